@@ -162,23 +162,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }],
         ..Header::default()
     };
+    let first = profile.dumps.first();
+    let callsites = first.map_or(0, |dump| dump.values.nodes.len());
+    let (count, dumps) = (profile.table.node_count(), profile.dumps.len());
     let report = Report {
         header,
-        native: Some(&profile),
+        native: Some(profile),
+        full: None,
         inputs: Vec::new(),
         java: Vec::new(),
     };
     let mut out = std::io::BufWriter::new(std::fs::File::create(path)?);
     report.write(&mut out)?;
     out.flush()?;
-    let callsites = profile
-        .dumps
-        .first()
-        .map_or(0, |dump| dump.values.nodes.len());
     println!(
-        "{} nodes, {callsites} callsites, {} dumps: {} bytes in {:.2} s",
-        profile.table.node_count(),
-        profile.dumps.len(),
+        "{count} nodes, {callsites} callsites, {dumps} dumps: {} bytes in {:.2} s",
         std::fs::metadata(path)?.len(),
         began.elapsed().as_secs_f64()
     );

@@ -30,7 +30,7 @@ use super::names::MappingOption;
 use crate::error::ErrorClass;
 use crate::report::data::header::{Fact, Header, Per, Recorded};
 use crate::report::java::JavaPart;
-use crate::report::{self, Report, data};
+use crate::report::{self, Report};
 use crate::stacks::Dump;
 use crate::untrusted::shell::{quoted_dump, quoted_path};
 
@@ -166,7 +166,7 @@ pub fn write(request: &ReportRequest, steps: &Steps, target: Target) -> Result<T
         .filter_map(|one| Some((one.name, one.native?)))
         .collect();
     let mut inputs = Vec::new();
-    let mut profile = match profiles.len() {
+    let profile = match profiles.len() {
         0 => None,
         1 => profiles.pop().map(|(_, file)| file.profile),
         _ => {
@@ -180,17 +180,14 @@ pub fn write(request: &ReportRequest, steps: &Steps, target: Target) -> Result<T
     {
         header.diff = Some(diff(base, main, request.per.clone(), profile, &inputs));
     }
-    if !request.full
-        && let Some(profile) = &mut profile
-        && let Some(mut folded) = data::fold(profile, data::MOST)
-    {
+    let full = (!request.full).then(|| {
         let inputs: Vec<String> = request.inputs.iter().flat_map(ReportInput::typed).collect();
-        folded.command = format!("heaptap report --full {}", inputs.join(" "));
-        header.folded = Some(folded);
-    }
+        format!("heaptap report --full {}", inputs.join(" "))
+    });
     let report = Report {
         header,
-        native: profile.as_ref(),
+        native: profile,
+        full,
         inputs,
         java: parts,
     };

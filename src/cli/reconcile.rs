@@ -93,7 +93,10 @@ fn print(console: &Console, tables: Vec<Table>) -> Outcome {
 }
 
 fn of_folder(input: &JavaInput, steps: &Steps) -> Result<Vec<Moment>, LookError> {
-    let options = LookOptions::default();
+    let options = LookOptions {
+        errors: true,
+        ..LookOptions::default()
+    };
     let listed = match look::open(&input.path, &Wanted::Last, &options, steps) {
         Ok(Look::Native(file)) => file.listed,
         // Figures of the system are worth a table without a profile.

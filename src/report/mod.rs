@@ -21,7 +21,7 @@ mod native;
 pub use frame::MARK;
 
 use data::Order;
-use data::header::Header;
+use data::header::{Folded, Header};
 use html::Html;
 use java::JavaPart;
 use std::io::{self, Write};
@@ -30,19 +30,21 @@ use time::OffsetDateTime;
 use crate::stacks::StackProfile;
 
 /// All that a page shows.
-pub struct Report<'a> {
+pub struct Report {
     /// What is known beside the numbers; counts, sections, dumps, series and Java heaps are
     /// filled in when it is written.
     pub header: Header,
     /// Sampled native heaps.
-    pub native: Option<&'a StackProfile>,
+    pub native: Option<StackProfile>,
+    /// The command that writes all callsites; `None` if this page is to have them, however many.
+    pub full: Option<String>,
     /// At which dumps of `native` those of another input begin.
     pub inputs: Vec<usize>,
     /// Java heaps.
     pub java: Vec<JavaPart>,
 }
 
-impl Report<'_> {
+impl Report {
     /// Writes the page: the static part, the data, the viewer.
     ///
     /// # Errors
@@ -50,10 +52,20 @@ impl Report<'_> {
     pub fn write(self, out: &mut dyn Write) -> io::Result<()> {
         let Report {
             mut header,
-            native,
+            mut native,
+            full,
             inputs,
             java,
         } = self;
+        let mut body = Html::default();
+        if let Some(profile) = &mut native {
+            header.folded = full.and_then(|command| {
+                let folded = data::fold(profile, data::MOST)?;
+                Some(Folded { command, ..folded })
+            });
+            data::outline(profile, &inputs, &mut header);
+            native::body(&mut body, &header, profile);
+        }
         let mut bodies = Vec::with_capacity(java.len());
         let mut sections = Vec::with_capacity(java.len());
         for (at, mut part) in java.into_iter().enumerate() {
@@ -65,14 +77,14 @@ impl Report<'_> {
         }
         // What grew comes before the heap that it grew from.
         bodies.sort_by_key(|(is_later, _)| *is_later);
-        let order = native.map(Order::of);
-        let encoded = data::encode(native.zip(order.as_ref()), &inputs, header, sections);
+        let order = native.as_ref().map(Order::of);
+        let numbers = native.as_ref().zip(order.as_ref());
+        let encoded = data::encode(numbers, &inputs, header, sections);
+        drop((order, native));
         let header = &encoded.header;
         let mut html = Html::default();
         native::head(&mut html, header);
-        if let Some(profile) = native {
-            native::body(&mut html, header, profile);
-        }
+        html.add(format_args!("{}", body.into_body()));
         for (_, body) in bodies {
             html.add(format_args!("{body}"));
         }

@@ -22,9 +22,9 @@ import type { Header } from "./format";
 import type { Profile } from "./profile";
 import { Stage, type Scene } from "./scene";
 import { decodeState, encodeState, type State, type Tab } from "./state";
-import { firstState, growth, availableTabs, TAB_TITLES } from "./start";
+import { firstState, growth, availableTabs, uncompared, TAB_TITLES } from "./start";
 import { SumView } from "./sumview";
-import { summary, type Grown, type Total } from "./summary";
+import { summary, summedUp, type Grown, type Total } from "./summary";
 import { ThemeSwitch } from "./theme";
 import { Timeline } from "./timeline";
 import { Toolbar } from "./toolbar";
@@ -59,11 +59,13 @@ export class App {
   private readonly timeline: Timeline;
   /** Memory over time of each recording in which it was read. */
   readonly memories: MemoryPanel[];
-  private grown: [Grown[], Total | null, boolean] = [[], null, true];
+  private grown: [Grown[], Total | null, string] = [[], null, ""];
   private cardsOf = -1;
   /** Memory over time that was unfolded last, of several. */
   private unfolded: MemoryPanel | undefined;
   private readonly cards = h("div");
+  /** Says that callsites stand summed; of the dump that is looked at how much. */
+  private readonly summed = h("div");
   private readonly javaPick: HTMLSelectElement;
   private readonly graph: HTMLElement;
   private infoElement: HTMLElement | null = null;
@@ -168,7 +170,7 @@ export class App {
         this.theme.button,
         button("?", { class: "round", title: "Keys and filters (?)", "aria-label": "Keys and filters", onclick: () => this.help.showModal() }),
       ),
-      h("main", { class: "page" }, this.cards, native ? this.timeline.element : null, ...this.memories.map(({ element }) => element), list, native ? this.toolbar.element : null, this.panel),
+      h("main", { class: "page" }, this.summed, this.cards, native ? this.timeline.element : null, ...this.memories.map(({ element }) => element), list, native ? this.toolbar.element : null, this.panel),
       this.live,
       this.toast,
       this.tip,
@@ -179,7 +181,8 @@ export class App {
   /** Shows the first scene; resolves when it is drawn. */
   async begin(): Promise<void> {
     history.replaceState({ at: 0 }, "", location.hash || undefined);
-    this.fillCards([], null, true);
+    const { header } = this;
+    this.fillCards([], null, header.dumps.length > 1 ? "Comparing the dumps …" : uncompared(header, this.start.dump));
     await this.apply();
     this.readyAfter = performance.now();
     this.root.dataset["ready"] = "true";
@@ -187,18 +190,18 @@ export class App {
       // What grew over all dumps is another pass over the stacks: after the first picture.
       setTimeout(() => {
         const grown = growth(this.profile, this.stage, this.start);
-        this.fillCards(grown.rows, grown.total, false);
+        this.fillCards(grown.rows, grown.total, grown.why);
       });
     }
   }
 
-  private fillCards(rows: Grown[], total: Total | null, waits: boolean): void {
-    this.grown = [rows, total, waits];
+  private fillCards(rows: Grown[], total: Total | null, why: string): void {
+    this.grown = [rows, total, why];
     this.cardsOf = this.state.dump;
     const last = this.header.series[this.header.dumps[this.start.dump]?.series ?? 0]?.dumps ?? [];
     fill(
       this.cards,
-      summary(this.header, this.start.dump, this.state.dump, this.javas, rows, total, waits && this.header.dumps.length > 1, {
+      summary(this.header, this.start.dump, this.state.dump, this.javas, rows, total, why, {
         tab: (tab) => {
           this.change({ tab });
           this.panel.focus({ preventScroll: true });
@@ -340,6 +343,7 @@ export class App {
       this.timeline.show(state.dump, state.base, this.profile.dumps[state.dump]!.facts.measures[scene.measure]!.name);
     }
     this.showMemory(state.dump);
+    fill(this.summed, summedUp(this.header, state.dump));
     if (this.memories.length > 0 && this.cardsOf !== state.dump) this.fillCards(...this.grown);
     this.panelOf(tab);
     const heap = this.javas[state.java];

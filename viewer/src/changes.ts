@@ -3,7 +3,7 @@
 
 import { certain } from "./chance";
 import { fill, h, name } from "./dom";
-import { change, interval } from "./estimate";
+import { change, changed, interval } from "./estimate";
 import { libraryName } from "./keys";
 import type { Range } from "./noise";
 import type { Profile } from "./profile";
@@ -134,7 +134,7 @@ export class ChangesView {
             return h("span", { class: `tag ${noise ? "noise" : row.kind}` }, noise ? "within noise" : row.kind);
           },
         },
-        { id: "change", title: "Change", numeric: true, sort: () => 0, cell: (row) => signed((row.after - row.before) / times, unit) },
+        { id: "change", title: "Change", numeric: true, sort: () => 0, cell: (row) => (row.range ? changed(row.range, unit, times) : signed((row.after - row.before) / times, unit)) },
         {
           id: "interval",
           title: "95 % interval",

@@ -82,6 +82,7 @@ export class Details {
     const times = profile.header.diff?.per?.times ?? 1;
     const compared = scene.shown.before !== null;
     const rows = dump.measures.map((measure, i) => {
+      if (measure.small_of) return null;
       const figure = stage.figure(scene, i, (column) => tree.sum(cell, column));
       const whole = tree.sum(root, scene.columns.get(scene.state.dump, i));
       return h(
@@ -167,6 +168,7 @@ export class Details {
           "tbody",
           null,
           ...dump.measures.map((measure, i) => {
+            if (measure.small_of) return null;
             const each = sum(i);
             return h(
               "tr",

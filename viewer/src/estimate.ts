@@ -51,18 +51,34 @@ export function estimate(range: Range): string {
   return `~${figure} ${ends}, ${samples} ${samples === 1 ? "sample" : "samples"}`;
 }
 
-/** A change with its interval, and whether it can be noise. */
+/** A change with its interval, both to the same digit, and whether it can be noise. */
 export function change(range: Range, unit: Unit, times: number): string {
-  const { value, low, high, exact } = range;
-  const figure = signed(value / times, unit);
-  if (exact || value === 0 || high - low <= 0) return figure;
+  const figure = changed(range, unit, times);
+  if (isKnown(range)) return figure;
   const ends = interval(range, times);
   return isNoise(range) ? `${figure}, within noise (${ends})` : `${figure} (${ends})`;
 }
 
-/** The ends of an interval of a change, in one unit: `+0.54 to +1.02 MiB`. */
-export function interval({ value, low, high }: Range, times: number): string {
+/** A change without its interval, to the digit that this has. */
+export function changed(range: Range, unit: Unit, times: number): string {
+  const value = range.value / times;
+  if (isKnown(range)) return signed(value, unit);
+  const scale = changeScale(range, times);
+  return `${rounded(value, scale, true)} ${scale.unit}`;
+}
+
+/** Whether no interval stands beside it. */
+function isKnown({ value, low, high, exact }: Range): boolean {
+  return exact || value === 0 || high - low <= 0;
+}
+
+function changeScale({ value, low, high }: Range, times: number): Scale {
   const half = Math.max(value - low, high - value) / times;
-  const scale = scaleOf(Math.max(Math.abs(low), Math.abs(high)) / times, half, 2);
-  return `${rounded(low / times, scale, true)} to ${rounded(high / times, scale, true)} ${scale.unit}`;
+  return scaleOf(Math.max(Math.abs(low), Math.abs(high)) / times, half, 2);
+}
+
+/** The ends of an interval of a change, in one unit: `+0.54 to +1.02 MiB`. */
+export function interval(range: Range, times: number): string {
+  const scale = changeScale(range, times);
+  return `${rounded(range.low / times, scale, true)} to ${rounded(range.high / times, scale, true)} ${scale.unit}`;
 }

@@ -56,6 +56,8 @@ export interface MeasureFacts {
   view: "space" | "objects" | "alloc_space" | "alloc_objects" | null;
   total: number;
   from: { measure: number; times: number } | null;
+  /** The view of bytes whose small samples it counts, where callsites were summed: not to be shown. */
+  small_of?: "space" | "alloc_space" | null;
 }
 
 export interface DumpFacts {
@@ -209,7 +211,8 @@ export interface Header {
   series: Series[];
   growth?: Growth[] | null;
   diff?: DiffFacts | null;
-  folded?: { kept: number; of: number; share: number; command: string } | null;
+  /** Callsites that stand summed; `bytes`: how much of each dump's first measure. */
+  folded?: { kept: number; of: number; bytes?: number[] | null; command: string } | null;
   java?: JavaFacts[] | null;
   timeline?: TimelineFacts | null;
   timelines?: RecordedFacts[] | null;

@@ -46,10 +46,12 @@ export function rangeOf(profile: Profile, place: number): Range | null {
   const original = facts.orig_interval || facts.interval;
   const sampling = { interval: Math.max(facts.interval, original), original };
   const sum = { bytes: 0, samples: 0, small: 0 };
+  const known = columns[facts.measures.findIndex((measure) => measure.small_of === "space")];
   for (let row = 0; row < space.length; row++) {
     sum.bytes += space[row]!;
     sum.samples += objects[row]!;
-    sum.small += space[row] !== 0 ? smallSamples(space[row]!, objects[row]!, sampling) : Math.max(0, objects[row]!);
+    if (known) sum.small += known[row]!;
+    else sum.small += space[row] !== 0 ? smallSamples(space[row]!, objects[row]!, sampling) : Math.max(0, objects[row]!);
   }
   return ofBytes(sum, sampling);
 }

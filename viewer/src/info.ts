@@ -140,11 +140,6 @@ export function infoPage(header: Header, javas: JavaHeap[], say: (text: string) 
   const figures = header.reconcile ?? [];
   if (figures.length > 0) section("Why the figures differ", ...reconciled(figures));
   const commands = header.commands ?? [];
-  if (header.folded) {
-    page.append(
-      h("div", { class: "warn" }, h("p", null, `Callsites below ${percent(header.folded.share, 1)} are summed as (other): ${thousands(header.folded.kept)} of ${thousands(header.folded.of)} are kept. `, h("code", null, name(header.folded.command)), " writes all of them.")),
-    );
-  }
   if (commands.length > 0) {
     section(
       "Further with heaptap",

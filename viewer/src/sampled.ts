@@ -16,6 +16,8 @@ const COUNTS: Record<View, string> = { space: "objects", alloc_space: "alloc_obj
 interface Pair {
   bytes: Column;
   counts: Column;
+  /** Samples that may be small, where callsites were summed before they came here. */
+  small: Column | null;
 }
 
 export class Sureness {
@@ -79,11 +81,18 @@ export class Sureness {
       return at >= 0 ? at : measureOf(dump, name);
     };
     const [bytes, counts] = [find(view), find(COUNTS[view])];
-    return bytes < 0 || counts < 0 ? null : { bytes: this.columns.get(place, bytes), counts: this.columns.get(place, counts) };
+    const small = dump.facts.measures.findIndex((measure) => measure.small_of === view);
+    return bytes < 0 || counts < 0
+      ? null
+      : {
+          bytes: this.columns.get(place, bytes),
+          counts: this.columns.get(place, counts),
+          small: small < 0 ? null : this.columns.get(place, small),
+        };
   }
 
   private summed(key: string, pair: Pair, sampling: Sampling, sum: Sum): Sampled {
-    const small = this.columns.derived(key, () => this.column(each(pair, sampling).small));
+    const small = pair.small ?? this.columns.derived(key, () => this.column(each(pair, sampling).small));
     return { bytes: sum(pair.bytes), samples: sum(pair.counts), small: sum(small) };
   }
 
@@ -110,7 +119,8 @@ function total(made: Made, sum: Sum): Sampled {
 }
 
 /** A dump's values callsite by callsite. */
-function each({ bytes, counts }: { bytes: { self: Float64Array }; counts: { self: Float64Array } }, sampling: Sampling): Selves {
+function each({ bytes, counts, small: known }: Selfs, sampling: Sampling): Selves {
+  if (known) return { bytes: bytes.self, samples: counts.self, small: known.self };
   const small = new Float64Array(bytes.self.length);
   for (let node = 0; node < small.length; node++) {
     if (bytes.self[node] !== 0) small[node] = smallSamples(bytes.self[node]!, counts.self[node]!, sampling);
@@ -119,7 +129,7 @@ function each({ bytes, counts }: { bytes: { self: Float64Array }; counts: { self
   return { bytes: bytes.self, samples: counts.self, small };
 }
 
-type Selfs = { bytes: { self: Float64Array }; counts: { self: Float64Array } };
+type Selfs = { bytes: { self: Float64Array }; counts: { self: Float64Array }; small?: { self: Float64Array } | null };
 
 /** What was added from one dump to the other. */
 function since(before: Selfs, after: Selfs, sampling: Sampling): Selves {

@@ -1,6 +1,7 @@
 // Where a report opens, and what it says has grown.
 
 import type { GrowthSite, Header } from "./format";
+import { shown } from "./names";
 import type { Profile } from "./profile";
 import type { Stage } from "./scene";
 import { changeRows, type ChangeRow } from "./changes";
@@ -83,11 +84,11 @@ export function growth(
   profile: Profile,
   stage: Stage,
   start: State,
-): { rows: Grown[]; total: Total | null } {
+): { rows: Grown[]; total: Total | null; why: string } {
   const { header } = profile;
   const facts = header.dumps[start.dump];
-  const none = { rows: [], total: null };
-  if (!facts) return none;
+  const none = { rows: [], total: null, why: uncompared(header, start.dump) };
+  if (!facts || (start.base === null && !isComparable(header, facts.series))) return none;
   const dumps = header.series[facts.series]?.dumps ?? [];
   const from = start.base ?? (dumps.length > 1 ? dumps[0]! : null);
   const to = start.base === null ? dumps[dumps.length - 1] : start.dump;
@@ -127,5 +128,31 @@ export function growth(
     })
     .sort((a, b) => Number(b.verdict === "grows") - Number(a.verdict === "grows") || b.value - a.value)
     .slice(0, 3);
-  return { rows, total };
+  return { rows, total, why: "" };
+}
+
+/** Whether a series has two dumps whose difference means growth. */
+function isComparable(header: Header, series: number): boolean {
+  const dumps = header.series[series]?.dumps ?? [];
+  const isHeld = (place: number): boolean => header.dumps[place]!.kind === "cumulative";
+  return dumps.length > 1 && dumps.every(isHeld);
+}
+
+/** Why nothing is compared on the first screen. */
+export function uncompared(header: Header, dump: number): string {
+  const facts = header.dumps[dump];
+  if (!facts || header.dumps.length === 1) {
+    return "One dump tells what is held, not what grows. Record with labelled snapshots to see that.";
+  }
+  if (facts.kind === "at-maximum") return "These dumps show a heap at its largest. Their difference is not growth: record without dump-at-max.";
+  if (facts.kind === "allocations-only") return "This heap counts allocations only, not frees. What it holds, and whether that grows, is not known.";
+  const measure = facts.measures[facts.default_measure];
+  const series = header.series[facts.series];
+  const who = [series?.process || (series?.pid ? `process ${series.pid}` : ""), series?.heap ?? ""].filter(Boolean).map(shown).join(", ");
+  if ((series?.dumps.length ?? 0) > 1) return `This profile counts ${shown(measure?.unit ?? "")}, not bytes that are held. Nothing is compared.`;
+  const others = header.series.filter((_, at) => isComparable(header, at)).length;
+  const many = header.dumps.length;
+  const also = others > 0 ? ` Of ${others === 1 ? "another heap" : `${others} other heaps`} there are more: choose their dumps on the timeline.` : "";
+  const restarted = series?.after !== null && series?.after !== undefined ? " The process was restarted, and what it held before is gone." : "";
+  return `The ${many} dumps are of ${header.series.length} different heaps or runs. Of ${who || "the one that holds most"} there is only one, and growth takes two.${restarted}${also}`;
 }

@@ -107,14 +107,10 @@ function where(header: Header, place: number, shownDump: number): HTMLElement {
   return card;
 }
 
-function grew(rows: Grown[], total: Total | null, waits: boolean, events: SummaryEvents): HTMLElement {
+function grew(rows: Grown[], total: Total | null, why: string, events: SummaryEvents): HTMLElement {
   const card = h("section", { class: "card", "aria-label": "What grew" }, h("h2", null, "Grew"));
-  if (!total && waits) {
-    card.append(h("p", { class: "soft" }, "Comparing the dumps …"));
-    return card;
-  }
   if (!total) {
-    card.append(h("p", { class: "soft" }, "One dump tells what is held, not what grows. Record with labelled snapshots to see that."));
+    card.append(h("p", { class: "soft" }, why));
     return card;
   }
   card.append(
@@ -196,6 +192,20 @@ function open(header: Header, javas: JavaHeap[], events: SummaryEvents): HTMLEle
   return card;
 }
 
+/** That callsites stand summed, and how much of a dump; null where all are there. */
+export function summedUp({ folded, dumps }: Header, place: number): HTMLElement | null {
+  if (!folded) return null;
+  const measure = dumps[place]?.measures[dumps[place]!.default_measure];
+  const summed = folded.bytes?.[place];
+  const much = measure && summed !== undefined ? ` They are ${amount(summed, measure.unit)} of ${amount(measure.total, measure.unit)} (${percent(summed, measure.total)}) of this dump.` : "";
+  return h(
+    "p",
+    { class: "warn" },
+    `Of ${thousands(folded.of)} callsites the ${thousands(folded.kept)} that hold most are listed one by one. The others are summed up as “(other)”, by library and function; totals are exact.${much} All of them: `,
+    h("code", null, name(folded.command)),
+  );
+}
+
 export function summary(
   header: Header,
   place: number,
@@ -204,15 +214,15 @@ export function summary(
   javas: JavaHeap[],
   rows: Grown[],
   total: Total | null,
-  /** Growth is still to be worked out. */
-  waits: boolean,
+  /** Why there is no total. */
+  why: string,
   events: SummaryEvents,
 ): HTMLElement {
   return h(
     "div",
     { class: "cards" },
     where(header, place, shownDump),
-    header.dumps.length > 0 ? grew(rows, total, waits, events) : null,
+    header.dumps.length > 0 ? grew(rows, total, why, events) : null,
     open(header, javas, events),
   );
 }

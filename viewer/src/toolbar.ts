@@ -246,7 +246,7 @@ export class Toolbar {
       }),
     );
     this.base.value = String(state.base ?? "none");
-    fill(this.metric, ...facts.measures.map((measure) => h("option", { value: measure.name }, measureTitle(measure))));
+    fill(this.metric, ...facts.measures.filter((measure) => !measure.small_of).map((measure) => h("option", { value: measure.name }, measureTitle(measure))));
     this.metric.value = facts.measures[scene.measure]!.name;
     this.by.value = state.by;
     this.view.press(state.view);

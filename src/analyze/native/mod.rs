@@ -11,6 +11,7 @@
 //! | `tree` | callsites as a tree from the root, or from the method that allocates |
 //! | `diff` | what changed between two dumps, and whether sampling explains it |
 //! | `growth` | what grows over a series of dumps |
+//! | `sampled` | the error of a dump's sums |
 //! | `own` | whose code a frame is: the app's own or the platform's |
 //! | `scope` | the class and the package that a function's name tells of |
 
@@ -19,6 +20,7 @@ pub mod filter;
 pub mod groups;
 pub mod growth;
 pub mod own;
+pub mod sampled;
 pub mod scope;
 pub mod shown;
 pub mod table;

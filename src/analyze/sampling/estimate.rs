@@ -1,6 +1,7 @@
 //! What was sampled at a callsite (or at many), and the true size it stands for.
 
 use super::poisson::{self, Z95};
+use crate::profile::DumpKind;
 use crate::stacks::Facts;
 
 /// The sampling interval of a heap in bytes, known to be one.
@@ -31,12 +32,16 @@ impl Interval {
         })
     }
 
-    /// The interval of a dump; `None` where it is not known.
+    /// The interval of a dump; `None` where it is not known, and for the maximum of a heap, which
+    /// is no sum of independent samples.
     pub fn of(facts: &Facts) -> Option<Interval> {
-        Interval::adaptive(
-            facts.sampling_interval_bytes,
-            facts.orig_sampling_interval_bytes,
-        )
+        match facts.kind {
+            DumpKind::AtMaximum => None,
+            DumpKind::Cumulative | DumpKind::AllocationsOnly => Interval::adaptive(
+                facts.sampling_interval_bytes,
+                facts.orig_sampling_interval_bytes,
+            ),
+        }
     }
 
     /// The same for Perfetto v13 to v16, whose sampler records true sizes only from about 4.6

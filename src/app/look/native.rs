@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use crate::analyze::sampling::Estimate;
 use crate::app::findings::Finding;
 use crate::app::manifest::{Manifest, Symbolization, Totals};
 use crate::error::ErrorClass;
@@ -19,6 +20,9 @@ pub struct ListedDump {
     pub labels: Vec<String>,
     /// Its sums; absent where its columns are another tool's.
     pub totals: Option<Totals>,
+    /// Bytes held with their error; absent where it is not known, and of dumps whose stacks were
+    /// not read.
+    pub held: Option<Estimate>,
     /// Distinct callsites.
     pub callsites: u64,
 }

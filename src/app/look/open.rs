@@ -11,6 +11,7 @@ use super::error::LookError;
 use super::native::{ListedDump, NativeFile};
 use super::pprofs;
 use super::traces::{self, LookTrace};
+use crate::analyze::native::sampled;
 use crate::app::coverage::{Coverage, Tally};
 use crate::app::deduped::Deduped;
 use crate::app::findings::{self, Finding};
@@ -22,7 +23,7 @@ use crate::app::{recorded, timeline, trace_findings};
 use crate::import::{self, HeapSource, PprofInput};
 use crate::memory::timeline::Timeline;
 use crate::profile::{DumpNumbers, HeapDump, SystemInfo};
-use crate::stacks::{Facts, JoinBy, ProjectOptions, Projector, StackProfile, join};
+use crate::stacks::{Facts, JoinBy, ProjectOptions, Projector, StackProfile, View, join};
 use crate::trace::MemoryWanted;
 
 /// How to open an input.
@@ -38,6 +39,8 @@ pub struct LookOptions {
     pub no_annotations: bool,
     /// What the traces say of the processes' memory beside heaps, too.
     pub memory: bool,
+    /// The error of every dump's sum, not only of those that are meant.
+    pub errors: bool,
     /// Who may end it.
     pub watch: Watch,
 }
@@ -275,11 +278,15 @@ impl<'a> Reading<'a> {
         let mut last: BTreeMap<(u64, String), (usize, HeapDump)> = BTreeMap::new();
         let (mut sampled, mut explained) = (false, false);
         let flagged = &mut self.flagged;
-        let mut add = |place: usize, dump: &HeapDump, facts: Facts| {
-            coverage.add(dump);
-            let mut findings = findings::of_dump(dump);
-            findings.extend(deduped.finding(dump));
-            flagged.insert(place, findings);
+        let errors = self.options.errors;
+        // `meant`: of the others the error of the sum is wanted, and nothing else.
+        let mut add = |place: usize, dump: &HeapDump, facts: Facts, meant: bool| {
+            if meant {
+                coverage.add(dump);
+                let mut findings = findings::of_dump(dump);
+                findings.extend(deduped.finding(dump));
+                flagged.insert(place, findings);
+            }
             places.push(place);
             projector.add(dump, facts);
         };
@@ -301,13 +308,25 @@ impl<'a> Reading<'a> {
                 let number = self.numbers.next(dump.pid, &dump.heap);
                 let listed = listed(&dump, number, self.manifest);
                 match interest(&listed, self.wanted, self.options) {
-                    Interest::Sure => add(place, &dump, listed.facts.clone()),
+                    Interest::Sure => add(place, &dump, listed.facts.clone(), true),
                     Interest::IfLast => {
                         let key = (dump.pid, dump.heap.clone());
                         let closed = last.get(&key).is_some_and(|(_, known)| !known.open);
-                        if !dump.open || !closed {
-                            last.insert(key, (place, dump));
+                        let passed_over = match !dump.open || !closed {
+                            true => last.insert(key, (place, dump)),
+                            false => Some((place, dump)),
+                        };
+                        if let Some((place, dump)) = passed_over.filter(|_| errors) {
+                            // The listed one is not there yet where it is this one.
+                            let facts = match self.listed.get(place) {
+                                Some(known) => known.facts.clone(),
+                                None => listed.facts.clone(),
+                            };
+                            add(place, &dump, facts, false);
                         }
+                    }
+                    Interest::None if errors => {
+                        add(place, &dump, listed.facts.clone(), false);
                     }
                     Interest::None => {}
                 }
@@ -317,7 +336,7 @@ impl<'a> Reading<'a> {
         let mut last: Vec<_> = last.into_values().collect();
         last.sort_by_key(|(place, _)| *place);
         for (place, dump) in last {
-            add(place, &dump, self.listed[place].facts.clone());
+            add(place, &dump, self.listed[place].facts.clone(), true);
         }
         let unexpanded = trace_findings::unexpanded(projector.unexpanded());
         self.findings.extend(unexpanded);
@@ -343,6 +362,7 @@ impl<'a> Reading<'a> {
             .dumps
             .drain(..)
             .filter_map(|dump| Some((places.next()?, dump)))
+            .inspect(|(place, dump)| self.listed[*place].held = sampled::total(dump, View::Space))
             .filter(|(place, _)| chosen_set.contains(place))
             .collect();
         dumps.sort_by_key(|(place, _)| *place);
@@ -441,6 +461,7 @@ pub(in crate::app) fn listed(
         facts,
         labels,
         totals: Some(Totals::new(dump.totals(), dump.kind)),
+        held: None,
         callsites: dump.samples.len() as u64,
     }
 }

@@ -7,6 +7,7 @@ use super::choice::{Wanted, choose};
 use super::error::LookError;
 use super::native::{ListedDump, NativeFile};
 use super::open::{LookOptions, joined};
+use crate::analyze::native::sampled;
 use crate::app::findings::Finding;
 use crate::app::manifest::{self, Manifest, Totals};
 use crate::app::trace_findings;
@@ -64,6 +65,7 @@ pub(super) fn open(
                 labels,
                 facts: dump.facts.clone(),
                 totals: totals(dump),
+                held: sampled::total(dump, View::Space),
                 callsites: dump.values.nodes.len() as u64,
             });
         }

@@ -10,7 +10,6 @@ pub use folder::{Moment, choose, of_folder};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::analyze::sampling::{Interval, Sampled};
 use crate::app::look::ListedDump;
 use crate::app::meminfo::{self, MeminfoError};
 use crate::app::smaps::fetch::{self, FetchError};
@@ -19,7 +18,9 @@ use crate::device::{Command, Device};
 use crate::error::Classified;
 use crate::memory::malloc_info;
 use crate::memory::meminfo::{Column, Meminfo, NATIVE_HEAP, Process};
-use crate::memory::reconcile::{Area, At, Figure, Known, Missing, NativeResident, Profiled, Table};
+use crate::memory::reconcile::{
+    Area, At, Estimated, Figure, Known, Missing, NativeResident, Profiled, Table,
+};
 use crate::memory::smaps::{self, By, Field, Kind, Smaps};
 use crate::memory::status::{self, Status};
 use crate::profile::DumpKind;
@@ -200,22 +201,16 @@ fn take_heap(known: &mut Known, heap: &str, dump: &ListedDump) {
     let Some(space) = dump.totals.and_then(|totals| totals.space) else {
         return;
     };
-    let objects = dump.totals.and_then(|totals| totals.objects).unwrap_or(0);
-    // The maximum of a heap is no sum of independent samples.
-    let interval = match facts.kind {
-        DumpKind::AtMaximum => None,
-        DumpKind::Cumulative | DumpKind::AllocationsOnly => Interval::of(facts),
-    };
-    let range = interval.map(|interval| {
-        let estimate = Sampled::new(space, objects, interval).estimate();
-        (estimate.low, estimate.high)
-    });
     let words = facts.flags.words();
     known.heaps.push(At {
         value: Profiled {
             heap: heap.to_owned(),
             unreleased: space,
-            range,
+            range: dump.held.map(|held| (held.low, held.high)),
+            words: dump.held.map(|held| Estimated {
+                amount: held.shown().to_string(),
+                reach: held.shown().reach(),
+            }),
             interval: facts.sampling_interval_bytes,
             from_startup: facts.flags.from_startup,
             begun_ns: facts.start_ns,

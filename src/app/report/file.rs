@@ -90,7 +90,7 @@ impl ReportFile {
     ///
     /// # Errors
     /// Where it can't be written.
-    pub(super) fn finish(mut self, report: Report<'_>) -> Result<WrittenPage, ReportError> {
+    pub(super) fn finish(mut self, report: Report) -> Result<WrittenPage, ReportError> {
         let mut counted = Counted {
             out: &mut self.file,
             bytes: 0,

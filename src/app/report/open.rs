@@ -119,6 +119,8 @@ pub(super) fn open(
         let mut options = request.look.clone();
         options.names.mappings.splice(0..0, input.mappings.clone());
         options.memory = true;
+        // The figures side by side are of all labels.
+        options.errors = input.path.is_dir();
         match look::open(&input.path, &input.wanted, &options, steps) {
             Ok(Look::Native(file)) => {
                 opened.findings = file.findings.clone();

@@ -9,6 +9,7 @@ use crate::heap_graph::{
     Class, ClassIndex, DumpFacts, Follow, GraphBuilder, HeapKind, NewObject, NoContents, ObjectId,
     RootKind,
 };
+use crate::report::data;
 
 fn java_part() -> JavaPart {
     let mut builder = GraphBuilder::default();
@@ -51,13 +52,14 @@ fn java_part() -> JavaPart {
     java::part(&heap, Some(0.0), 0, false, None, &steps)
 }
 
-fn report() -> Report<'static> {
+fn report() -> Report {
     Report {
         header: Header {
             title: "com.example.<b>app".to_owned(),
             ..Header::default()
         },
         native: None,
+        full: None,
         inputs: Vec::new(),
         java: vec![java_part()],
     }

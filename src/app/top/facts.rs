@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 
 use crate::analyze::native::filter::Filter;
-use crate::analyze::sampling::{Estimate, Interval, Rate};
+use crate::analyze::sampling::{Estimate, Rate};
 use crate::app::look::NativeFile;
 use crate::app::manifest::Flags;
 use crate::profile::DumpKind;
@@ -77,15 +77,6 @@ fn kind_word(kind: DumpKind) -> &'static str {
         DumpKind::Cumulative => "cumulative",
         DumpKind::AtMaximum => "at-maximum",
         DumpKind::AllocationsOnly => "allocations-only",
-    }
-}
-
-/// The interval that a dump's error follows from; `None` where none is known, and for the
-/// maximum of a heap, which is no sum of independent samples.
-pub fn interval_of(dump: &Dump) -> Option<Interval> {
-    match dump.facts.kind {
-        DumpKind::AtMaximum => None,
-        DumpKind::Cumulative | DumpKind::AllocationsOnly => Interval::of(&dump.facts),
     }
 }
 

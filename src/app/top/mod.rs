@@ -14,14 +14,14 @@ use serde::Serialize;
 
 use crate::analyze::native::filter::Filter;
 use crate::analyze::native::groups::{By, Groups};
+use crate::analyze::native::sampled::SampledColumn;
 use crate::analyze::native::shown::{Shown, Sums};
 use crate::analyze::native::table::{Key, Table};
 use crate::analyze::native::tree::{LeftOut, Pruning, Tree};
-use crate::analyze::sampling::Sampled;
 use crate::app::java::facts::Warning;
 use crate::app::look::{ListedDump, NativeFile};
 use crate::error::{Classified, ErrorClass};
-use crate::stacks::{Dump, Facts, Measure, StackTable, TRACKED_HEAP, Unit, Values, View};
+use crate::stacks::{Dump, Facts, Measure, StackTable, TRACKED_HEAP, Unit, Values};
 
 /// What is asked.
 #[derive(Debug, Clone)]
@@ -354,31 +354,16 @@ struct Looker<'a> {
     /// The columns, and behind them for bytes of the view the number of samples that carry
     /// error.
     values: Values,
-    /// Where the counts of the view's bytes are, and the interval; `None` where no error is
-    /// known.
-    error: Option<(usize, crate::analyze::sampling::Interval)>,
+    /// What the error of the view's bytes follows from; its counts by row stand in `values`.
+    error: Option<SampledColumn>,
 }
 
 impl<'a> Looker<'a> {
     fn new(file: &'a NativeFile, dump: &'a Dump, at: usize, request: &'a TopRequest) -> Looker<'a> {
-        let counts = match dump.measures[at].view {
-            Some(View::Space) => Some(View::Objects),
-            Some(View::AllocSpace) => Some(View::AllocObjects),
-            _ => None,
-        };
-        let counts = counts.and_then(|view| {
-            dump.measures
-                .iter()
-                .position(|measure| measure.view == Some(view))
-        });
-        let error = counts.zip(facts::interval_of(dump));
+        let mut error = SampledColumn::of(dump, at);
         let mut values = dump.values.clone();
-        if let Some((counts, interval)) = error {
-            let small = values.columns[at].iter().zip(&values.columns[counts]);
-            let small = small.map(|(bytes, count)| {
-                i64::try_from(Sampled::new(*bytes, *count, interval).small()).unwrap_or(i64::MAX)
-            });
-            values.columns.push(small.collect());
+        if let Some(error) = &mut error {
+            values.columns.push(std::mem::take(&mut error.small));
         }
         let names = dump.measures.iter().map(|measure| match measure.view {
             Some(view) => view.name().to_owned(),
@@ -407,10 +392,13 @@ impl<'a> Looker<'a> {
     }
 
     fn limits(&self, values: &[i64]) -> Option<Limits> {
-        let (counts, interval) = self.error?;
+        let error = self.error.as_ref()?;
         let small = values[self.names.len()];
-        let sampled = Sampled::of_sums(values[self.at], values[counts], small, interval);
-        Some(sampled.estimate().into())
+        Some(
+            error
+                .estimate(values[self.at], values[error.counts], small)
+                .into(),
+        )
     }
 
     fn report(&self) -> HeapReport {

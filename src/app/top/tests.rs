@@ -22,6 +22,7 @@ fn listed(number: u32, space: i64, has_left: bool) -> ListedDump {
             alloc_space: 1 << 30,
             alloc_objects: 1,
         }),
+        held: None,
         callsites: 1,
     }
 }

@@ -262,6 +262,8 @@ fn causes_of_unprofiled(profiled: &Profiled, allocated: i64) -> Vec<Cause> {
         let below = profiled.unreleased.saturating_sub(low);
         below.max(high.saturating_sub(profiled.unreleased))
     });
+    let words = profiled.words.as_ref().map(|words| words.reach.clone());
+    let sampling = |reach: i64| sampling(reach, words.unwrap_or_else(|| size(reach)));
     if short < 0 {
         if profiled.at_maximum {
             causes.push(Cause {
@@ -309,13 +311,11 @@ fn causes_of_unprofiled(profiled: &Profiled, allocated: i64) -> Vec<Cause> {
     causes
 }
 
-fn sampling(reach: i64) -> Cause {
+/// `words`: the reach, with no more digits than it has.
+fn sampling(reach: i64, words: String) -> Cause {
     Cause {
         kind: CauseKind::Sampling,
-        about: format!(
-            "the profile is an estimate: up to {} off (95 %)",
-            size(reach)
-        ),
+        about: format!("the profile is an estimate: up to {words} off (95 %)"),
         bytes: Some(reach),
         remedy: Some(
             "a smaller interval (--interval) is closer, and costs the app more".to_owned(),

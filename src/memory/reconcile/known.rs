@@ -24,6 +24,8 @@ pub struct Profiled {
     pub unreleased: i64,
     /// The least and the most that are likely, where the interval is known.
     pub range: Option<(i64, i64)>,
+    /// The same in words, where it is known.
+    pub words: Option<Estimated>,
     /// Sampling interval, bytes; 0 where it is not known.
     pub interval: u64,
     /// It was recorded from the process's start.
@@ -34,6 +36,15 @@ pub struct Profiled {
     pub incomplete: Option<String>,
     /// It is the largest the heap ever was, not what it is.
     pub at_maximum: bool,
+}
+
+/// An estimate in words, with no more digits than it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Estimated {
+    /// With its reach: `40.0 MiB ± 1.0`.
+    pub amount: String,
+    /// How far it may be off: `1.0 MiB`.
+    pub reach: String,
 }
 
 impl Profiled {

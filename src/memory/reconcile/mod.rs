@@ -11,7 +11,7 @@
 mod differences;
 mod known;
 
-pub use known::{At, Known, NativeResident, Profiled};
+pub use known::{At, Estimated, Known, NativeResident, Profiled};
 
 use std::time::Duration;
 
@@ -54,6 +54,9 @@ pub struct Row {
     /// Where it is sampled: the least and the most that are likely (95 %).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<(i64, i64)>,
+    /// The figure with its reach, as tables of the profile have it.
+    #[serde(skip)]
+    pub estimated: Option<String>,
     /// Who says it, such as `dumpsys meminfo`.
     pub source: String,
     /// When, BOOTTIME ns; `None` where that is not known.
@@ -200,16 +203,11 @@ impl Row {
         Some(format!("{apart} {side}"))
     }
 
-    /// The figure, with its reach where it is sampled: `40.0 MiB ± 1.0 MiB`.
+    /// The figure, with its reach where it is sampled: `40.0 MiB ± 1.0`.
     pub fn amount(&self) -> String {
-        let size = |bytes| SignedSize(bytes).to_string();
-        match self.range {
-            Some((low, high)) if low < self.bytes || high > self.bytes => {
-                let below = self.bytes.saturating_sub(low);
-                let reach = below.max(high.saturating_sub(self.bytes));
-                format!("{} ± {}", size(self.bytes), size(reach))
-            }
-            _ => size(self.bytes),
+        match &self.estimated {
+            Some(estimated) => estimated.clone(),
+            None => SignedSize(self.bytes).to_string(),
         }
     }
 
@@ -308,6 +306,7 @@ impl Table {
             name: name.to_owned(),
             bytes,
             range: None,
+            estimated: None,
             source: at.source.clone(),
             boot_ns: at.boot_ns,
             apart_ms: None,
@@ -327,6 +326,7 @@ impl Table {
                 };
                 let row = self.row(figure, &name, profiled.unreleased, heap);
                 row.range = profiled.range;
+                row.estimated = profiled.words.as_ref().map(|words| words.amount.clone());
                 let interval = match profiled.interval {
                     0 => "sampling interval not known".to_owned(),
                     1 => "every allocation".to_owned(),

@@ -144,6 +144,10 @@ pub struct Measure {
     pub total: i64,
     /// What is to be added to the column for its values.
     pub from: Option<From>,
+    /// The view of bytes of which it counts the samples that may be small, where callsites were
+    /// summed; it is for the error of that view, and no measure to look at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub small_of: Option<String>,
 }
 
 /// A multiple of an earlier measure of the dump.
@@ -287,15 +291,16 @@ pub struct Per {
     pub word: String,
 }
 
-/// That small callsites stand summed in their callers.
+/// That the callsites with the fewest bytes stand summed in their callers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Folded {
     /// Callsites that are there.
     pub kept: usize,
     /// Callsites that there were.
     pub of: usize,
-    /// Share below which a callsite was folded.
-    pub share: f64,
+    /// By dump how much of its first measure is summed; empty in pages of earlier versions.
+    #[serde(default)]
+    pub bytes: Vec<i64>,
     /// Writes the page with all of them.
     pub command: String,
 }

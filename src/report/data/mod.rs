@@ -36,7 +36,7 @@ use header::{Header, Section};
 use values::Rows;
 
 use crate::profile::{DumpFlags, DumpKind};
-use crate::stacks::{Facts, StackProfile};
+use crate::stacks::{Dump, Facts, StackProfile};
 
 /// What the data begins with.
 const MAGIC: &[u8; 4] = b"HTR1";
@@ -69,10 +69,8 @@ pub fn encode(
         sections.push(("functions".to_owned(), tables.functions));
         sections.push(("frames".to_owned(), tables.frames));
         sections.push(("nodes".to_owned(), tables.nodes));
-        let (series, of_dump) = series(profile, inputs);
-        header.series = series;
-        header.dumps = Vec::with_capacity(profile.dumps.len());
-        dumps(profile, order, &of_dump, &mut header, &mut sections);
+        outline(profile, inputs, &mut header);
+        dumps(profile, order, &mut header, &mut sections);
     }
     for (at, section) in java.into_iter().enumerate() {
         sections.push((java_section(at), section));
@@ -105,6 +103,14 @@ pub fn encode(
     }
 }
 
+/// Fills in what the header says of dumps and series beside where their numbers stand.
+pub fn outline(profile: &StackProfile, inputs: &[usize], header: &mut Header) {
+    let (series, of_dump) = series(profile, inputs);
+    header.series = series;
+    let dumps = profile.dumps.iter().zip(of_dump);
+    header.dumps = dumps.map(|(dump, series)| entry(dump, series)).collect();
+}
+
 /// The name of the section of the Java heap at `at`.
 pub fn java_section(at: usize) -> String {
     format!("java.{at}")
@@ -113,7 +119,6 @@ pub fn java_section(at: usize) -> String {
 fn dumps(
     profile: &StackProfile,
     order: &Order,
-    series_of: &[usize],
     header: &mut Header,
     sections: &mut Vec<(String, Vec<u8>)>,
 ) {
@@ -126,7 +131,7 @@ fn dumps(
             .iter()
             .map(|&at| dump.measures[at].name.clone())
             .collect();
-        let series = series_of[at];
+        let series = header.dumps[at].series;
         let changed = match &last[series] {
             Some((base, same, before)) if *same == names => {
                 let changed = rows.minus(before);
@@ -151,35 +156,51 @@ fn dumps(
         }
         let (section, froms) = written.encode(&times);
         sections.push((format!("dump.{at}"), section));
-        let measures = stored.iter().zip(&rows.columns).zip(froms);
-        let measures = measures.map(|((&at, column), from)| {
-            let total = column.iter().fold(0i64, |sum, v| sum.saturating_add(*v));
-            values::measure(&dump.measures[at], total, from)
-        });
-        header.dumps.push(header::Dump {
-            number: facts.number,
-            label: facts.label.clone(),
-            series,
-            pid: facts.pid,
-            process: facts.process.clone(),
-            heap: facts.heap.clone(),
-            time_ms: facts.time_ns.map(milliseconds),
-            wall_ms: facts.wall_time_ns.map(milliseconds),
-            interval: facts.sampling_interval_bytes,
-            orig_interval: facts.orig_sampling_interval_bytes,
-            kind: kind_name(facts.kind).to_owned(),
-            flags: flag_names(facts.flags),
-            unfinished: facts.unfinished,
-            callsites: rows.nodes.len(),
-            measures: measures.collect(),
-            default_measure: stored
-                .iter()
-                .position(|&at| at == dump.default_measure)
-                .unwrap_or(0),
-            base,
-            rows: written.nodes.len(),
-        });
+        let entry = &mut header.dumps[at];
+        let columns = rows.columns.iter().zip(froms);
+        for (measure, (column, from)) in entry.measures.iter_mut().zip(columns) {
+            // As the viewer adds up: where sums saturate the order matters.
+            measure.total = column.iter().fold(0i64, |sum, v| sum.saturating_add(*v));
+            measure.from = from;
+        }
+        entry.callsites = rows.nodes.len();
+        entry.base = base;
+        entry.rows = written.nodes.len();
         last[series] = Some((at, names, rows));
+    }
+}
+
+/// What the header says of a dump, but where its numbers stand.
+fn entry(dump: &Dump, series: usize) -> header::Dump {
+    let facts = &dump.facts;
+    let stored = values::stored_order(&dump.measures);
+    let measures = stored.iter().map(|&at| {
+        let column = dump.values.columns[at].iter();
+        let total = column.fold(0i64, |sum, v| sum.saturating_add(*v));
+        values::measure(&dump.measures[at], total)
+    });
+    header::Dump {
+        number: facts.number,
+        label: facts.label.clone(),
+        series,
+        pid: facts.pid,
+        process: facts.process.clone(),
+        heap: facts.heap.clone(),
+        time_ms: facts.time_ns.map(milliseconds),
+        wall_ms: facts.wall_time_ns.map(milliseconds),
+        interval: facts.sampling_interval_bytes,
+        orig_interval: facts.orig_sampling_interval_bytes,
+        kind: kind_name(facts.kind).to_owned(),
+        flags: flag_names(facts.flags),
+        unfinished: facts.unfinished,
+        callsites: 0,
+        measures: measures.collect(),
+        default_measure: stored
+            .iter()
+            .position(|&at| at == dump.default_measure)
+            .unwrap_or(0),
+        base: None,
+        rows: 0,
     }
 }
 

@@ -3,6 +3,7 @@
 use super::header::{self, From};
 use super::order::Order;
 use super::varint;
+use crate::analyze::native::sampled::small_of;
 use crate::stacks::{Dump, Measure, Unit, View};
 
 /// Rows of a dump by number of the callsite, ascending; columns in the order of the measures.
@@ -135,8 +136,8 @@ fn candidates(at: usize, times: &[i64]) -> impl Iterator<Item = Option<From>> + 
     std::iter::once(None).chain(multiples)
 }
 
-/// The header's entry of a measure.
-pub(super) fn measure(measure: &Measure, total: i64, from: Option<From>) -> header::Measure {
+/// The header's entry of a measure, but what it follows from.
+pub(super) fn measure(measure: &Measure, total: i64) -> header::Measure {
     header::Measure {
         name: measure.name.clone(),
         unit: match &measure.unit {
@@ -146,6 +147,7 @@ pub(super) fn measure(measure: &Measure, total: i64, from: Option<From>) -> head
         },
         view: measure.view.map(|view| view.name().to_owned()),
         total,
-        from,
+        from: None,
+        small_of: small_of(measure).map(|view| view.name().to_owned()),
     }
 }

@@ -4,8 +4,9 @@ use super::super::data::header::{Header, Series};
 use super::super::html::{Foreign, Html};
 use super::Place;
 use crate::analyze::native::filter::Filter;
+use crate::analyze::native::sampled::SampledColumn;
 use crate::analyze::native::shown::{Shown, ShownId};
-use crate::analyze::sampling::{Interval, Sampled};
+use crate::analyze::sampling::Estimate;
 use crate::stacks::{Dump, StackProfile, Unit, View};
 use crate::units::{SignedSize, thousands};
 use std::cmp::Reverse;
@@ -54,9 +55,18 @@ pub(super) fn write(html: &mut Html, header: &Header, profile: &StackProfile) {
 
 fn table(html: &mut Html, profile: &StackProfile, series: &Series, dump: &Dump, most: usize) {
     let shown = Shown::of(&profile.table, &Filter::default(), &[&dump.values]);
-    let own = shown.sums(&dump.values).own;
+    let error = SampledColumn::of(dump, dump.default_measure);
+    let mut values = dump.values.clone();
+    values
+        .columns
+        .extend(error.as_ref().map(|e| e.small.clone()));
+    let own = shown.sums(&values).own;
     let Some(main) = own.get(dump.default_measure) else {
         return;
+    };
+    let estimate = |value: i64, at: &dyn Fn(usize) -> i64| {
+        let error = error.as_ref()?;
+        Some(error.estimate(value, at(error.counts), at(dump.measures.len())))
     };
     let mut order: Vec<usize> = (0..shown.len()).filter(|&at| main[at] != 0).collect();
     order.sort_by_key(|&at| (Reverse(main[at]), at));
@@ -72,7 +82,6 @@ fn table(html: &mut Html, profile: &StackProfile, series: &Series, dump: &Dump, 
     let place = |view| dump.measures.iter().position(|m| m.view == Some(view));
     let counts = counts.and_then(place);
     let allocated = place(View::AllocSpace).filter(|at| *at != dump.default_measure);
-    let interval = Interval::of(&dump.facts);
     let what = match measure.view {
         Some(View::Space) => "#held",
         Some(View::AllocSpace) => "#allocated",
@@ -83,17 +92,19 @@ fn table(html: &mut Html, profile: &StackProfile, series: &Series, dump: &Dump, 
     headings.extend(allocated.map(|_| "#allocated"));
     headings.extend(["function", "where"]);
     let rows = order.iter().map(|&at| {
-        let mut cells = vec![
-            value(
-                main[at],
-                &measure.unit,
-                counts.map(|c| own[c][at]),
-                interval,
-            ),
-            share(main[at], total),
-        ];
+        let held = estimate(main[at], &|column| own[column][at]);
+        let mut cells = vec![value(main[at], &measure.unit, held), share(main[at], total)];
         cells.extend(counts.map(|counts| thousands(own[counts][at])));
-        cells.extend(allocated.map(|column| size(own[column][at])));
+        cells.extend(allocated.map(|column| {
+            let all = Estimate::exact(own[column][at], 0);
+            // Rounded apart, what is left could come out as more than all there was.
+            match held {
+                Some(held) if all.value >= held.value && all.value > 0 => {
+                    Foreign(&all.shown_beside(&held.shown()).size()).to_string()
+                }
+                _ => size(all.value),
+            }
+        }));
         let place = Place::of(&shown, ShownId(at as u32));
         cells.push(place.cell());
         cells.push(place.at);
@@ -105,7 +116,12 @@ fn table(html: &mut Html, profile: &StackProfile, series: &Series, dump: &Dump, 
         (process, "") => Foreign(process).to_string(),
         (process, heap) => format!("{}, {}", Foreign(process), Foreign(heap)),
     };
-    let all = value(total, &measure.unit, None, None);
+    let sum = |column: usize| {
+        own[column]
+            .iter()
+            .fold(0i64, |sum, v| sum.saturating_add(*v))
+    };
+    let all = value(total, &measure.unit, estimate(total, &sum));
     let left_out = match count.saturating_sub(order.len()) {
         0 => String::new(),
         more => format!("; {} more callsites below these", thousands(more as u64)),
@@ -115,15 +131,12 @@ fn table(html: &mut Html, profile: &StackProfile, series: &Series, dump: &Dump, 
 }
 
 /// A figure with its error, where it has one.
-fn value(value: i64, unit: &Unit, samples: Option<i64>, interval: Option<Interval>) -> String {
-    match (unit, samples, interval) {
-        (Unit::Bytes, Some(samples), Some(interval)) => {
-            let estimate = Sampled::new(value, samples, interval).estimate();
-            Foreign(&estimate.shown().to_string()).to_string()
-        }
-        (Unit::Bytes, ..) => size(value),
-        (Unit::Count, ..) => thousands(value),
-        (Unit::Other(unit), ..) => format!("{} {}", thousands(value), Foreign(unit)),
+fn value(value: i64, unit: &Unit, estimate: Option<Estimate>) -> String {
+    match (unit, estimate) {
+        (Unit::Bytes, Some(estimate)) => Foreign(&estimate.shown().to_string()).to_string(),
+        (Unit::Bytes, None) => size(value),
+        (Unit::Count, _) => thousands(value),
+        (Unit::Other(unit), _) => format!("{} {}", thousands(value), Foreign(unit)),
     }
 }
 

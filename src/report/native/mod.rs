@@ -30,8 +30,7 @@ pub(super) fn head(html: &mut Html, header: &Header) {
     summary::head(html, header);
 }
 
-/// The sections about native heaps. `header` is that of the data: its dumps and series are those
-/// of the profile.
+/// The sections about native heaps. The header's dumps and series are those of the profile.
 pub(super) fn body(html: &mut Html, header: &Header, profile: &StackProfile) {
     grown::write(html, header, profile);
     callsites::write(html, header, profile);

@@ -1,9 +1,9 @@
 //! What every page begins and ends with.
 
-use super::super::data::header::Header;
+use super::super::data::header::{Dump, Folded, Header};
 use super::super::html::{Foreign, Html, Sentence};
 use super::callsites::size;
-use crate::units::ByteSize;
+use crate::units::{ByteSize, thousands};
 
 /// Title, warnings, where the memory went.
 pub(super) fn head(html: &mut Html, header: &Header) {
@@ -20,10 +20,11 @@ pub(super) fn head(html: &mut Html, header: &Header) {
     }
     if let Some(folded) = &header.folded {
         html.add(format_args!(
-            "<p class=\"warn\">Small callsites stand summed as “(other)”: {} of {} are shown; \
-             totals are exact. All of them: <code>{}</code></p>\n",
-            crate::units::thousands(folded.kept as u64),
-            crate::units::thousands(folded.of as u64),
+            "<p class=\"warn\">This page lists {} of {} callsites one by one. The others hold the fewest bytes{}: they are summed up as “(other)” by library and \
+             function. Totals are exact. All of them: <code>{}</code></p>\n",
+            thousands(folded.kept as u64),
+            thousands(folded.of as u64),
+            how_much(header, folded),
             Foreign(&folded.command)
         ));
     }
@@ -49,6 +50,26 @@ pub(super) fn head(html: &mut Html, header: &Header) {
         ]
     });
     html.table("By kind.", &["kind", "#size", "how it is known"], rows);
+}
+
+/// How much is summed up, of the dump that holds most: `, 3.2 MiB of 120.1 MiB (2.7 %) at @3`.
+fn how_much(header: &Header, folded: &Folded) -> String {
+    let measure = |dump: &Dump| dump.measures.get(dump.default_measure).cloned();
+    let dumps = header.dumps.iter().zip(&folded.bytes);
+    let dumps = dumps.filter_map(|(dump, summed)| Some((dump, *summed, measure(dump)?)));
+    let Some((dump, summed, of)) = dumps.max_by_key(|(.., of)| of.total) else {
+        return String::new();
+    };
+    let share = summed as f64 * 100.0 / of.total.max(1) as f64;
+    match of.unit.as_str() {
+        "bytes" => format!(
+            ", {} of {} ({share:.1} %) at @{}",
+            size(summed),
+            size(of.total),
+            dump.number
+        ),
+        _ => String::new(),
+    }
 }
 
 /// What is not seen, how it was recorded, how to go on.

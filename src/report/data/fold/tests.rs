@@ -1,0 +1,258 @@
+//! Totals, tables by library and errors are the same before and after; what stays holds most.
+
+use super::*;
+use crate::analyze::native::filter::Filter;
+use crate::analyze::native::groups::{By, Groups};
+use crate::analyze::native::sampled::total;
+use crate::analyze::native::shown::Shown;
+use crate::analyze::native::table::{Key as RowKey, Table};
+use crate::analyze::sampling::Interval;
+use crate::stacks::Library;
+use std::collections::BTreeMap;
+
+/// Numbers that are drawn the same way each time.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % limit
+    }
+}
+
+fn frame(table: &mut StackTable, name: &str, library: &str, kind: Kind, line: u32) -> FrameId {
+    let path = table.text(library);
+    let library = table.library(Library {
+        path,
+        build_id: TextId::default(),
+    });
+    let function = Function {
+        name: table.text(name),
+        system_name: TextId::default(),
+        library,
+        kind,
+    };
+    let function = table.function(function);
+    table.frame(Frame {
+        function,
+        file: TextId::default(),
+        line,
+        inlined: false,
+    })
+}
+
+/// Stacks through three libraries, the runtime and allocators, in dumps of two processes.
+fn drawn(callsites: usize) -> StackProfile {
+    let mut random = Random(7);
+    let mut profile = StackProfile::default();
+    let table = &mut profile.table;
+    let libraries = ["/x/libone.so", "/x/libtwo.so", "/x/libthree.so"];
+    let mut leaves = Vec::new();
+    for _ in 0..callsites {
+        let mut node = NodeId::ROOT;
+        for depth in 0..2 + random.below(6) {
+            let number = random.below(if depth < 2 { 3 } else { 9 });
+            let library = libraries[(number % 3) as usize];
+            let line = random.below(4) as u32;
+            let next = match random.below(7) {
+                0 => frame(table, "art_invoke", "/x/libart.so", Kind::Runtime, 0),
+                _ => frame(table, &format!("f{number}"), library, Kind::Plain, line),
+            };
+            node = table.child(node, next);
+        }
+        for allocator in 0..random.below(3) {
+            let name = ["operator new", "malloc"][allocator as usize];
+            let next = frame(table, name, "/x/libc.so", Kind::Allocator, 0);
+            node = table.child(node, next);
+        }
+        leaves.push(node);
+    }
+    leaves.sort_unstable();
+    leaves.dedup();
+    for pid in [7, 7, 9] {
+        let mut columns = vec![Vec::new(); 4];
+        for _ in &leaves {
+            // Many small ones, and now and then one that was recorded at its true size.
+            let count = 1 + random.below(3) as i64;
+            let bytes = match random.below(5) {
+                0 => 100_001 + random.below(1 << 20) as i64,
+                _ => count * 4096,
+            };
+            for (column, value) in columns.iter_mut().zip([count, bytes, count, 2 * bytes]) {
+                column.push(value);
+            }
+        }
+        let views = [
+            View::Objects,
+            View::Space,
+            View::AllocObjects,
+            View::AllocSpace,
+        ];
+        let mut dump = Dump {
+            measures: views.map(Measure::of_view).to_vec(),
+            default_measure: 1,
+            values: Values {
+                nodes: leaves.clone(),
+                columns,
+            },
+            ..Dump::default()
+        };
+        dump.facts.pid = pid;
+        dump.facts.sampling_interval_bytes = 4096;
+        profile.dumps.push(dump);
+    }
+    profile
+}
+
+/// Self and cumulative sums by name of the group; without the rows `(other)`.
+fn table(
+    profile: &StackProfile,
+    dump: &Dump,
+    (by, all_frames): (By, bool),
+) -> BTreeMap<String, (Vec<i64>, Vec<i64>)> {
+    let filter = Filter {
+        all_frames,
+        ..Filter::default()
+    };
+    let shown = Shown::of(&profile.table, &filter, &[&dump.values]);
+    let groups = Groups::of(&profile.table, by);
+    let sums = shown.sums(&dump.values);
+    let rows = Table::of(&shown, &groups, &sums);
+    let of_row = |row: crate::analyze::native::table::Row<'_>| {
+        let RowKey::Group(group) = row.key else {
+            panic!("grouped");
+        };
+        let name = groups.name(group).into_owned();
+        let sums = (row.own[..4].to_vec(), row.cumulative[..4].to_vec());
+        (name, sums)
+    };
+    let mut rows: BTreeMap<_, _> = rows.rows().map(of_row).collect();
+    rows.remove(OTHER);
+    rows
+}
+
+#[test]
+fn folded_callsites_keep_their_library_their_function_and_their_process() {
+    let before = drawn(3000);
+    for most in [2000, 900] {
+        let mut after = before.clone();
+        let folded = fold(&mut after, most).expect("there are more");
+        assert!(folded.of > most && folded.kept <= most / 2, "{folded:?}");
+        for (old, new) in before.dumps.iter().zip(&after.dumps) {
+            assert!(new.values.nodes.is_sorted());
+            let mut nodes: Vec<NodeId> = Vec::new();
+            for node in &new.values.nodes {
+                nodes.extend(after.table.stack(*node));
+            }
+            nodes.sort_unstable();
+            nodes.dedup();
+            assert!(nodes.len() <= most, "{} of {most}", nodes.len());
+            for all_frames in [false, true] {
+                let [was, is] = [(&before, old), (&after, new)]
+                    .map(|(profile, dump)| table(profile, dump, (By::Library, all_frames)));
+                assert_eq!(was, is, "by library, of {most}, all frames: {all_frames}");
+                let [was, is] = [(&before, old), (&after, new)].map(|(profile, dump)| {
+                    let rows = table(profile, dump, (By::Function, all_frames));
+                    let own = rows.into_iter().map(|(name, (own, _))| (name, own));
+                    let own = own.filter(|(_, own)| own.iter().any(|sum| *sum != 0));
+                    own.collect::<BTreeMap<_, _>>()
+                });
+                assert_eq!(was, is, "self by function, of {most}");
+            }
+        }
+        let last = &before.dumps[2];
+        let summed: i64 = last.column(View::Space).into_iter().flatten().sum();
+        assert!(folded.bytes[2] > 0 && folded.bytes[2] <= summed);
+    }
+}
+
+#[test]
+fn the_error_of_sums_is_that_of_before() {
+    let before = drawn(3000);
+    let mut after = before.clone();
+    fold(&mut after, 900).expect("there are more");
+    for (old, new) in before.dumps.iter().zip(&after.dumps) {
+        for (at, view) in [(1, View::Space), (3, View::AllocSpace)] {
+            let small = |dump| SampledColumn::of(dump, at).expect("it is sampled").small;
+            let (was, is) = (small(old), small(new));
+            assert_eq!(was.iter().sum::<i64>(), is.iter().sum::<i64>(), "{view:?}");
+            assert_eq!(total(old, view), total(new, view));
+            // From the sums alone it would be wider.
+            let mut bare = new.clone();
+            bare.measures.truncate(4);
+            bare.values.columns.truncate(4);
+            let wider = SampledColumn::of(&bare, at).expect("it is sampled").small;
+            assert!(wider.iter().sum::<i64>() > is.iter().sum::<i64>());
+        }
+        assert_eq!(Interval::of(&old.facts), Interval::of(&new.facts));
+    }
+}
+
+/// `main` that calls each of `bytes` functions once.
+fn flat(bytes: &[(i64, i64)]) -> StackProfile {
+    let mut profile = StackProfile::default();
+    let table = &mut profile.table;
+    let main = table.bare_frame("main");
+    let main = table.child(NodeId::ROOT, main);
+    let nodes = (0..bytes.len()).map(|at| {
+        // A few functions by many lines.
+        let next = frame(
+            table,
+            &format!("f{}", at % 3),
+            "/x/libapp.so",
+            Kind::Plain,
+            at as u32,
+        );
+        table.child(main, next)
+    });
+    let nodes: Vec<NodeId> = nodes.collect();
+    profile.dumps.push(Dump {
+        measures: [View::Objects, View::Space].map(Measure::of_view).to_vec(),
+        default_measure: 1,
+        values: Values {
+            nodes,
+            columns: vec![
+                bytes.iter().map(|(count, _)| *count).collect(),
+                bytes.iter().map(|(_, bytes)| *bytes).collect(),
+            ],
+        },
+        ..Dump::default()
+    });
+    profile
+}
+
+/// Bytes of the callsites that stay, by their lines.
+fn lines(profile: &StackProfile) -> Vec<u32> {
+    let table = &profile.table;
+    let frame = |node| table.frames()[table.frame_of(node).unwrap().0 as usize];
+    let nodes = profile.dumps[0].values.nodes.iter();
+    let lines = nodes.map(|node| frame(*node).line);
+    lines.filter(|line| *line > 0).collect()
+}
+
+#[test]
+fn the_fewest_bytes_are_folded_first_whatever_their_count() {
+    // The more samples a callsite has, the less it holds.
+    let bytes: Vec<(i64, i64)> = (1..=100).map(|at| (1000 - 9 * at, at * 4096)).collect();
+    let mut profile = flat(&bytes);
+    assert!(fold(&mut profile.clone(), 1000).is_none());
+    let folded = fold(&mut profile, 40).expect("there are more");
+    assert_eq!((folded.kept, folded.of), (20, 101));
+    // `main`, and the 19 that hold most.
+    assert_eq!(lines(&profile), (81..100).collect::<Vec<u32>>());
+    assert_eq!(folded.bytes, [(1..=81i64).sum::<i64>() * 4096]);
+}
+
+#[test]
+fn of_callsites_that_hold_the_same_as_many_stay_as_there_is_room_for() {
+    let mut profile = flat(&[(1, 4096); 100]);
+    let folded = fold(&mut profile, 40).expect("there are more");
+    assert_eq!(folded.kept, 20);
+    assert_eq!(
+        lines(&profile).len(),
+        18,
+        "line 0 is none, and `main` stays"
+    );
+}

@@ -1,0 +1,86 @@
+// Callsites that stand summed: said at the top, with how much of the dump that is looked at; errors
+// are those of before. And what the card of growth says if there is nothing to compare.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { browser, inApp, look } from "./browser.mjs";
+import { encode, FOUR } from "./encode.mjs";
+
+let chromium;
+before(async () => (chromium = await browser()));
+after(() => chromium.close());
+
+const MEASURES = [...FOUR, { name: "small_space", unit: "count", view: null, small_of: "space" }];
+const row = (count, size, small) => ({ objects: count, space: size, alloc_objects: count, alloc_space: size, small_space: small });
+
+const summed = () =>
+  encode({
+    header: { measures: MEASURES, folded: { kept: 20, of: 70, bytes: [50 * 100_001, 2 * 50 * 100_001], command: "heaptap report --full rec" } },
+    dumps: [1, 2].map((round) => ({
+      label: `round-${round}`,
+      stacks: [
+        { stack: [{ name: "main", lib: "/x/libapp.so" }, { name: "load", lib: "/x/libapp.so" }], values: row(100, 100 * 4096, 100) },
+        // Fifty blocks at their true size, of as many callsites.
+        { stack: [{ name: "main", lib: "/x/libapp.so" }, { name: "(other)", lib: "/x/libhuge.so" }, { name: "grow", lib: "/x/libhuge.so" }], values: row(50, round * 50 * 100_001, 0) },
+      ],
+    })),
+  });
+
+test("32a: the first line says how many callsites are summed and how much of the dump they hold", async () => {
+  const page = await chromium.open(summed());
+  const line = () => page.locator("main > div").first().innerText();
+  assert.match(await line(), /Of 70 callsites the 20 .*They are 9\.5 MiB of 9\.9 MiB \(96\.1 %\) of this dump/);
+  assert.match(await line(), /heaptap report --full rec/);
+  await look(page, { dump: 0 });
+  assert.match(await line(), /They are 4\.8 MiB of 5\.2 MiB \(92\.4 %\)/);
+  await look(page, { tab: "info" });
+  const info = await page.locator("#heaptap-panel").innerText();
+  assert.doesNotMatch(info, /summed/, "it is said once");
+  await page.close();
+});
+
+test("32b: the error of sums is that of the callsites they are of, and its column is no measure", async () => {
+  const page = await chromium.open(summed());
+  const range = await inApp(page, (app) => app.stage.figure(app.scene, app.scene.measure, (column) => column.sum).range);
+  // A hundred hits of 4 KiB are uncertain, and of the large blocks none is.
+  assert.ok(range.high - range.value < 30 * 4096 && range.hits < 176, JSON.stringify(range));
+  const options = await page.locator("option").allInnerTexts();
+  assert.ok(options.length > 0 && options.every((text) => !/small/i.test(text)), options.join());
+  assert.doesNotMatch(await page.locator("body").innerText(), /small_space/);
+  await page.close();
+});
+
+const one = (more) => ({ stacks: [{ stack: ["main"], values: { objects: 1, space: 4096, alloc_objects: 1, alloc_space: 4096 } }], ...more });
+const grew = async (dumps) => {
+  const page = await chromium.open(encode({ dumps }));
+  await page.waitForFunction(() => !document.body.innerText.includes("Comparing the dumps"));
+  const text = await page.getByRole("region", { name: "What grew" }).innerText();
+  await page.close();
+  return text;
+};
+
+test("32c: the card of growth says why it compares nothing", async () => {
+  const apart = await grew([0, 1, 2, 3].map((series) => one({ series, pid: 100 + series, process: `app${series}` })));
+  assert.match(apart, /The 4 dumps are of 4 different heaps or runs/);
+  assert.match(apart, /app0, libc\.malloc there is only one, and growth takes two/);
+  const largest = await grew([0, 1, 2, 3].map(() => one({ kind: "at-maximum" })));
+  assert.match(largest, /a heap at its largest/);
+  const mixed = await grew([one({ series: 0, stacks: [{ stack: ["main"], values: { objects: 9, space: 90_000, alloc_objects: 9, alloc_space: 90_000 } }] }), one({ series: 1, heap: "art" }), one({ series: 1, heap: "art" })]);
+  assert.match(mixed, /Of another heap there are more/);
+  for (const text of [apart, largest, mixed]) assert.doesNotMatch(text, /One dump tells/);
+  assert.match(await grew([one({})]), /One dump tells what is held/);
+  assert.match(await grew([one({}), one({})]), /Nothing grew/);
+});
+
+test("32d: a change and its interval are rounded to the same digit", async () => {
+  const dumps = [1, 8].map((times) => ({ stacks: [{ stack: ["main"], values: { objects: 25 * times, space: 25 * times * 4096, alloc_objects: 25 * times, alloc_space: 25 * times * 4096 } }] }));
+  const page = await chromium.open(encode({ dumps }));
+  await look(page, { tab: "changes", dump: 1, base: 0 });
+  const cells = await page.locator("#heaptap-panel tbody tr").first().locator("td, th").allInnerTexts();
+  const ends = cells.find((text) => / to /.test(text));
+  const [, digits, unit] = /to [+−]?\d+(\.\d+)? (\w+)/.exec(ends);
+  const value = cells[cells.indexOf(ends) - 1];
+  const shape = new RegExp(`^[+−]\\d+${digits ? `\\.\\d{${digits.length - 1}}` : ""} ${unit}$`);
+  assert.match(value, shape, cells.join(" | "));
+  await page.close();
+});
