@@ -135,6 +135,18 @@ fn series(file: &JavaFile, notes: &mut Vec<String>) -> Result<Vec<usize>, JavaEr
             "the process was started anew: {earlier} dumps of its earlier life are left out"
         ));
     }
+    // What a dump whose end is missing lacks has not shrunk.
+    let whole: Vec<usize> = of_life.iter().copied().filter(|&at| !file.is_open(at)).collect();
+    let of_life = match (whole.len(), of_life.len() - whole.len()) {
+        (0, _) | (_, 0) => of_life,
+        (_, open) => {
+            notes.push(match open {
+                1 => "1 dump whose end is not in the trace is left out".to_owned(),
+                n => format!("{n} dumps whose ends are not in the trace are left out"),
+            });
+            whole
+        }
+    };
     // A heap graph and an HPROF of one heap differ: what the one leaves out has not grown.
     let form = |at: usize| file.hprof(at).is_some();
     let of_form: Vec<usize> = match of_life.last() {

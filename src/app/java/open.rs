@@ -382,6 +382,11 @@ impl JavaFile {
         }
     }
 
+    /// Whether the end of a dump is not in the trace: it is cut, or still being written.
+    pub fn is_open(&self, at: usize) -> bool {
+        self.listed[at].open
+    }
+
     /// Reads one of [`JavaFile::dumps`].
     ///
     /// # Errors
