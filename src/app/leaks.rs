@@ -136,7 +136,11 @@ fn series(file: &JavaFile, notes: &mut Vec<String>) -> Result<Vec<usize>, JavaEr
         ));
     }
     // What a dump whose end is missing lacks has not shrunk.
-    let whole: Vec<usize> = of_life.iter().copied().filter(|&at| !file.is_open(at)).collect();
+    let whole: Vec<usize> = of_life
+        .iter()
+        .copied()
+        .filter(|&at| !file.is_open(at))
+        .collect();
     let of_life = match (whole.len(), of_life.len() - whole.len()) {
         (0, _) | (_, 0) => of_life,
         (_, open) => {
