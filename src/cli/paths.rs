@@ -239,7 +239,7 @@ fn escaped(text: &str) -> String {
 
 /// Who holds whom, from the objects outwards. A chain of single holders keeps its indent.
 fn holders(rows: &[HolderRow]) -> Table {
-    let mut table = Table::new(&["objects", "hold", "held by"]);
+    let mut table = Table::new(&["objects", "hold", "held by"]).keeping_remarks();
     let mut siblings = vec![0usize; rows.len()];
     for row in rows {
         if let Some(above) = row.above {

@@ -14,6 +14,7 @@ pub(super) struct Table {
     headings: Vec<String>,
     rows: Vec<Row>,
     is_of_code: bool,
+    keeps_remarks: bool,
 }
 
 struct Row {
@@ -36,6 +37,7 @@ impl Table {
             headings: headings.iter().map(|&heading| heading.to_owned()).collect(),
             rows: Vec::new(),
             is_of_code: false,
+            keeps_remarks: false,
         }
     }
 
@@ -44,6 +46,14 @@ impl Table {
     pub(super) fn of_code(self) -> Table {
         Table {
             is_of_code: true,
+            ..self
+        }
+    }
+
+    /// Its remarks are what is asked for: one that has no room beside its name stands below.
+    pub(super) fn keeping_remarks(self) -> Table {
+        Table {
+            keeps_remarks: true,
             ..self
         }
     }
@@ -141,7 +151,7 @@ impl Table {
         for (cell, &width) in self.headings.iter().zip(&widths) {
             let _ = write!(heading, "{}{cell}  ", blanks(width, cell));
         }
-        heading += &fitting_words(&self.headings[figures], room).unwrap_or_default();
+        heading += &fitting(&self.headings[figures], room).unwrap_or_default();
         let mut lines = vec![console.styled(Style::Dim, heading.trim_end()).to_string()];
         for row in &self.rows {
             let mut line = String::new();
@@ -174,11 +184,22 @@ impl Table {
                 }
             };
             left = left.saturating_sub(2);
-            if let Some(remark) = fitting_words(&row.remark, left) {
+            let beside = fitting(&row.remark, left);
+            if let Some(remark) = &beside {
                 let _ = write!(line, "  {}", console.styled(Style::Dim, remark));
             }
             line.truncate(line.trim_end_matches(' ').len());
             lines.push(line);
+            if beside.is_none() && self.keeps_remarks {
+                let room = width.saturating_sub(BELOW);
+                let below = fitting(&row.remark, room);
+                let below = wrapped(below.as_deref().unwrap_or(&row.remark), room);
+                let blanks = " ".repeat(BELOW);
+                let below = below.into_iter();
+                lines.extend(
+                    below.map(|part| format!("{blanks}{}", console.styled(Style::Dim, part))),
+                );
+            }
         }
         lines
     }
@@ -304,8 +325,8 @@ pub(super) fn shorten_scope(name: &str, room: usize) -> Option<Cow<'_, str>> {
         .map(Cow::Owned)
 }
 
-/// As many words of a remark as have room, where that is more than marks.
-pub(super) fn fitting_words(text: &str, room: usize) -> Option<String> {
+/// As many items of a remark as have room: what stands between commas, arrows or wide gaps.
+pub(super) fn fitting(text: &str, room: usize) -> Option<String> {
     if text_width(text) <= room {
         return (!text.is_empty()).then(|| text.to_owned());
     }
@@ -314,7 +335,13 @@ pub(super) fn fitting_words(text: &str, room: usize) -> Option<String> {
         if text_width(&text[..at]) + 2 > room {
             break;
         }
-        end = at;
+        let (before, behind) = (&text[..at], &text[at + 1..]);
+        if before.ends_with([',', ';'])
+            || behind.starts_with([' ', '←', '·'])
+            || behind.starts_with("<-")
+        {
+            end = at;
+        }
     }
     let is_mark =
         |c: char| !c.is_alphanumeric() && !matches!(c, ')' | ']' | '}' | '>' | '"' | '\'');
@@ -393,7 +420,7 @@ mod tests {
         );
         assert_eq!(
             text(&table, Some(60)).lines().nth(1),
-            Some("     1  12.0 KiB  java.util.concurrent.Listener  held by a …")
+            Some("     1  12.0 KiB  java.util.concurrent.Listener")
         );
     }
 
@@ -406,6 +433,20 @@ mod tests {
             text(&table, Some(24)),
             "count  reason, collector\n    1\n    NativeAlloc,\n    concurrent mark\n    \
              compact\n    2\n    /data/user/0/com.example.app/a.db"
+        );
+    }
+
+    #[test]
+    fn remarks_that_matter_stand_below_where_there_is_no_room_beside() {
+        let mut table = Table::new(&["size", "object, and what holds it"]).keeping_remarks();
+        for remark in ["← a.B.c ← d.E.f", "← a.VeryLongName.c ← d.E.f", ""] {
+            table.row(vec!["1".into()], "byte[]");
+            table.remark(remark);
+        }
+        assert_eq!(
+            text(&table, Some(26)),
+            "size  object …\n   1  byte[]  ← a.B.c …\n   1  byte[]\n    \
+             ← a.VeryLongName.c …\n   1  byte[]"
         );
     }
 
@@ -446,6 +487,6 @@ mod tests {
     fn wide_letters_count_twice() {
         assert_eq!(cut_end("数据数据", 5), "数据…");
         assert_eq!(cut_end("abc", 3), "abc");
-        assert_eq!(fitting_words("数据 数据", 6).as_deref(), Some("数据 …"));
+        assert_eq!(fitting("数据, 数据", 7).as_deref(), Some("数据 …"));
     }
 }

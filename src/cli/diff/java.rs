@@ -181,7 +181,7 @@ fn leaks(console: &Console, rows: &[LeakChange]) {
     if rows.is_empty() {
         return console.data("none in either dump");
     }
-    let mut table = Table::new(&["", "before", "after", "keeps", "leak"]);
+    let mut table = Table::new(&["", "before", "after", "keeps", "leak"]).keeping_remarks();
     for leak in rows {
         let bytes = i128::from(leak.after_bytes) - i128::from(leak.before_bytes);
         let bytes = bytes.clamp(i64::MIN.into(), i64::MAX.into()) as i64;

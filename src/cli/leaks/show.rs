@@ -2,7 +2,7 @@
 
 use super::super::console::{Console, Style};
 use super::super::java_view;
-use super::super::table::{Table, fitting_words};
+use super::super::table::{Table, fitting};
 use super::super::wrap::wrapped;
 use crate::app::leaks::{
     Duplicated, GroupRow, GrowthDocument, GrowthRow, KeptBytes, LargeRow, LeaksDocument, LeaksRows,
@@ -338,7 +338,8 @@ fn show_growth(console: &Console, growth: &GrowthDocument, limit: usize) {
         n => format!("Growth in each of {n} dumps"),
     };
     console.data(console.styled(Style::Strong, headline));
-    let mut table = Table::new(&["more", "objects", "bytes", "what, and where it hangs"]);
+    let mut table =
+        Table::new(&["more", "objects", "bytes", "what, and where it hangs"]).keeping_remarks();
     for row in growth.paths.iter().take(limit) {
         table.row(figures(row), untrusted::shown(&row.class));
         table.style(Style::Strong);
@@ -553,7 +554,7 @@ fn line(console: &Console, figure: &str, text: &str, held_by: Option<&str>) {
     let room = console.stdout_width().unwrap_or(usize::MAX);
     let left = room.saturating_sub(lead.len() + console::measure_text_width(text) + 2);
     let held = held_by.map_or(String::new(), |by| format!("← {}", untrusted::shown(by)));
-    match fitting_words(&held, left) {
+    match fitting(&held, left) {
         Some(held) => console.hanging(
             lead,
             format_args!("{text}  {}", console.styled(Style::Dim, held)),

@@ -230,6 +230,9 @@ fn table(report: &TopReport) -> Table {
             .saturating_add(reachable.native_bytes)
     });
     let mut table = Table::new(&headings);
+    if single {
+        table = table.keeping_remarks();
+    }
     for row in &report.rows {
         let figures = &row.figures;
         let mut cells = Vec::new();
