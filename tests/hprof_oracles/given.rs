@@ -303,10 +303,9 @@ fn check_planted(folder: &Path) {
 /// The Dialer of Android 4.4, a test dump of AOSP's perflib: what perflib's own tests know of it,
 /// and the leak that it holds.
 #[test]
+#[ignore = "needs HEAPTAP_HPROF, a folder of dumps with answers"]
 fn what_perflib_knows_of_the_dialer_is_found() {
-    let Some(folder) = folder() else {
-        return;
-    };
+    let folder = judge::given("HEAPTAP_HPROF");
     let graph = graph_of(&folder.join("perflib/dialer.android-hprof"), None);
     assert_eq!(graph.facts.sizes, SizeModel::Dump);
     let dominators = Dominators::of(&graph, Follow::default());
