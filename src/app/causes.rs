@@ -217,7 +217,6 @@ pub(super) fn empty_targets(plan: &Plan, converted: &Converted) -> Vec<EmptyTarg
         of_process.pid = u32::try_from(dump.pid).unwrap_or(u32::MAX);
         of_process.name.clone_from(&dump.process);
         of_process.has_samples |= dump.file.is_some();
-        of_process.rejected |= dump.flags.rejected_concurrent;
         of_process.is_told |= findings::explain_no_samples(&dump.flags);
     }
     for dump in &converted.java {

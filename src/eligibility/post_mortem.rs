@@ -169,8 +169,6 @@ pub struct Recorded {
     pub name: String,
     /// Whether a dump of it has samples.
     pub has_samples: bool,
-    /// Whether another session held it.
-    pub rejected: bool,
     /// Whether the trace says why it has none: what is said of its dumps tells.
     pub is_told: bool,
 }
@@ -184,8 +182,6 @@ pub struct EmptyTarget {
     pub pid: Option<Pid>,
     /// Its uid, where known.
     pub uid: Option<u32>,
-    /// The trace says that another session held it.
-    pub rejected: bool,
     /// The trace says why it has none: what is said of its dumps tells.
     pub is_told: bool,
 }
@@ -206,7 +202,6 @@ pub fn empty_targets(known: &Known, recorded: &[Recorded]) -> Vec<EmptyTarget> {
                     name: p.name.clone(),
                     pid: Some(p.pid),
                     uid: p.uid,
-                    rejected: recorded.iter().any(|r| r.pid == p.pid && r.rejected),
                     is_told: recorded.iter().any(|r| r.pid == p.pid && r.is_told),
                 });
             }
@@ -229,7 +224,6 @@ pub fn empty_targets(known: &Known, recorded: &[Recorded]) -> Vec<EmptyTarget> {
                 name: r.name.clone(),
                 pid: Some(r.pid),
                 uid: None,
-                rejected: r.rejected,
                 is_told: r.is_told,
             });
         }
@@ -255,12 +249,6 @@ pub struct Evidence<'a> {
 /// Why this target has no samples, the surest cause first; none where its dumps tell why: what
 /// was to be feared before explains nothing then.
 pub fn explain(target: &EmptyTarget, evidence: &Evidence<'_>) -> Vec<Finding> {
-    if target.rejected {
-        return vec![Finding::busy(format!(
-            "Another recording held {} all the time",
-            target.name
-        ))];
-    }
     if target.is_told {
         return Vec::new();
     }
@@ -484,7 +472,6 @@ mod tests {
             pid,
             name: name.to_owned(),
             has_samples,
-            rejected: false,
             is_told: false,
         }
     }
@@ -569,11 +556,6 @@ mod tests {
     #[test]
     fn a_cause_is_always_named() {
         let none = Evidence::default();
-        let rejected = EmptyTarget {
-            rejected: true,
-            ..target("com.x", 7)
-        };
-        assert_eq!(ids(&rejected, &none), [F::Busy]);
         let told = EmptyTarget {
             is_told: true,
             ..target("com.a:x", 2)

@@ -198,7 +198,7 @@ fn one_rule_for_traces_that_are_cut_and_each_cause_once() {
     // Fault, flags, code of record, its warnings, code of convert.
     let cases: [(&str, &str, i32, &[&str], i32); 7] = [
         ("truncate", "3s", 8, &["trace-cut"], 8),
-        ("truncate", "continuous", 8, &["trace-cut"], 6),
+        ("truncate", "continuous", 8, &["trace-cut"], 0),
         ("reboot@3000", "20s", 6, &["device-rebooted"], 8),
         ("disk-full@2000", "20s", 6, &["disk-full"], 8),
         ("disk-full@6000", "continuous", 6, &["disk-full"], 6),
@@ -389,6 +389,7 @@ fn what_ended_a_profile_before_its_first_sample_is_the_one_cause_that_is_said() 
         ("bad-stack", "invalid-stack-bounds"),
         ("corrupt", "buffer-corrupted"),
         ("target-dies", "disconnected"),
+        ("rejected", "rejected-concurrent"),
     ] {
         let (lab, ended) = with_fault(fault);
         assert!(matches!(ended.code(), Some(6 | 7)), "{fault}: {ended}");
