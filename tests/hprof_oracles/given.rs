@@ -304,9 +304,9 @@ fn check_planted(folder: &Path) {
 /// and the leak that it holds.
 #[test]
 #[ignore = "needs HEAPTAP_HPROF, a folder of dumps with answers"]
-fn what_perflib_knows_of_the_dialer_is_found() {
-    let folder = judge::given("HEAPTAP_HPROF");
-    let graph = graph_of(&folder.join("perflib/dialer.android-hprof"), None);
+fn given_hprof_of_the_dialer_holds_what_perflib_knows() {
+    let dump = judge::given("HEAPTAP_HPROF").join("perflib/dialer.android-hprof");
+    let graph = graph_of(&dump, None);
     assert_eq!(graph.facts.sizes, SizeModel::Dump);
     let dominators = Dominators::of(&graph, Follow::default());
     // perflib counts the 1,296 arrays of `$staticOverhead` as objects; here their bytes are a part
