@@ -43,6 +43,7 @@ impl Shapes {
     }
 
     /// Reads an input of `bytes` bytes. What `read` returns counts, too: it is the model.
+    #[allow(clippy::print_stdout)]
     fn read<T>(&mut self, shape: &str, bytes: usize, read: impl FnOnce() -> T) {
         let before = counting::restart();
         let model = read();
