@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -19,8 +18,8 @@ use super::names::NameOptions;
 use super::output::{OutputFolder, default_name};
 use super::plan::{self, Plan};
 use super::sessions;
-use super::what::{Fitted, What};
-use crate::config::{EncodedConfig, Targets};
+use super::what::{Fitted, Labels, What};
+use crate::config::{EncodedConfig, Snapshots, Targets};
 use crate::device::Device;
 use crate::eligibility::{
     self, Assessment, DeviceFacts, Finding, FindingId, Root, Scope, Severity,
@@ -47,8 +46,8 @@ pub struct RecordOptions {
     pub force: bool,
     /// Force-stop the app, and start it once the recording is armed.
     pub launch: bool,
-    /// Arm continuous dumps of this period where heapprofd cannot be signalled.
-    pub snapshots: Option<Duration>,
+    /// Continuous dumps for labels if heapprofd cannot be signalled.
+    pub snapshots: Snapshots,
     /// Return once it runs.
     pub detach: bool,
     /// Record again with a longer interval where the buffer overran.
@@ -351,7 +350,14 @@ async fn prepare(
     if !options.force && !tracks && what.scope() == Scope::Native {
         refuse_second(device, store, &assessment).await?;
     }
-    let fitted = what.fit(&facts, &assessment, options.snapshots)?;
+    let fitted = what.fit(
+        &facts,
+        &assessment,
+        Labels {
+            snapshots: options.snapshots,
+            detached: options.detach,
+        },
+    )?;
     let packages = if options.launch {
         packages_of(what.targets(), &assessment)
     } else {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::beside::With;
 use super::plan::JavaPlan;
 use crate::config::{
-    CaptureSpec, ConfigError, EncodedConfig, JavaSpec, Notice, Surroundings, Targets,
+    CaptureSpec, ConfigError, EncodedConfig, JavaSpec, Notice, Snapshots, Surroundings, Targets,
 };
 use crate::eligibility::{AssessOptions, Assessment, DeviceFacts, Root, Scope, Startup};
 use crate::error::Failure;
@@ -106,20 +106,20 @@ impl What {
         refused.map(Failure::from)
     }
 
-    /// What the phone of `facts` is told. `armed`: the period of continuous dumps that stand
-    /// in for snapshots where nothing else works.
+    /// What the phone of `facts` is told. `labels`: the continuous dumps that stand in for
+    /// snapshots where nothing else works.
     pub(super) fn fit(
         &self,
         facts: &DeviceFacts,
         assessment: &Assessment,
-        armed: Option<Duration>,
+        labels: Labels,
     ) -> Result<Fitted, ConfigError> {
         let surroundings = Surroundings {
             free_bytes: facts.free_bytes,
             memory_bytes: facts.memory_bytes,
         };
         match self {
-            What::Native(spec) => fit_native(spec, facts, assessment, armed, &surroundings),
+            What::Native(spec) => fit_native(spec, facts, assessment, labels, &surroundings),
             What::Java(spec, results) => fit_java(spec, *results, facts, assessment, &surroundings),
         }
     }
@@ -129,7 +129,7 @@ fn fit_native(
     spec: &CaptureSpec,
     facts: &DeviceFacts,
     assessment: &Assessment,
-    armed: Option<Duration>,
+    labels: Labels,
     surroundings: &Surroundings,
 ) -> Result<Fitted, ConfigError> {
     let (mut spec, notices) = match facts.api() {
@@ -139,7 +139,7 @@ fn fit_native(
     spec.targets = resolved(assessment);
     let snapshots = match spec.tracks(facts.api()) {
         true => SnapshotWay::Impossible,
-        false => snapshot_way(facts, &mut spec, armed),
+        false => snapshot_way(facts, &mut spec, labels),
     };
     Ok(Fitted {
         encoded: spec.encode(surroundings)?,
@@ -181,6 +181,7 @@ fn fit_java(
         snapshots: match spec.continuous {
             Some(period) => SnapshotWay::Continuous {
                 period_ms: period_ms(period),
+                armed: false,
             },
             None => SnapshotWay::Impossible,
         },
@@ -222,13 +223,16 @@ fn whole_packages(targets: &Targets) -> Targets {
     }
 }
 
-/// How snapshots will be taken; arms continuous dumps where nothing else works and they were
-/// asked for.
-fn snapshot_way(
-    facts: &DeviceFacts,
-    spec: &mut CaptureSpec,
-    armed: Option<Duration>,
-) -> SnapshotWay {
+/// Dumps that are armed for labels.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Labels {
+    pub(super) snapshots: Snapshots,
+    pub(super) detached: bool,
+}
+
+/// Returns how snapshots will be taken. Arms continuous dumps if heapprofd cannot be signalled,
+/// unless the user chose their own period or none.
+fn snapshot_way(facts: &DeviceFacts, spec: &mut CaptureSpec, labels: Labels) -> SnapshotWay {
     let central = facts.api().is_none_or(|api| api >= 31) || facts.is_user_build() == Some(false);
     match facts.root {
         Some(root) if central => {
@@ -238,12 +242,14 @@ fn snapshot_way(
         }
         _ => {}
     }
+    let asked = spec.continuous.is_some() || matches!(labels.snapshots, Snapshots::Every(_));
     if spec.continuous.is_none() {
-        spec.continuous = armed;
+        spec.continuous = labels.snapshots.period(spec, labels.detached);
     }
     match spec.continuous {
         Some(period) => SnapshotWay::Continuous {
             period_ms: period.as_millis() as u64,
+            armed: !asked,
         },
         None => SnapshotWay::Impossible,
     }

@@ -20,7 +20,7 @@ use crate::app::maps::Maps;
 use crate::app::names::NameOptions;
 use crate::app::record::{RecordOptions, Recorded};
 use crate::app::what::{JavaResults, What};
-use crate::config::{BitmapFormat, HeapFileSpec, JavaSpec, Surroundings, Targets};
+use crate::config::{BitmapFormat, HeapFileSpec, JavaSpec, Snapshots, Surroundings, Targets};
 use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::PprofOptions;
 use crate::session::{SessionError, SessionId, Store};
@@ -236,7 +236,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         stem: None,
         force: args.force,
         launch: false,
-        snapshots: None,
+        snapshots: Snapshots::Off,
         detach: args.detach,
         retry_overrun: false,
         disable_selinux: false,

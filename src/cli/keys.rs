@@ -163,6 +163,22 @@ pub(super) enum Typing {
     Label(String),
 }
 
+/// What a key came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Pressed {
+    /// Nothing beyond what is typed.
+    Nothing,
+    /// A finished label; empty for the default one.
+    Label(String),
+    /// Nothing, for this reason.
+    Refused(&'static str),
+}
+
+/// Answer to a key without a meaning.
+const KEYS: &str = "keys: s takes a snapshot, Ctrl-C ends the recording";
+/// The same if no snapshot can be taken.
+const ONE_KEY: &str = "keys: Ctrl-C ends the recording";
+
 /// Longest label that is taken.
 const LONGEST_LABEL: usize = 60;
 
@@ -172,34 +188,37 @@ impl Typing {
         std::mem::take(self) != Typing::Idle
     }
 
-    /// Takes a key; a finished label comes back (empty: the default one is wanted).
-    pub(super) fn take(&mut self, key: Key) -> Option<String> {
-        match (&mut *self, key) {
-            (Typing::Idle, Key::Char('s' | 'S')) => {
+    /// Takes a key. `takes` is the reason why a label would come to nothing now, if there is one.
+    pub(super) fn take(&mut self, key: Key, takes: Result<(), &'static str>) -> Pressed {
+        match (&mut *self, key, takes) {
+            (Typing::Idle, Key::Char('s' | 'S'), Ok(())) => {
                 *self = Typing::Label(String::new());
-                None
             }
-            (Typing::Idle, _) => None,
-            (Typing::Label(text), Key::Enter) => {
+            (Typing::Idle, Key::Char('s' | 'S'), Err(why)) => return Pressed::Refused(why),
+            // Arrows and function keys arrive as capitals, digits and signs behind an Escape.
+            (Typing::Idle, Key::Char(c), takes) if c.is_lowercase() => {
+                return Pressed::Refused(if takes.is_ok() { KEYS } else { ONE_KEY });
+            }
+            (Typing::Idle, _, _) => {}
+            (Typing::Label(text), Key::Enter, takes) => {
                 let text = std::mem::take(text);
                 *self = Typing::Idle;
-                Some(text.trim().to_owned())
+                return match takes {
+                    Ok(()) => Pressed::Label(text.trim().to_owned()),
+                    Err(why) => Pressed::Refused(why),
+                };
             }
-            (Typing::Label(_), Key::Escape) => {
-                *self = Typing::Idle;
-                None
-            }
-            (Typing::Label(text), Key::Backspace) => {
+            (Typing::Label(_), Key::Escape, _) => *self = Typing::Idle,
+            (Typing::Label(text), Key::Backspace, _) => {
                 text.pop();
-                None
             }
-            (Typing::Label(text), Key::Char(c)) => {
+            (Typing::Label(text), Key::Char(c), _) => {
                 if text.chars().count() < LONGEST_LABEL {
                     text.push(c);
                 }
-                None
             }
         }
+        Pressed::Nothing
     }
 }
 
@@ -207,18 +226,24 @@ impl Typing {
 mod tests {
     use super::*;
 
+    fn key(c: char) -> Key {
+        match c {
+            '\n' => Key::Enter,
+            '\x1b' => Key::Escape,
+            '\x08' => Key::Backspace,
+            c => Key::Char(c),
+        }
+    }
+
     #[test]
     fn s_asks_for_a_label_and_enter_takes_it() {
         let mut typing = Typing::default();
         let mut type_in = |keys: &str| {
-            keys.chars()
-                .filter_map(|c| {
-                    typing.take(match c {
-                        '\n' => Key::Enter,
-                        '\x1b' => Key::Escape,
-                        '\x08' => Key::Backspace,
-                        c => Key::Char(c),
-                    })
+            let pressed = keys.chars().map(|c| typing.take(key(c), Ok(())));
+            pressed
+                .filter_map(|pressed| match pressed {
+                    Pressed::Label(label) => Some(label),
+                    Pressed::Nothing | Pressed::Refused(_) => None,
                 })
                 .collect::<Vec<_>>()
         };
@@ -229,12 +254,31 @@ mod tests {
     }
 
     #[test]
+    fn a_key_that_can_do_nothing_says_so_at_once_and_asks_for_no_label() {
+        let why = "no dumps are armed";
+        let mut typing = Typing::default();
+        for c in ['s', 'S'] {
+            assert_eq!(typing.take(key(c), Err(why)), Pressed::Refused(why));
+            assert_eq!(typing, Typing::Idle);
+        }
+        assert_eq!(typing.take(key('x'), Err(why)), Pressed::Refused(ONE_KEY));
+        assert_eq!(typing.take(key('x'), Ok(())), Pressed::Refused(KEYS));
+        for c in "\n\x1b\x08[A~1".chars() {
+            assert_eq!(typing.take(key(c), Ok(())), Pressed::Nothing, "{c:?}");
+        }
+        // The recording came to its end over the typing.
+        assert_eq!(typing.take(key('s'), Ok(())), Pressed::Nothing);
+        assert_eq!(typing.take(key('\n'), Err(why)), Pressed::Refused(why));
+    }
+
+    #[test]
     fn a_label_is_given_up_once() {
         let mut typing = Typing::default();
         assert!(!typing.cancel());
-        typing.take(Key::Char('s'));
+        typing.take(key('s'), Ok(()));
         assert!(typing.cancel());
         assert!(!typing.cancel());
-        assert_eq!(typing.take(Key::Enter), None, "no snapshot is left to take");
+        let enter = typing.take(Key::Enter, Ok(()));
+        assert_eq!(enter, Pressed::Nothing, "no snapshot is left to take");
     }
 }

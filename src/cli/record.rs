@@ -16,7 +16,7 @@ use crate::app::beside::{Source, With};
 use crate::app::maps::Maps;
 use crate::app::record::{self, RecordOptions, Recorded};
 use crate::app::what::What;
-use crate::config::{CaptureSpec, Surroundings};
+use crate::config::{CaptureSpec, Snapshots, Surroundings};
 use crate::error::Failure;
 use crate::export::pprof::PprofOptions;
 use crate::session::{SessionError, SessionId, SnapshotWay, Store};
@@ -69,7 +69,12 @@ pub struct Args {
     /// Force-stop the app, and start it once the recording is armed
     #[arg(long, help_heading = "How to record")]
     pub launch: bool,
-    /// Arm snapshots for phones whose shell may not signal heapprofd (user builds)
+    /// Period of the dumps for labels on builds that cannot dump on request [default: 2s to 10s]
+    ///
+    /// The shell of a production build cannot signal heapprofd, so heapprofd dumps at a period
+    /// and a label takes the next dump. Without this flag the period is 5 s, 10 s with --detach,
+    /// and a sixtieth of --duration, but at least 2 s and at most 10 s. --continuous-dump takes
+    /// its place. The flag without a value means 2s. Builds that can dump on request ignore it.
     #[arg(
         long,
         value_name = "PERIOD",
@@ -80,6 +85,9 @@ pub struct Args {
         help_heading = "How to record"
     )]
     pub snapshots: Option<Duration>,
+    /// Make no dumps for labels on builds that cannot dump on request
+    #[arg(long, conflicts_with = "snapshots", help_heading = "How to record")]
+    pub no_snapshots: bool,
     /// Start and return; `heaptap status`, `stop` and `collect` go on from there
     #[arg(long, help_heading = "How to record")]
     pub detach: bool,
@@ -150,7 +158,11 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         stem: None,
         force: args.force,
         launch: args.launch || resolved.launch,
-        snapshots: args.snapshots.or(resolved.snapshots),
+        snapshots: match (args.no_snapshots, args.snapshots) {
+            (true, _) => Snapshots::Off,
+            (false, None) => resolved.snapshots,
+            (false, period) => Snapshots::of(period),
+        },
         detach: args.detach,
         retry_overrun: args.retry_overrun,
         disable_selinux: args.disable_selinux,

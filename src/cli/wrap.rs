@@ -239,8 +239,8 @@ mod tests {
     fn commands_are_not_broken() {
         for (text, whole) in [
             (
-                "help: record with `heaptap record -n com.example.app --snapshots` next time",
-                "`heaptap record -n com.example.app --snapshots`",
+                "help: record with `heaptap record -n com.example.app --launch` next time",
+                "`heaptap record -n com.example.app --launch`",
             ),
             (
                 "Java heaps were recorded beside: heaptap leaks rec/java looks for leaks there",

@@ -26,7 +26,7 @@ pub use error::ConfigError;
 pub use file::ConfigFile;
 pub use heap_file::{BitmapFormat, HeapFileSpec};
 pub use java::{JAVA_HPROF, JAVA_HPROF_OOM, JavaSpec, Patience};
-pub use options::{FieldSetting, JavaAllocations, Options, Resolved, resolve};
+pub use options::{FieldSetting, JavaAllocations, Options, Resolved, Snapshots, resolve};
 pub use preset::{PRESETS, Preset};
 pub use rules::{JAVA_HEAP, Notice};
 pub(crate) use text::{is_slip, nearest};

@@ -21,6 +21,54 @@ pub enum JavaAllocations {
     Tracking,
 }
 
+/// Periodic dumps that labels are bound to if heapprofd cannot be signalled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Snapshots {
+    /// At a period that suits the recording.
+    #[default]
+    Auto,
+    /// At this period.
+    Every(Duration),
+    /// None.
+    Off,
+}
+
+/// Most dumps in a recording whose duration is known, unless its period would exceed
+/// [`LONGEST_WAIT`].
+const DUMPS: u32 = 60;
+/// A dump more often than this costs the target time: `docs/recording.md` has the figures.
+const SHORTEST_WAIT: Duration = Duration::from_secs(2);
+/// Period while someone watches. A label waits as long again for the next flush.
+const USUAL_WAIT: Duration = Duration::from_secs(5);
+/// The state of the app that a label names is over if its dump comes later.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+impl Snapshots {
+    /// Returns the choice that an option makes; a period of zero means none.
+    pub fn of(period: Option<Duration>) -> Snapshots {
+        match period {
+            None => Snapshots::Auto,
+            Some(Duration::ZERO) => Snapshots::Off,
+            Some(period) => Snapshots::Every(period),
+        }
+    }
+
+    /// Returns the period of the dumps to arm. `detached`: the recording might run for hours.
+    pub fn period(self, spec: &CaptureSpec, detached: bool) -> Option<Duration> {
+        match (self, spec.duration) {
+            (Snapshots::Off, _) => None,
+            (Snapshots::Every(period), _) => Some(period),
+            // Every dump would show the same maximum.
+            (Snapshots::Auto, _) if spec.dump_at_max => None,
+            (Snapshots::Auto, Some(duration)) => {
+                Some((duration / DUMPS).clamp(SHORTEST_WAIT, LONGEST_WAIT))
+            }
+            (Snapshots::Auto, None) if detached => Some(LONGEST_WAIT),
+            (Snapshots::Auto, None) => Some(USUAL_WAIT),
+        }
+    }
+}
+
 /// Options as given by flags or by a YAML config; `None` and empty mean not given.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Options {
@@ -56,7 +104,7 @@ pub struct Options {
     pub packages_list: Option<bool>,
     /// Start the app once the session is armed.
     pub launch: Option<bool>,
-    /// Arm snapshots with this period.
+    /// Dumps for labels; a period of zero means none.
     pub snapshots: Option<Duration>,
     /// Single fields.
     pub settings: Vec<FieldSetting>,
@@ -103,8 +151,8 @@ pub struct Resolved {
     pub spec: CaptureSpec,
     /// Start the app once the session is armed.
     pub launch: bool,
-    /// Arm snapshots with this period.
-    pub snapshots: Option<Duration>,
+    /// Dumps for labels.
+    pub snapshots: Snapshots,
     /// What is allowed but probably not meant.
     pub notices: Vec<Notice>,
 }
@@ -142,7 +190,7 @@ pub fn resolve(file: Option<&ConfigFile>, flags: &Options) -> Result<Resolved, C
     spec.validate()?;
     Ok(Resolved {
         launch: asked.launch.unwrap_or(false),
-        snapshots: asked.snapshots.filter(|s| !s.is_zero()),
+        snapshots: Snapshots::of(asked.snapshots),
         notices: spec.notices(),
         spec,
     })

@@ -633,3 +633,33 @@ fn java_allocations_are_arts_heap_with_what_suits_it() {
     );
     assert!(error.contains("debuggable"), "{error}");
 }
+
+#[test]
+fn dumps_for_labels_come_often_enough_to_wait_for_and_seldom_enough_to_stay_small() {
+    let of = |duration: Option<u64>, detached| {
+        let spec = CaptureSpec {
+            duration: duration.map(Duration::from_secs),
+            ..CaptureSpec::default()
+        };
+        Snapshots::Auto
+            .period(&spec, detached)
+            .map(|period| period.as_secs())
+    };
+    assert_eq!(of(None, false), Some(5));
+    assert_eq!(of(None, true), Some(10));
+    assert_eq!(of(Some(30), false), Some(2));
+    assert_eq!(of(Some(300), true), Some(5));
+    assert_eq!(of(Some(86_400), false), Some(10));
+    let at_max = CaptureSpec {
+        dump_at_max: true,
+        ..CaptureSpec::default()
+    };
+    assert_eq!(Snapshots::Auto.period(&at_max, false), None);
+    let second = Duration::from_secs(1);
+    assert_eq!(
+        Snapshots::Every(second).period(&at_max, false),
+        Some(second)
+    );
+    assert_eq!(Snapshots::Off.period(&CaptureSpec::default(), false), None);
+    assert_eq!(Snapshots::of(Some(Duration::ZERO)), Snapshots::Off);
+}

@@ -398,7 +398,9 @@ impl Classified for SessionError {
                 "`heaptap status` says how each stands, and what to do with it".to_owned()
             }
             SessionError::NoSnapshot { .. } => {
-                "record with --snapshots, which arms short continuous dumps".to_owned()
+                "record without --no-snapshots and --dump-at-max, or with --snapshots=PERIOD: heapprofd \
+                 then dumps at that period"
+                    .to_owned()
             }
             SessionError::OneDump { .. } => {
                 "dump again with `heaptap dump`, or every so often with `heaptap dump -c 30s`"

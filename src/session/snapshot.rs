@@ -33,6 +33,9 @@ pub enum SnapshotWay {
     Continuous {
         /// Their period in milliseconds.
         period_ms: u64,
+        /// Whether heaptap chose to make them.
+        #[serde(default)]
+        armed: bool,
     },
     /// Not at all.
     Impossible,
@@ -107,10 +110,10 @@ pub(super) struct Taken {
 }
 
 /// Why nothing causes a dump.
-const NO_WAY: &str = "this build's shell may not signal heapprofd, and no dumps were armed";
-/// The same, with what is to be done for the next.
-const NO_WAY_YET: &str = "this build's shell may not signal heapprofd, and no dumps were armed \
-                          (--snapshots arms them)";
+const NO_WAY: &str = "the shell of this build cannot signal heapprofd, and no dumps were armed";
+/// The reason with its remedy, for a place that has no help.
+const NO_WAY_YET: &str = "the shell of this build cannot signal heapprofd, and no dumps were \
+                          armed (--snapshots=PERIOD arms them)";
 /// Why there is none to cause.
 const NO_HEAP: &str = "this recording samples no native heap";
 /// How long after the last write period a dump may still come.
@@ -179,7 +182,7 @@ pub async fn take_snapshot(
             note(&Entry::Requested(request.clone()))?;
             Duration::ZERO
         }
-        SnapshotWay::Continuous { period_ms } => Duration::from_millis(2 * period_ms),
+        SnapshotWay::Continuous { period_ms, .. } => Duration::from_millis(2 * period_ms),
         SnapshotWay::Impossible => return Ok(Snapshot::without_dump(request, &opening.config)),
     };
     let period = Duration::from_millis(opening.write_period_ms);

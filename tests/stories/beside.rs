@@ -324,7 +324,7 @@ fn a_recording_without_it_has_no_trace_of_it() {
 #[test]
 fn a_label_takes_what_is_beside_where_nothing_can_be_dumped() {
     let lab = Lab::new("android=14,build=user,speed=10");
-    let mut running = lab.start_recording(&["--with", "meminfo,java"]);
+    let mut running = lab.start_recording(&["--with", "meminfo,java", "--no-snapshots"]);
     let checked = running.until("checked");
     assert_eq!(checked["snapshots"], "impossible", "{checked}");
     assert_eq!(checked["with"][1], "meminfo", "{checked}");
@@ -343,7 +343,7 @@ fn a_label_takes_what_is_beside_where_nothing_can_be_dumped() {
     );
     // A second one, in words.
     let words = lab.expect(0, &["snapshot", "--label", "there"]);
-    assert!(words.stdout.contains("--snapshots"), "{words}");
+    assert!(words.stdout.contains("--snapshots=PERIOD"), "{words}");
     running.until_that("captured", |of| of["label"] == "there");
     running.signal("INT");
     let ended = running.end();

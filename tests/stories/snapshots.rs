@@ -56,9 +56,52 @@ fn labels_are_bound_to_the_dumps_they_caused() {
 }
 
 #[test]
-fn a_user_build_takes_none_unless_they_are_armed() {
+fn a_user_build_arms_dumps_by_itself_and_a_label_gets_one() {
     let lab = Lab::new("android=14,build=user,speed=10");
     let mut running = lab.start_recording(&[]);
+    let checked = running.until("checked");
+    let way = &checked["snapshots"]["continuous"];
+    assert_eq!(way["period_ms"], 5000, "{checked}");
+    assert_eq!(way["armed"], true, "{checked}");
+    running.until_recorded();
+    let taken = lab
+        .expect(0, &["snapshot", "--label", "x", "--json"])
+        .json();
+    assert_eq!(taken["snapshot"]["dumps"], 1, "{taken}");
+    running.signal("INT");
+    assert_eq!(running.end().code(), Some(0));
+    let manifest = lab.manifest("out");
+    assert_eq!(manifest["session"]["snapshots_by"], "continuous");
+    assert_eq!(manifest["labels"][0]["name"], "x", "{manifest:#}");
+    let bound = manifest["labels"][0]["dumps"].as_array().unwrap();
+    assert_eq!(bound.len(), 1, "{manifest:#}");
+    lab.assert_truth("out");
+    let top = lab.expect(0, &["top", "out@x", "--json"]).json();
+    assert_eq!(top["heaps"][0]["dump"]["label"], "x", "{top:#}");
+}
+
+#[test]
+fn a_detached_recording_on_a_user_build_takes_labels() {
+    let lab = Lab::new("android=14,build=user,speed=40");
+    let begun = lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
+    assert!(begun.stderr.contains("heaptap snapshot"), "{begun}");
+    let taken = lab
+        .expect(0, &["snapshot", "--label", "x", "--json"])
+        .json();
+    assert_eq!(taken["snapshot"]["dumps"], 1, "{taken}");
+    lab.expect(0, &["stop"]);
+    let manifest = lab.manifest("out");
+    let bound = manifest["labels"][0]["dumps"].as_array().unwrap();
+    assert_eq!(bound.len(), 1, "{manifest:#}");
+    let config = manifest["config"]["text"].as_str().unwrap();
+    assert!(config.contains("dump_interval_ms: 10000"), "{config}");
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn no_snapshots_arms_none_and_says_that_labels_are_not_taken() {
+    let lab = Lab::new("android=14,build=user,speed=10");
+    let mut running = lab.start_recording(&["--no-snapshots"]);
     let checked = running.until("checked");
     assert_eq!(checked["snapshots"], "impossible", "{checked}");
     running.until_recorded();
@@ -67,10 +110,68 @@ fn a_user_build_takes_none_unless_they_are_armed() {
         .json();
     assert_eq!(refused["error"]["kind"], "snapshot-impossible");
     let help = refused["error"]["help"].as_str().unwrap();
-    assert!(help.contains("--snapshots"), "{help}");
+    assert!(help.contains("--no-snapshots"), "{help}");
     running.signal("INT");
     assert_eq!(running.end().code(), Some(0));
-    assert!(lab.manifest("out")["labels"].as_array().unwrap().is_empty());
+    let manifest = lab.manifest("out");
+    assert!(manifest["labels"].as_array().unwrap().is_empty());
+    assert_eq!(
+        manifest["dumps"].as_array().unwrap().len(),
+        1,
+        "{manifest:#}"
+    );
+    let words = lab.expect(
+        0,
+        &[
+            "record",
+            "-n",
+            APP,
+            "-d",
+            "1s",
+            "-o",
+            "quiet",
+            "--no-snapshots",
+        ],
+    );
+    assert!(words.stderr.contains("snapshots: none"), "{words}");
+    lab.expect(
+        2,
+        &["record", "-n", APP, "--no-snapshots", "--snapshots=1s"],
+    );
+}
+
+#[test]
+fn one_line_says_which_dumps_are_armed_and_the_users_own_period_wins() {
+    let lab = Lab::new("android=14,build=user,speed=20");
+    let said = |folder: &str, more: &[&str]| {
+        let args = [&["record", "-n", APP, "-d", "6s", "-o", folder][..], more].concat();
+        let ended = lab.expect(0, &args);
+        let lines = ended.stderr.lines();
+        let lines: Vec<String> = lines
+            .filter(|line| line.starts_with("snapshots: "))
+            .map(str::to_owned)
+            .collect();
+        let [line] = &lines[..] else {
+            panic!("one line: {ended}");
+        };
+        let config = lab.manifest(folder)["config"]["text"].to_string();
+        (line.clone(), config)
+    };
+    let (line, config) = said("armed", &[]);
+    assert!(line.contains("every 2.0 s"), "{line}");
+    assert!(line.contains("--no-snapshots"), "{line}");
+    assert!(config.contains("dump_interval_ms: 2000"), "{config}");
+    let (line, config) = said("own", &["-c", "3s"]);
+    assert!(line.contains("at most 3.0 s"), "{line}");
+    assert!(config.contains("dump_interval_ms: 3000"), "{config}");
+    let (line, config) = said("period", &["--snapshots=1s"]);
+    assert!(line.contains("at most 1.0 s"), "{line}");
+    assert!(config.contains("dump_interval_ms: 1000"), "{config}");
+    // Who can dump on request needs none.
+    let root = Lab::new("android=14,build=userdebug,speed=20");
+    root.expect(0, &["record", "-n", APP, "-d", "2s", "-o", "out"]);
+    let config = root.manifest("out")["config"]["text"].to_string();
+    assert!(!config.contains("dump_interval_ms"), "{config}");
 }
 
 #[test]
@@ -174,4 +275,20 @@ fn a_label_given_twice_means_the_last_and_what_there_is_is_listed() {
     );
     let differ = lab.expect(0, &["diff", "out@1", "out@2"]);
     assert!(!differ.stderr.contains("the same moment"), "{differ}");
+}
+
+#[test]
+fn of_armed_dumps_without_a_label_leaks_says_what_a_round_is() {
+    let lab = Lab::new("android=14,build=user,speed=20");
+    lab.expect(0, &["record", "-n", APP, "-d", "20s", "-o", "out"]);
+    let leaks = lab.expect(0, &["leaks", "out"]);
+    assert!(leaks.stdout.contains("no dump has a label"), "{leaks}");
+    assert!(leaks.stdout.contains("2.0 s on average"), "{leaks}");
+    let document = lab.expect(0, &["leaks", "out", "--json"]).json();
+    assert!(
+        document["series"][0]["leaks"].as_u64() >= Some(1),
+        "{document:#}"
+    );
+    let top = lab.expect(0, &["top", "out", "--json"]).json();
+    assert_eq!(top["heaps"].as_array().unwrap().len(), 1, "the last dump");
 }

@@ -161,8 +161,8 @@ impl Way {
             }
             Figure::Profiled => {
                 return (at_label && !self.dumps_at_labels).then(|| {
-                    "record with --snapshots, which arms dumps at labels where the phone lets \
-                     nobody ask for them"
+                    "record without --no-snapshots, or with --snapshots=PERIOD: a label then \
+                     has a dump"
                         .to_owned()
                 });
             }

@@ -80,8 +80,8 @@ impl Classified for NativeLeaksError {
                     .to_owned()
             }
             NativeLeaksError::TooFewDumps { .. } => {
-                "record with `heaptap record -n NAME --snapshots`, and after each round of what \
-                 you repeat call `heaptap snapshot --label round-N`"
+                "record with `heaptap record -n NAME`, and after each round of what you repeat call \
+                 `heaptap snapshot --label round-N`"
                     .to_owned()
             }
             NativeLeaksError::Incomplete { .. } => {

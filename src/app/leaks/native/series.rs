@@ -3,13 +3,14 @@
 //! missing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::{Inputs, NativeLeaksError, NativeLeaksRequest, Opened};
 use crate::analyze::native::growth::series::{continue_counters, continues};
 use crate::analyze::sampling::Interval;
 use crate::profile::DumpKind;
 use crate::stacks::{Dump, Facts, View};
-use crate::units::thousands;
+use crate::units::{HumanDuration, thousands};
 
 /// Dumps of one process.
 #[derive(Debug)]
@@ -287,6 +288,12 @@ fn labelled_only(series: &mut Series, heaps: &BTreeMap<&str, Vec<&Opened>>) -> b
         }
         return true;
     }
+    if most == 0 {
+        let longest = heaps.values().max_by_key(|dumps| dumps.len());
+        series
+            .notes
+            .extend(longest.and_then(|dumps| between(dumps)));
+    }
     if most > 0 && most < all && all >= ENOUGH_LABELS {
         series.notes.push(format!(
             "{} too few, so all {all} dumps are compared: rounds may differ in length",
@@ -297,6 +304,22 @@ fn labelled_only(series: &mut Series, heaps: &BTreeMap<&str, Vec<&Opened>>) -> b
         ));
     }
     false
+}
+
+/// What a round is in a recording without labels.
+fn between(dumps: &[&Opened]) -> Option<String> {
+    let of_one_file = dumps.windows(2).all(|two| two[0].file == two[1].file);
+    let times = dumps.iter().filter_map(|opened| opened.dump.facts.time_ns);
+    let (first, last) = (times.clone().min()?, times.max()?);
+    let rounds = u32::try_from(dumps.len()).ok()?.checked_sub(1)?;
+    if !of_one_file || dumps.len() < ENOUGH_LABELS || last == first {
+        return None;
+    }
+    let round = Duration::from_nanos(last - first) / rounds;
+    Some(format!(
+        "no dump has a label, so a round is the time from one dump to the next, {} on average",
+        HumanDuration(round)
+    ))
 }
 
 fn in_order(mut dumps: Vec<&Opened>) -> Vec<&Opened> {
@@ -340,7 +363,7 @@ fn nothing_held(dump: &Dump) -> Option<(&'static str, &'static str)> {
         )),
         DumpKind::AtMaximum => Some((
             "it shows the heap at its maximum, of which no difference means anything",
-            "record without --dump-at-max, with --snapshots",
+            "record without --dump-at-max",
         )),
         DumpKind::Cumulative if dump.column(View::Space).is_none() => Some((
             "it has no bytes held (space, inuse_space)",
