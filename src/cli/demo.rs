@@ -1,7 +1,8 @@
 //! `heaptap demo`: the main job on the virtual phone, through the very code that `record` runs:
 //! record with memory over time beside, labelled snapshots round by round, stop, fetch, name the
-//! frames, convert, summary; then a dump of the app's Java heap, and the leak in it that keeps most. The app's build, with its
-//! symbols and its mapping file, is put into a folder as Gradle would leave it.
+//! frames, convert; a dump of the app's Java heap; then the answer: what leaks, how sure that is,
+//! in which line, and what to look at next. The app's build, with its symbols and its mapping
+//! file, is put into a folder as Gradle would leave it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -16,10 +17,11 @@ use super::{Context, Outcome, Style, leaks, summary};
 use crate::app::beside::With;
 use crate::app::heap_files::{self, HeapFileOptions};
 use crate::app::java::FOLDER;
+use crate::app::manifest::Manifest;
 use crate::app::names::{MappingOption, NameOptions};
 use crate::app::record::{self, RecordEvent, RecordOptions, Recorded, Tell};
 use crate::app::what::What;
-use crate::config::{self, HeapFileSpec, Options, Targets};
+use crate::config::{self, HeapFileSpec, Options, Snapshots, Targets};
 use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::PprofOptions;
@@ -107,8 +109,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         .get_or_insert_with(|| PHONE.to_owned());
     let ctx = &Context::new(ctx.console.clone(), globals);
     ctx.console.say(format_args!(
-        "{} a virtual phone; the app on it leaks on purpose, its build with symbols and R8's \
-         mapping file is at hand",
+        "{} an app that leaks on purpose, on a virtual phone",
         ctx.console.on_stderr(Style::Strong, "heaptap demo:")
     ));
     // A demo leaves nothing in the user's journal and cache.
@@ -121,7 +122,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         device = ctx.device() => device?,
         _ = signals.recv() => return Err(crate::session::SessionError::Interrupted.into()),
     };
-    let mut show = Show::new(ctx, false);
+    let mut show = Show::of_demo(ctx);
     let recorded = show
         .during(signals, async |controls, tell| {
             let (ask, mut asked) = mpsc::unbounded_channel();
@@ -154,35 +155,101 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     match recorded {
         Recorded::Finished(mut finished) => {
             let java = finished.output.join(FOLDER);
-            let page = report::leave(ctx, args.leave, &mut finished).await;
-            let outcome =
-                progress::finished(ctx, &finished, page.as_deref(), progress::Asked::Demo);
+            // What went wrong is told as `record` tells it. In JSON there is one document.
+            let is_whole = finished.class.is_none() && finished.manifest.warnings.is_empty();
+            let outcome = match is_whole && !ctx.console.is_json() {
+                true => Outcome::Done,
+                false => {
+                    let page = report::leave(ctx, args.leave, &mut finished).await;
+                    progress::finished(ctx, &finished, page.as_deref(), progress::Asked::Demo)
+                }
+            };
             dump_java(ctx, device, &store, &java, &options.names).await?;
-            // The same page, with the Java heap.
-            report::leave(ctx, args.leave, &mut finished).await;
-            // In JSON there is one document.
+            let page = report::leave(ctx, args.leave, &mut finished).await;
             if !ctx.console.is_json() {
-                leaks::show_gravest(ctx, summary::near(&java).to_owned(), options.names).await?;
-            }
-            for line in [
-                "",
-                "the same on your own phone",
-                "  heaptap doctor                       is it ready?",
-                "  heaptap apps                         what may be profiled?",
-                "  heaptap record -n com.example.app    record; s takes a snapshot, Ctrl-C ends it",
-                "  heaptap dump --hprof -n com.example.app",
-                "                                       its Java heap; heaptap leaks FOLDER finds leaks in it",
-                "  heaptap record -n com.example.app --snapshots",
-                "                                       and heaptap snapshot --label round-N after each round:",
-                "                                       heaptap leaks FOLDER tells what grows",
-            ] {
-                ctx.console.say(line);
+                let folder = summary::near(&finished.output);
+                say_written(ctx, folder, &finished.manifest, page.is_some());
+                leaks::answer(ctx, folder, summary::near(&java)).await?;
+                say_next(ctx, folder, page.as_deref());
             }
             Ok(outcome)
         }
         Recorded::Detached { .. } => Ok(Outcome::Done),
     }
 }
+
+/// What lies in the folder, in a line.
+fn say_written(ctx: &Context, folder: &Path, manifest: &Manifest, has_page: bool) {
+    let page = match has_page {
+        true => format!(", {}", report::PAGE),
+        false => String::new(),
+    };
+    ctx.console.say(format_args!(
+        "wrote {}: {} native dumps, a Java heap, memory over time{page}",
+        folder.display(),
+        manifest.dumps.native.len(),
+    ));
+}
+
+/// The commands that one would want next, on this recording and on a phone of one's own.
+fn say_next(ctx: &Context, folder: &Path, page: Option<&Path>) {
+    let of = |more: &str| summary::quoted(&format!("{}{more}", folder.display()));
+    let mut commands = Vec::new();
+    if let Some(page) = page {
+        let page = summary::quoted(&summary::near(page).display().to_string());
+        commands.push((format!("open {page}"), "all of it, in the browser"));
+    }
+    let (before, after) = (of("@before"), of("@after"));
+    let java = summary::quoted(&folder.join(FOLDER).display().to_string());
+    commands.extend([
+        (
+            format!("leaks {}", of("")),
+            "all that grows, and how sure that is",
+        ),
+        (format!("top {}", of("")), "who holds the native memory"),
+        (format!("diff {before} {after}"), "what grew in between"),
+        (
+            format!("leaks {java}"),
+            "the Java leaks, and what holds them",
+        ),
+        (
+            format!("reconcile {}", of("")),
+            "beside what the system counts",
+        ),
+    ]);
+    let own = [
+        ("doctor".to_owned(), "is the phone ready?"),
+        ("apps".to_owned(), "which apps can be profiled?"),
+        (
+            format!("record -n {APP}"),
+            "s takes a snapshot, Ctrl-C ends it",
+        ),
+        (format!("dump --hprof -n {APP}"), "its Java heap"),
+    ];
+    say_commands(ctx, "next:", &commands);
+    say_commands(ctx, "on your own phone:", &own);
+}
+
+fn say_commands(ctx: &Context, heading: &str, commands: &[(String, &str)]) {
+    let console = &ctx.console;
+    let widest = commands.iter().map(|(command, _)| command.chars().count());
+    // A long path would push all that is said out of the terminal.
+    let width = widest
+        .filter(|width| *width <= LONGEST_COMMAND)
+        .max()
+        .unwrap_or(0);
+    console.say(format_args!(
+        "\n{}",
+        console.on_stderr(Style::Strong, heading)
+    ));
+    for (command, what) in commands {
+        let command = console.on_stderr(Style::Help, format!("heaptap {command:<width$}"));
+        console.say(format_args!("  {command}  {what}"));
+    }
+}
+
+/// Commands of more characters stand in no column.
+const LONGEST_COMMAND: usize = 40;
 
 /// Dumps the app's Java heap into a folder of its own.
 async fn dump_java(
@@ -207,16 +274,21 @@ async fn dump_java(
         silence: Duration::from_secs(60),
         names: names.clone(),
     };
-    let console = &ctx.console;
-    console.say("");
-    console.say("and the app's Java heap, by `am dumpheap`");
+    ctx.console.say("dumping its Java heap …");
     // What there is to say of phone and app was said before.
     let quiet: Tell = Arc::new(|_| {});
     let mut show = Show::of_dump(ctx, false, false);
-    show.during(watch_signals()?, async |controls, _| {
-        heap_files::dump(device, store, &options, controls, &quiet).await
-    })
-    .await?;
+    let dumped = show
+        .during(watch_signals()?, async |controls, _| {
+            heap_files::dump(device, store, &options, controls, &quiet).await
+        })
+        .await?;
+    if let Recorded::Finished(finished) = dumped {
+        for warning in &finished.manifest.warnings {
+            ctx.console
+                .warn_with_help(&warning.message, warning.help.as_deref());
+        }
+    }
     Ok(())
 }
 
@@ -297,7 +369,7 @@ fn options(output: Option<PathBuf>, names: NameOptions) -> Result<RecordOptions,
         stem: Some("demo".to_owned()),
         force: false,
         launch: false,
-        snapshots: Some(Duration::from_secs(1)),
+        snapshots: Snapshots::Every(Duration::from_secs(1)),
         detach: false,
         retry_overrun: false,
         disable_selinux: false,

@@ -2,24 +2,25 @@
 //! a Java heap that should be gone with what holds them, what grew between dumps, and what is
 //! wasted.
 
+mod brief;
 mod native;
 mod show;
 
+pub(super) use brief::answer;
+
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::java_args::{FilterArgs, JavaArgs};
 use super::native_args::NativeArgs;
 use super::stack_args::StackArgs;
 use super::summary::near;
 use super::{Context, Outcome, blocking, gate, java_view};
-use crate::analyze::filter::Filter;
-use crate::app::java::{FOLDER, JavaInput, JavaOptions};
+use crate::app::java::{FOLDER, JavaInput};
 use crate::app::leaks::native::{self as native_app, NativeLeaksRequest, TOLERANCE_BYTES};
 use crate::app::leaks::{LeaksReport, LeaksRequest, leaks};
 use crate::app::look::Wanted;
 use crate::app::manifest;
-use crate::app::names::NameOptions;
 use crate::error::{ErrorClass, Failure};
 use crate::heap_graph::Follow;
 use crate::units::ByteSize;
@@ -310,30 +311,4 @@ async fn java_leaks(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         report.found(),
         report.class,
     ))
-}
-
-/// Shows the leak of a dump that keeps most, as the end of the demo.
-///
-/// # Errors
-/// As [`run`].
-pub(super) async fn show_gravest(
-    ctx: &Context,
-    path: PathBuf,
-    names: NameOptions,
-) -> Result<(), Failure> {
-    let request = LeaksRequest {
-        inputs: vec![JavaInput { path, which: None }],
-        options: JavaOptions {
-            names,
-            ..JavaOptions::default()
-        },
-        leaks: true,
-        waste: false,
-        limit: 1,
-        classes: Filter::default(),
-        loops: 1,
-    };
-    let report = blocking::stepwise(ctx, move |steps| leaks(&request, steps)).await?;
-    show::show(&ctx.console, &report.document, Some(1));
-    Ok(())
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::console::Console;
-use super::keys::{Keys, Typing};
+use super::keys::{Keys, Pressed, Typing};
 use super::missing::Remedy;
 use super::names_args::NamesArgs;
 use super::signals::Signal;
@@ -50,11 +50,19 @@ pub(super) struct Show {
     pulling: Option<ProgressBar>,
 }
 
+/// Why a recording takes no labels.
+const NO_SNAPSHOTS: &str = "none in this recording, because this build cannot dump on request and \
+                            no dumps are armed (--no-snapshots or --dump-at-max)";
+
 /// What is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Subject {
     Recording,
-    Dump { waits_for_oom: bool },
+    /// A recording of which only what goes wrong is told step by step.
+    Demo,
+    Dump {
+        waits_for_oom: bool,
+    },
 }
 
 impl Show {
@@ -76,6 +84,14 @@ impl Show {
             recording: false,
             stopping: false,
             pulling: None,
+        }
+    }
+
+    /// The same for the demo.
+    pub(super) fn of_demo(ctx: &Context) -> Show {
+        Show {
+            subject: Subject::Demo,
+            ..Show::new(ctx, false)
         }
     }
 
@@ -121,9 +137,14 @@ impl Show {
                     }
                 }
                 key = key => {
-                    if let Some(label) = self.typing.take(key) {
-                        let label = self.label_or_default(label);
-                        let _ = ask.send(Control::Snapshot { label });
+                    let takes = self.takes_labels();
+                    match self.typing.take(key, takes) {
+                        Pressed::Nothing => {}
+                        Pressed::Refused(why) => self.console.say(why),
+                        Pressed::Label(label) => {
+                            let label = self.label_or_default(label);
+                            let _ = ask.send(Control::Snapshot { label });
+                        }
                     }
                     self.draw();
                 }
@@ -139,6 +160,21 @@ impl Show {
             bar.finish_and_clear();
         }
         result
+    }
+
+    /// Why a label would come to nothing now, if so.
+    fn takes_labels(&self) -> Result<(), &'static str> {
+        match self.subject {
+            Subject::Dump { .. } => Err("a dump of a Java heap takes no snapshots"),
+            Subject::Recording | Subject::Demo if !self.can_snapshot => Err(NO_SNAPSHOTS),
+            Subject::Recording | Subject::Demo if self.stopping => {
+                Err("the recording is ending: no more snapshots")
+            }
+            Subject::Recording | Subject::Demo if !self.recording => {
+                Err("no snapshot taken: nothing is recorded now")
+            }
+            Subject::Recording | Subject::Demo => Ok(()),
+        }
     }
 
     fn label_or_default(&self, label: String) -> String {
@@ -173,6 +209,9 @@ impl Show {
             checked.snapshots != SnapshotWay::Impossible || !checked.with.is_empty();
         self.console.say(&checked.device);
         for (who, finding) in by_cause(&checked.findings) {
+            if self.subject == Subject::Demo && finding.severity == Severity::Note {
+                continue;
+            }
             let style = match finding.severity {
                 Severity::Blocks | Severity::Warning => Style::Warn,
                 Severity::Note => Style::Dim,
@@ -197,24 +236,29 @@ impl Show {
         }
         match &checked.snapshots {
             SnapshotWay::Signal { .. } => {}
-            SnapshotWay::Continuous { period_ms } => self.console.say(format_args!(
-                "snapshots: a label waits for the next dump, at most {}",
-                HumanDuration(Duration::from_millis(*period_ms))
-            )),
+            SnapshotWay::Continuous { period_ms, armed } => {
+                let period = HumanDuration(Duration::from_millis(*period_ms));
+                match armed {
+                    true => self.console.say(format_args!(
+                        "snapshots: a dump every {period}, because this build cannot dump on \
+                         request; --no-snapshots turns them off"
+                    )),
+                    false => self.console.say(format_args!(
+                        "snapshots: a label waits for the next dump, at most {period}"
+                    )),
+                }
+            }
             // Its notice says what a label has.
             SnapshotWay::Impossible if checked.with.contains(&Source::Allocations) => {}
             SnapshotWay::Impossible if !checked.with.is_empty() => {
                 let words: Vec<&str> = checked.with.iter().map(|source| source.word()).collect();
                 self.console.say(format_args!(
-                    "snapshots: a label takes what is recorded beside ({}) but no native dump, \
-                     since this build's shell may not ask for one; --snapshots arms them",
+                    "snapshots: a label takes {} but no native dump, because this build cannot \
+                     dump on request and no dumps are armed",
                     words.join(", ")
                 ));
             }
-            SnapshotWay::Impossible => self.console.say(
-                "snapshots: not in this recording, since this build's shell may not ask for \
-                 them; --snapshots arms them",
-            ),
+            SnapshotWay::Impossible => self.console.say(format_args!("snapshots: {NO_SNAPSHOTS}")),
         }
     }
 
@@ -257,7 +301,11 @@ impl Show {
     }
 
     fn beside(&self, event: &BesideEvent) {
+        let is_demo = self.subject == Subject::Demo;
         match event {
+            BesideEvent::Captured { missed, .. } if is_demo && missed.is_empty() => {}
+            // Which files a phone lets nobody read is of no use to who only looks.
+            BesideEvent::Unreadable { .. } if is_demo => {}
             BesideEvent::Captured {
                 label,
                 taken,
@@ -304,7 +352,15 @@ impl Show {
 
     fn session(&mut self, event: &SessionEvent) {
         let console = &self.console;
+        let is_demo = self.subject == Subject::Demo;
         match event {
+            SessionEvent::Started { .. } if is_demo => {
+                self.recording = true;
+                console.say("recording, with a snapshot after each round …");
+            }
+            SessionEvent::Stopping if is_demo => self.stopping = true,
+            SessionEvent::SnapshotRequested { .. } if is_demo => self.snapshots += 1,
+            SessionEvent::SnapshotTaken { no_dump: None, .. } if is_demo => {}
             SessionEvent::Started { session, .. } => {
                 self.recording = true;
                 let keys = match (self.keys.is_some(), self.can_snapshot) {
@@ -313,7 +369,7 @@ impl Show {
                     _ => "; Ctrl-C ends it",
                 };
                 console.say(match self.subject {
-                    Subject::Recording => format!("recording {session}{keys}"),
+                    Subject::Recording | Subject::Demo => format!("recording {session}{keys}"),
                     Subject::Dump {
                         waits_for_oom: false,
                     } => format!("dumping, session {session}{keys}"),

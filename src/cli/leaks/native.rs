@@ -149,7 +149,7 @@ fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
 }
 
 /// A site in full: where, how much, what to do, who calls.
-fn show_site(console: &Console, lead: &str, site: &SiteRow, names_heap: bool) {
+pub(super) fn show_site(console: &Console, lead: &str, site: &SiteRow, names_heap: bool) {
     let width = console.stdout_width().unwrap_or(usize::MAX);
     let indent = " ".repeat(lead.len());
     let name = match site.unit {

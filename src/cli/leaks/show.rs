@@ -130,7 +130,7 @@ fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
     }
 }
 
-fn kept(kept: KeptBytes) -> String {
+pub(super) fn kept(kept: KeptBytes) -> String {
     let native = match kept.native_bytes {
         0 => String::new(),
         bytes => format!(" + {} native", ByteSize(bytes)),
