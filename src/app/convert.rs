@@ -11,11 +11,11 @@ use super::java_summary::JavaSummary;
 use super::lists::in_words;
 use super::manifest;
 use super::manifest::JAVA_HEAP;
-use super::maps::{Maps, MapsError, Renamed, UsedMap};
+use super::maps::{Maps, MapsError, Renamed, UsedMap, add_used};
 use super::names::NameOptions;
 use super::naming::{Look, Named, Namer, Watch};
 use super::output::file_name;
-use super::packet_files::PacketFiles;
+use super::packet_files::{self, KnownMapsError, PacketFiles};
 use super::summary::{HeapSummary, Summarizer};
 use super::trace_findings;
 use super::whole_file::write_named;
@@ -24,7 +24,7 @@ use crate::export::gzip::Gzip;
 use crate::export::pprof::{Pprof, PprofOptions};
 use crate::hprof::HprofError;
 use crate::import::{self, ImportError, OpenTrace};
-use crate::profile::{DumpKind, DumpNumbers, Health, HeapDump, Package};
+use crate::profile::{DumpKind, DumpNumbers, Health, HeapDump, NameMaps, Package};
 use crate::stacks::TRACKED_HEAP;
 use crate::trace::{JavaDump, Surveyed, TraceError};
 use std::collections::{BTreeMap, BTreeSet};
@@ -393,6 +393,7 @@ pub fn convert_with(request: &Request, maps: &Maps) -> Result<Converted, Convert
         numbers: DumpNumbers::default(),
         tally: Tally::default(),
         mappings: Vec::new(),
+        used: Vec::new(),
         java: Vec::new(),
         packets: PacketFiles::new(&request.output),
         whole_bytes: 0,
@@ -425,6 +426,8 @@ struct Run<'a> {
     numbers: DumpNumbers,
     tally: Tally,
     mappings: Vec<manifest::MappingFile>,
+    /// The mapping files of all traces.
+    used: Vec<UsedMap>,
     /// Traces that hold Java heaps: those come once all native ones are done.
     java: Vec<Pending>,
     packets: PacketFiles,
@@ -440,6 +443,9 @@ impl Run<'_> {
         }
         if self.all.dumps.is_empty() && self.all.java.is_empty() && !self.choices.is_empty() {
             return Err(ConvertError::NoneSelected(self.choices));
+        }
+        if self.request.packets_for.is_some() {
+            self.keep_maps()?;
         }
         if let Some(plain) = &self.request.packets_for {
             let bytes = plain.whole_bytes.unwrap_or(self.whole_bytes);
@@ -470,18 +476,24 @@ impl Run<'_> {
             }
         }
         let mut renamed = self.maps.name(surveyed)?;
-        if self.request.packets_for.is_some()
-            && let Err(error) = self.packets.add_maps(&renamed.maps)
-        {
-            self.all.findings.push(findings::packets_unwritten(&error));
-        }
         self.all.findings.append(&mut renamed.findings);
         Ok((named, renamed))
     }
 
+    /// Keeps the mapping files of a trace, once it is known what they named.
     fn took_maps(&mut self, renamed: &Renamed) {
         let mappings = renamed.maps.iter().map(UsedMap::in_manifest);
         self.mappings.extend(mappings);
+        add_used(&mut self.used, renamed.maps.clone());
+    }
+
+    /// Puts the names of Java code into their file.
+    fn keep_maps(&mut self) -> Result<(), ConvertError> {
+        let known = known_maps(&self.request.output)?;
+        if let Err(error) = self.packets.add_maps(&self.used, &known) {
+            self.all.findings.push(findings::packets_unwritten(&error));
+        }
+        Ok(())
     }
 
     fn trace(&mut self, input: OpenTrace) -> Result<(), ConvertError> {
@@ -591,6 +603,14 @@ impl Run<'_> {
         }
         Ok(())
     }
+}
+
+/// The names that a folder keeps for Java code.
+fn known_maps(folder: &Path) -> Result<Arc<NameMaps>, ConvertError> {
+    packet_files::known_maps(folder).map_err(|error| match error {
+        KnownMapsError::Import(error) => error.into(),
+        KnownMapsError::Trace(error) => error.into(),
+    })
 }
 
 /// More would only wait for the decoder, and each holds a dump.

@@ -7,11 +7,11 @@ use std::io::{self, Read as _};
 use super::convert::Input;
 use super::findings::Finding;
 use super::goal::{self, Extent, Goal, GoalError, Out};
-use super::maps::{Maps, MapsError, UsedMap, WrittenPackage, write_packets};
+use super::maps::{Maps, MapsError, UsedMap, WrittenPackage, add_used, write_packets};
 use super::names::NameOptions;
 use super::trace_findings;
 use crate::error::{Classified, ErrorClass};
-use crate::import;
+use crate::import::{self, ImportError, Kind};
 use crate::trace::{Surveyed, TraceError};
 
 /// What came of it.
@@ -23,6 +23,8 @@ pub struct Deobfuscated {
     pub java_frames: u64,
     /// Frames that have their names now.
     pub frames_named: u64,
+    /// Classes of Java heaps that have their names now.
+    pub classes_named: u64,
     /// What the user should know.
     pub findings: Vec<Finding>,
 }
@@ -43,6 +45,12 @@ pub enum DeobfuscateError {
     /// There is none.
     #[error("there is no mapping file for this trace")]
     NoMap,
+    /// It is an HPROF.
+    #[error("{name} was not changed: an HPROF has no place for names")]
+    Hprof {
+        /// The input.
+        name: String,
+    },
     /// The input holds no trace, or the packets have no place.
     #[error(transparent)]
     Goal(#[from] GoalError),
@@ -56,6 +64,7 @@ impl Classified for DeobfuscateError {
         match self {
             DeobfuscateError::Maps(error) => error.class(),
             DeobfuscateError::NoMap => ErrorClass::Usage,
+            DeobfuscateError::Hprof { .. } => ErrorClass::Incomplete,
             DeobfuscateError::Goal(error) => error.class(),
             DeobfuscateError::Trace(error) => error.class(),
         }
@@ -65,6 +74,7 @@ impl Classified for DeobfuscateError {
         match self {
             DeobfuscateError::Maps(error) => error.kind(),
             DeobfuscateError::NoMap => "no-mapping",
+            DeobfuscateError::Hprof { .. } => "hprof-unchanged",
             DeobfuscateError::Goal(error) => error.kind(),
             DeobfuscateError::Trace(error) => error.kind(),
         }
@@ -76,6 +86,11 @@ impl Classified for DeobfuscateError {
             DeobfuscateError::NoMap => Some(
                 "give one with --mapping [PACKAGE=]FILE; R8 writes it beside the app, in \
                  Gradle's build/outputs/mapping/<variant>/mapping.txt"
+                    .to_owned(),
+            ),
+            DeobfuscateError::Hprof { .. } => Some(
+                "give --mapping to the command that looks at it, such as `heaptap top`, or \
+                 deobfuscate the folder of its recording, which keeps the names"
                     .to_owned(),
             ),
             DeobfuscateError::Goal(error) => error.help(),
@@ -96,7 +111,7 @@ pub fn deobfuscate(
     names: &NameOptions,
 ) -> Result<Deobfuscated, DeobfuscateError> {
     let maps = Maps::open(names)?;
-    let traces = goal::open(input, extent, &goal)?;
+    let traces = goal::open(input, extent, &goal).map_err(of_hprof)?;
     let mut out = Out::open(goal)?;
     let unwritable = |name: String| move |source| GoalError::Write { name, source };
     let mut done = Deobfuscated::default();
@@ -104,10 +119,17 @@ pub fn deobfuscate(
     for trace in traces {
         let (source, copy) = import::share(trace.source);
         let mut surveyed = Surveyed::read(source)?;
-        let renamed = maps.name(&mut surveyed)?;
+        let mut renamed = maps.name(&mut surveyed)?;
+        let whole_bytes = surveyed.whole_bytes();
+        let mut sealed = surveyed.seal();
+        for at in 0..sealed.java_dumps().len() {
+            let mut graph = sealed.read_java_dump(at)?;
+            renamed.heaps.name(&mut graph, sealed.recording());
+        }
+        renamed.count_heaps();
         done.java_frames += renamed.java_frames;
         done.frames_named += renamed.frames_named;
-        take(&mut used, renamed.maps);
+        add_used(&mut used, renamed.maps);
         if let Some(what) = trace.damage {
             done.findings
                 .push(trace_findings::packing(&trace.name, what));
@@ -118,13 +140,15 @@ pub fn deobfuscate(
             }
         }
         if extent == Extent::WholeTrace {
-            let whole = &mut copy.take(surveyed.whole_bytes());
+            let whole = &mut copy.take(whole_bytes);
             io::copy(whole, out.writer()).map_err(unwritable(out.name()))?;
         }
     }
     if used.is_empty() {
         return Err(DeobfuscateError::NoMap);
     }
+    done.classes_named = used.iter().map(|used| used.classes_named).sum();
+    done.findings.extend(nothing_renamed(&used));
     done.maps = write_packets(&used, true, out.writer()).map_err(unwritable(out.name()))?;
     done.findings.extend(nameless(&done.maps));
     let name = out.name();
@@ -132,19 +156,38 @@ pub fn deobfuscate(
     Ok(done)
 }
 
-/// Adds what was used for one trace to what was used for others.
-fn take(all: &mut Vec<UsedMap>, more: Vec<UsedMap>) {
-    for used in more {
-        let same = |known: &&mut UsedMap| {
-            known.map.file.path() == used.map.file.path() && known.map.package == used.map.package
-        };
-        match all.iter_mut().find(same) {
-            Some(known) => {
-                known.packages.extend(used.packages);
-                known.frames_named += used.frames_named;
-            }
-            None => all.push(used),
-        }
+/// What is to be said of an HPROF, which is no trace.
+fn of_hprof(error: GoalError) -> DeobfuscateError {
+    match error {
+        GoalError::Import(ImportError::NotATrace {
+            name,
+            what: Kind::Hprof,
+        }) => DeobfuscateError::Hprof { name },
+        other => other.into(),
+    }
+}
+
+/// That no map knows anything of the trace.
+fn nothing_renamed(used: &[UsedMap]) -> Option<Finding> {
+    (!used.iter().any(UsedMap::named_any)).then(|| Finding {
+        kind: "mapping-renamed-nothing",
+        class: Some(ErrorClass::Incomplete),
+        message: format!("no name changed: {}", known_to_none(used.len())),
+        help: Some(
+            "give the mapping file of the build on the phone; --mapping PACKAGE=FILE says which \
+             app it is of"
+                .to_owned(),
+        ),
+        pid: None,
+    })
+}
+
+/// Why mapping files changed nothing.
+pub fn known_to_none(files: usize) -> &'static str {
+    match files {
+        0 => "no mapping file was given or found",
+        1 => "the mapping file knows none of the classes that were recorded",
+        _ => "the mapping files know none of the classes that were recorded",
     }
 }
 

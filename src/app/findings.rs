@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::deduped;
+use super::{deduped, manifest};
 use crate::error::ErrorClass;
 use crate::profile::{DumpFlags, HeapDump};
 use crate::stacks::Facts;
@@ -22,6 +22,19 @@ pub struct Finding {
     pub help: Option<String>,
     /// The process it is about.
     pub pid: Option<u64>,
+}
+
+impl Finding {
+    /// Returns it as the manifest keeps what is about no dump in particular.
+    pub fn into_warning(self) -> manifest::Warning {
+        manifest::Warning {
+            kind: self.kind.to_owned(),
+            message: self.message,
+            help: self.help,
+            pid: self.pid,
+            dumps: Vec::new(),
+        }
+    }
 }
 
 /// Kind of the finding that the files of names could not be written.

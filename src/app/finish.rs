@@ -304,6 +304,14 @@ pub async fn finish(
         }
         Err(_) => None,
     };
+    if plan.with.java {
+        let folder = output.clone();
+        let put = blocking(move || beside::put_java_names(&folder)).await;
+        let unwritten = put.err().map(|error| findings::packets_unwritten(&error));
+        manifest
+            .warnings
+            .extend(unwritten.map(Finding::into_warning));
+    }
     manifest.beside = beside_section(&output, plan.with).await;
     if let Some(beside) = &mut manifest.beside {
         beside.collections = collections;
@@ -545,7 +553,9 @@ fn bind_labels(manifest: &mut Manifest, chronicle: &Chronicle, tracked: bool) {
                 } else {
                     format!("snapshot {name}: nothing could cause a native dump at it")
                 },
-                help: (!caused).then(|| "record with --snapshots, which arms dumps".to_owned()),
+                help: (!caused).then(|| {
+                    "record without --no-snapshots, or with --snapshots=PERIOD".to_owned()
+                }),
                 pid: None,
                 dumps: Vec::new(),
             });

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 mod heaps;
 
 use heaps::ForApps;
-pub use heaps::HeapMaps;
+pub use heaps::{HeapMaps, NamedHeap, add_used, minified};
 
 /// Perfetto's variable: `package=path`, several of them separated as lists of paths are.
 pub const VARIABLE: &str = "PERFETTO_PROGUARD_MAP";
@@ -187,6 +187,11 @@ pub struct UsedMap {
 }
 
 impl UsedMap {
+    /// Whether it named anything.
+    pub fn named_any(&self) -> bool {
+        self.frames_named > 0 || self.classes_named > 0
+    }
+
     /// As the manifest keeps it.
     pub fn in_manifest(&self) -> manifest::MappingFile {
         manifest::MappingFile {
@@ -524,6 +529,32 @@ pub fn write_packets(
     Ok(all)
 }
 
+/// Writes the names that packets hold once more, those of `packages` left out.
+///
+/// # Errors
+/// Where `out` fails.
+pub fn write_known(
+    known: &NameMaps,
+    packages: &BTreeSet<&str>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    for (package, map) in known.iter().filter(|(of, _)| !packages.contains(of)) {
+        let mut writer = MapWriter::new(package, out);
+        for at in 0..map.class_count() {
+            let class = map.class(at);
+            writer.class(class.obfuscated, class.original)?;
+            for member in class.members() {
+                match member.is_method {
+                    true => writer.method(member.obfuscated, member.original, member.lines)?,
+                    false => writer.field(member.obfuscated, member.original)?,
+                }
+            }
+        }
+        writer.finish()?;
+    }
+    Ok(())
+}
+
 fn write_map(file: &MapFile, package: &str, out: &mut dyn Write) -> io::Result<WrittenMap> {
     let mut writer = MapWriter::new(package, out);
     file.entries(|entry| match entry {
@@ -639,9 +670,7 @@ fn other_build(file: &MapFile, ids: &[String]) -> Option<Finding> {
 
 /// Files that named nothing where there was something to name.
 fn unused(maps: &[UsedMap], java_frames: u64, has_heaps: bool) -> Vec<Finding> {
-    let unused = maps
-        .iter()
-        .filter(|map| map.frames_named == 0 && map.classes_named == 0);
+    let unused = maps.iter().filter(|map| !map.named_any());
     let asked = unused.filter(|used| !used.map.is_discovered());
     asked
         .map(|used| {

@@ -2,14 +2,20 @@
 //! `symbolized-trace` that is the trace with both behind it. Owns their names, and
 //! that nothing comes into them through a link; what is in them is `export`'s.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::maps::{UsedMap, write_packets};
+use super::findings;
+use super::manifest::{self, Manifest};
+use super::maps::{UsedMap, write_known, write_packets};
 use super::whole_file::{WholeFile, open_inside};
 use crate::export::packets::{Written, write_symbols};
-use crate::profile::{FrameId, Recording};
+use crate::import::{self, ImportError};
+use crate::profile::{FrameId, NameMaps, Recording};
+use crate::trace::{Surveyed, TraceError};
 
 /// Symbols alone.
 pub const SYMBOLS: &str = "symbols";
@@ -57,20 +63,48 @@ impl PacketFiles {
         written
     }
 
-    /// Adds the maps that were used for a trace, for the apps they are of.
+    /// Adds the maps that named something, for the apps they are of. What the folder `knows` of
+    /// other apps stays.
     ///
     /// # Errors
     /// Where the folder cannot be written.
-    pub fn add_maps(&mut self, maps: &[UsedMap]) -> io::Result<()> {
+    pub fn add_maps(&mut self, maps: &[UsedMap], known: &NameMaps) -> io::Result<()> {
+        let maps: Vec<UsedMap> = maps.iter().filter(|map| map.named_any()).cloned().collect();
+        if maps.is_empty() {
+            return Ok(());
+        }
+        let mut packages: BTreeSet<&str> = BTreeSet::new();
+        for map in &maps {
+            match map.packages.is_empty() {
+                true => packages.insert(""),
+                false => {
+                    packages.extend(map.packages.iter().map(String::as_str));
+                    true
+                }
+            };
+        }
         let mut lazy = Lazy {
             goal: self.folder.join(DEOBFUSCATION),
             file: &mut self.deobfuscation,
         };
-        let written = write_packets(maps, false, &mut lazy);
+        let known = write_known(known, &packages, &mut lazy);
+        let written = known.and_then(|()| write_packets(&maps, true, &mut lazy));
         if written.is_err() {
             self.deobfuscation = None;
         }
         written.map(drop)
+    }
+
+    /// Gives the file of maps its name, where there is no trace to go with it.
+    ///
+    /// # Errors
+    /// Where the folder cannot be written.
+    pub fn finish_maps(self, written: &mut Vec<&'static str>) -> io::Result<()> {
+        if let Some(file) = self.deobfuscation {
+            file.finish()?;
+            written.push(DEOBFUSCATION);
+        }
+        Ok(())
     }
 
     /// Gives the files their names, and writes the trace with them: behind the first `bytes` of
@@ -103,6 +137,60 @@ impl PacketFiles {
         written.push(SYMBOLIZED_TRACE);
         Ok(())
     }
+}
+
+/// Keeps the names of Java code in the folder of a recording that has no trace: an HPROF holds
+/// none, and the mapping file might be gone when the heap is looked at. Gives what went wrong.
+pub fn keep_maps(
+    manifest: &mut Manifest,
+    maps: &[UsedMap],
+    folder: &Path,
+    written: &mut Vec<&'static str>,
+) -> Option<manifest::Warning> {
+    if maps.is_empty() {
+        return None;
+    }
+    let names = manifest.symbolization.get_or_insert_default();
+    names.mappings = maps.iter().map(UsedMap::in_manifest).collect();
+    let mut files = PacketFiles::new(folder);
+    let known = known_maps(folder).map_err(io::Error::other);
+    let kept = known.and_then(|known| files.add_maps(maps, &known));
+    let error = kept.and_then(|()| files.finish_maps(written)).err()?;
+    Some(findings::packets_unwritten(&error).into_warning())
+}
+
+/// The names that a recording keeps for Java code; none if it keeps none. `path` is its folder
+/// or a file in it.
+///
+/// # Errors
+/// Where they are there and cannot be read.
+pub fn known_maps(path: &Path) -> Result<Arc<NameMaps>, KnownMapsError> {
+    let folder = match path.is_dir() {
+        true => Some(path),
+        // Beside a file in any other folder, a file of that name is somebody else's.
+        false => path
+            .parent()
+            .filter(|of| of.join(manifest::FILE_NAME).is_file()),
+    };
+    let packets = folder.map(|folder| folder.join(DEOBFUSCATION));
+    let Some(packets) = packets.filter(|packets| is_own_file(packets)) else {
+        return Ok(Arc::default());
+    };
+    let Some(packets) = import::open(&packets)?.pop() else {
+        return Ok(Arc::default());
+    };
+    Ok(Arc::clone(Surveyed::read(packets.source)?.name_maps()))
+}
+
+/// Why the names that a folder keeps cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum KnownMapsError {
+    /// The file is of another kind.
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    /// The file cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
 }
 
 fn append(mut from: io::Take<File>, to: &mut WholeFile) -> io::Result<()> {

@@ -11,10 +11,14 @@ use super::coverage::{Coverage, Tally};
 use super::findings::{self, Finding};
 use super::finish::RAW_TRACE;
 use super::goal::{self, Extent, Goal, GoalError, Out};
+use super::java::{JavaError, JavaFile, JavaOptions, Steps};
 use super::manifest::{self, Manifest, ManifestError};
+use super::maps::add_used;
 use super::names::NameOptions;
 use super::naming::{Look, Namer, Watch};
-use super::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLIZED_TRACE, SYMBOLS, is_own_file};
+use super::packet_files::{
+    self, DEOBFUSCATION, PacketFiles, SYMBOLIZED_TRACE, SYMBOLS, is_own_file,
+};
 use super::summary::HeapSummary;
 use super::trace_findings;
 use super::tracked;
@@ -74,6 +78,9 @@ pub enum SymbolizeError {
     /// A recording's profiles can't be written again.
     #[error(transparent)]
     Convert(#[from] ConvertError),
+    /// A recording's Java heaps can't be read.
+    #[error(transparent)]
+    Java(#[from] JavaError),
 }
 
 impl Classified for SymbolizeError {
@@ -86,6 +93,7 @@ impl Classified for SymbolizeError {
             SymbolizeError::Interrupted => ErrorClass::Interrupted,
             SymbolizeError::Manifest(error) => error.class(),
             SymbolizeError::Convert(error) => error.class(),
+            SymbolizeError::Java(error) => error.class(),
         }
     }
 
@@ -98,6 +106,7 @@ impl Classified for SymbolizeError {
             SymbolizeError::Interrupted => "interrupted",
             SymbolizeError::Manifest(error) => error.kind(),
             SymbolizeError::Convert(error) => error.kind(),
+            SymbolizeError::Java(error) => error.kind(),
         }
     }
 
@@ -114,6 +123,7 @@ impl Classified for SymbolizeError {
             SymbolizeError::Interrupted => None,
             SymbolizeError::Manifest(error) => error.help(),
             SymbolizeError::Convert(error) => error.help(),
+            SymbolizeError::Java(error) => error.help(),
         }
     }
 }
@@ -257,6 +267,16 @@ pub enum Refreshed {
     Recording(Box<Recording>),
 }
 
+impl Refreshed {
+    /// What the exit code tells of.
+    pub fn class(&self) -> Option<ErrorClass> {
+        match self {
+            Refreshed::Symbols(symbolized) => symbolized.class(),
+            Refreshed::Recording(recording) => recording.class,
+        }
+    }
+}
+
 /// A recording with the names that are to be had now.
 #[derive(Debug)]
 pub struct Recording {
@@ -298,6 +318,9 @@ pub fn refresh(
         return Ok(Refreshed::Symbols(run.finish()?));
     }
     let mut manifest = Manifest::read(folder)?;
+    if !raw.is_file() && !folder.join(SYMBOLIZED_TRACE).is_file() {
+        return refresh_heap_files(folder, manifest, names);
+    }
     let lists = tracked::known(&manifest);
     let has_own = is_own_file(&folder.join(SYMBOLIZED_TRACE));
     let request = convert::Request {
@@ -353,6 +376,52 @@ pub fn refresh(
         manifest,
         packets: converted.packets,
         heaps: converted.heaps,
+        class,
+    })))
+}
+
+/// The same for a recording of HPROFs alone: keeps their names beside them. The files stay.
+fn refresh_heap_files(
+    folder: &Path,
+    mut manifest: Manifest,
+    names: NameOptions,
+) -> Result<Refreshed, SymbolizeError> {
+    let options = JavaOptions {
+        names,
+        ..JavaOptions::default()
+    };
+    let mut file = JavaFile::open(folder, options, &Steps::default())?;
+    let mut used = Vec::new();
+    let mut found: Vec<Finding> = Vec::new();
+    for at in 0..file.dumps().len() {
+        let heap = file.read(at)?;
+        add_used(&mut used, heap.maps);
+        let new = heap.findings.into_iter();
+        let new = new.filter(|finding| findings::is_of_names(finding.kind));
+        for finding in new {
+            if !found.contains(&finding) {
+                found.push(finding);
+            }
+        }
+    }
+    manifest
+        .warnings
+        .retain(|w| !findings::is_of_names(&w.kind));
+    manifest
+        .warnings
+        .extend(found.into_iter().map(Finding::into_warning));
+    if let Some(names) = &mut manifest.symbolization {
+        names.mappings.clear();
+    }
+    let mut packets = Vec::new();
+    let unwritten = packet_files::keep_maps(&mut manifest, &used, folder, &mut packets);
+    let class = unwritten.is_some().then_some(ErrorClass::HostWrite);
+    manifest.warnings.extend(unwritten);
+    manifest.write(folder)?;
+    Ok(Refreshed::Recording(Box::new(Recording {
+        manifest,
+        packets,
+        heaps: Vec::new(),
         class,
     })))
 }

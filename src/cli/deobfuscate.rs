@@ -11,9 +11,12 @@ use super::symbolize::{READING, refreshed_shown};
 use super::{Context, Outcome, goal, summary};
 use crate::app::convert::Input;
 use crate::app::deobfuscate::{self, Deobfuscated};
+use crate::app::java::FOLDER;
+use crate::app::manifest::FILE_NAME;
 use crate::app::maps::{Origin, WrittenPackage};
-use crate::app::symbolize;
-use crate::error::Failure;
+use crate::app::names::NameOptions;
+use crate::app::symbolize::{self, Refreshed};
+use crate::error::{ErrorClass, Failure};
 use crate::units::ByteSize;
 
 /// Flags of `deobfuscate`.
@@ -43,13 +46,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if let (Input::Path(folder), None) = (&input, &named)
         && folder.is_dir()
     {
-        let folder = folder.clone();
-        let refreshed = watched(ctx, READING, None, {
-            let folder = folder.clone();
-            move |watch| symbolize::refresh(&folder, names, watch)
-        })
-        .await?;
-        return Ok(refreshed_shown(console, &folder, &refreshed));
+        return of_folder(ctx, folder, names).await;
     }
     let goal = goal::asked(console, &input, named, ".deobfuscation")?;
     let (sink, goal) = goal.open(console, args.packets.force);
@@ -59,6 +56,48 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let done = work.await?;
     show(console, goal.as_deref(), &done);
     Ok(done.class().into())
+}
+
+/// Names the recording in a folder, and the Java heaps that were taken beside it.
+async fn of_folder(ctx: &Context, folder: &Path, names: NameOptions) -> Result<Outcome, Failure> {
+    let beside = folder.join(FOLDER);
+    let mut folders = vec![folder.to_owned()];
+    folders.extend(beside.join(FILE_NAME).is_file().then_some(beside));
+    let mut named = 0;
+    let mut files = 0;
+    let mut classes = Vec::new();
+    let mut shown = Vec::new();
+    for folder in folders {
+        let refreshed = watched(ctx, READING, None, {
+            let (folder, names) = (folder.clone(), names.clone());
+            move |watch| symbolize::refresh(&folder, names, watch)
+        })
+        .await?;
+        if let Refreshed::Recording(recording) = &refreshed {
+            let names = recording.manifest.symbolization.as_ref();
+            let maps = names.map_or(&[][..], |names| &names.mappings);
+            files = files.max(maps.len());
+            named += maps.iter().map(|m| m.frames + m.heap_classes).sum::<u64>();
+        }
+        classes.extend(refreshed.class());
+        shown.push((folder, refreshed));
+    }
+    // In JSON there is one document.
+    let most = if ctx.console.is_json() {
+        1
+    } else {
+        shown.len()
+    };
+    for (folder, refreshed) in &shown[..most] {
+        refreshed_shown(&ctx.console, folder, refreshed);
+    }
+    if named == 0 {
+        let why = format!("no name changed: {}", deobfuscate::known_to_none(files));
+        let help = "give R8's mapping file of the build on the phone with --mapping FILE";
+        ctx.console.warn_with_help(why, Some(help));
+        classes.push(ErrorClass::Incomplete);
+    }
+    Ok(Outcome::of(classes))
 }
 
 /// Says what was written where; in a JSON mode as a document of both.
@@ -81,6 +120,7 @@ fn show(console: &Console, goal: Option<&Path>, done: &Deobfuscated) {
             "maps": maps.collect::<Vec<_>>(),
             "java_frames": done.java_frames,
             "frames_named": done.frames_named,
+            "classes_named": done.classes_named,
         }));
     }
     for finding in &done.findings {
@@ -94,8 +134,13 @@ fn show(console: &Console, goal: Option<&Path>, done: &Deobfuscated) {
         Some(goal) => summary::near(goal).display().to_string(),
         None => "standard output".to_owned(),
     };
+    let classes = match done.classes_named {
+        0 => String::new(),
+        1 => ", and 1 class of Java heaps".to_owned(),
+        n => format!(", and {n} classes of Java heaps"),
+    };
     console.say(format_args!(
-        "wrote {goal}: {} of maps; they name {} of {} Java frames",
+        "wrote {goal}: {} of maps; they name {} of {} Java frames{classes}",
         ByteSize(bytes),
         done.frames_named,
         done.java_frames

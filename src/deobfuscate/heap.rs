@@ -10,7 +10,7 @@ use super::types::Type;
 use crate::heap_graph::{BasicType, FieldRenamer, HeapGraph, OriginalField};
 use crate::profile::Recording;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Names all classes and fields of a heap that a map knows; says how many classes each map
 /// named. Of several maps for a class, the first that knows it names it.
@@ -51,6 +51,51 @@ pub fn name_heap(graph: &mut HeapGraph, recording: &Recording, maps: &[AppMap]) 
     }
     graph.contents_mut().rename_fields(&namer);
     named
+}
+
+/// Names of the classes that a heap has under minified names; empty if few are, or if a map
+/// named any class.
+pub fn minified_classes(graph: &HeapGraph) -> Vec<&str> {
+    let classes = graph.classes();
+    if classes.iter().any(|class| class.deobfuscated.is_some()) {
+        return Vec::new();
+    }
+    let names = classes.iter().map(|class| class.name.as_str());
+    let of_app: BTreeSet<&str> = names.filter(|name| !is_of_platform(name)).collect();
+    let minified: Vec<&str> = of_app.iter().copied().filter(|n| is_minified(n)).collect();
+    // Some libraries are minified by their makers.
+    let few = minified.len() < 3 || minified.len() * 10 < of_app.len();
+    if few { Vec::new() } else { minified }
+}
+
+/// Whether a class is no app's, by its name: an HPROF does not say where it was loaded from.
+fn is_of_platform(class: &str) -> bool {
+    const PACKAGES: [&str; 12] = [
+        "android.",
+        "androidx.",
+        "com.android.",
+        "dalvik.",
+        "java.",
+        "javax.",
+        "jdk.",
+        "kotlin.",
+        "kotlinx.",
+        "libcore.",
+        "org.",
+        "sun.",
+    ];
+    let is_array = class.starts_with('[') || class.ends_with(']');
+    is_array || class == "int" || PACKAGES.iter().any(|package| class.starts_with(package))
+}
+
+/// Whether R8 might have made the name: `a`, `b.c`, `x.y.Outer$a1`. `zza` and the like are of
+/// Google's libraries.
+fn is_minified(class: &str) -> bool {
+    let name = class.rsplit(['.', '$']).next().unwrap_or(class);
+    let is_short = (1..=3).contains(&name.len()) && !name.starts_with("zz");
+    let mut letters = name.bytes();
+    let first = letters.next().is_some_and(|b| b.is_ascii_lowercase());
+    is_short && first && letters.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
 }
 
 /// A map that classes are asked of.

@@ -49,7 +49,7 @@ pub use discover::{Discovered, discover};
 pub use error::MapError;
 pub use file::{Entry, MapFile};
 pub use grammar::Fault;
-pub use heap::name_heap;
+pub use heap::{minified_classes, name_heap};
 pub use index::{BadLine, Survey};
 pub use map_id::{is_same_map, map_ids};
 pub use metadata::{MergedClasses, Version};

@@ -25,6 +25,7 @@ mod leaks;
 mod live;
 mod meminfo;
 #[cfg(unix)]
+mod minified;
 mod moments;
 mod old;
 #[cfg(unix)]

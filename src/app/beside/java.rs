@@ -20,11 +20,12 @@ use crate::app::finish::{Finished, RAW_TRACE};
 use crate::app::java::FOLDER;
 use crate::app::manifest::{self, BoundLabel, JavaDump, Label, LabelledDump, Manifest};
 use crate::app::names::NameOptions;
+use crate::app::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLIZED_TRACE, SYMBOLS};
 use crate::app::plan::Plan;
 use crate::app::record::{RecordOptions, Recorded, Tell};
 use crate::app::what::{JavaResults, What};
 use crate::app::whole_file::unless_link;
-use crate::config::{JavaSpec, Targets};
+use crate::config::{JavaSpec, Snapshots, Targets};
 use crate::eligibility::{Assessment, DeviceFacts, Scope};
 use crate::export::pprof::PprofOptions;
 use crate::session::{self, Owner, Session, Store};
@@ -98,7 +99,7 @@ pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken>
         stem: None,
         force: false,
         launch: false,
-        snapshots: None,
+        snapshots: Snapshots::Off,
         detach: false,
         retry_overrun: false,
         disable_selinux: false,
@@ -261,13 +262,39 @@ fn join(
     if all.outcome.exit_code == 0 {
         all.outcome.exit_code = new.outcome.exit_code;
     }
+    // All labels are named by the same files.
+    if from.join(DEOBFUSCATION).is_file() {
+        std::fs::rename(from.join(DEOBFUSCATION), folder.join(DEOBFUSCATION))?;
+        all.symbolization = new.symbolization;
+    }
     all.write(folder).map_err(io::Error::other)?;
     // Ours alone: what else somebody put there keeps the folder.
-    for name in [RAW_TRACE, manifest::FILE_NAME] {
+    for name in [
+        RAW_TRACE,
+        SYMBOLS,
+        DEOBFUSCATION,
+        SYMBOLIZED_TRACE,
+        manifest::FILE_NAME,
+    ] {
         let _ = std::fs::remove_file(from.join(name));
     }
     let _ = std::fs::remove_dir(&from);
     Ok(added)
+}
+
+/// Puts the names that were kept behind the trace of all labels, once the last one is there.
+/// Blocks.
+///
+/// # Errors
+/// Where the folder cannot be written.
+pub(in crate::app) fn put_names(recording: &Path) -> io::Result<()> {
+    let folder = recording.join(FOLDER);
+    match folder.join(DEOBFUSCATION).is_file() {
+        true => {
+            PacketFiles::new(&folder).finish(&folder.join(RAW_TRACE), u64::MAX, &mut Vec::new())
+        }
+        false => Ok(()),
+    }
 }
 
 /// Copies `from` behind the first `before` bytes of `to`. Sums up the whole; what of it

@@ -44,7 +44,7 @@ use self::at::{At, NotTaken};
 pub(super) use self::collections::write as write_collections;
 pub use self::file::TimelineFile;
 use self::java::Heaps;
-pub(super) use self::java::impossible as java_impossible;
+pub(super) use self::java::{impossible as java_impossible, put_names as put_java_names};
 pub(super) use self::later::complete;
 pub(super) use self::left::{is_part_of, join as join_part, move_along, parts_of};
 pub(super) use self::summary::{section, warnings};

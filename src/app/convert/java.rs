@@ -2,10 +2,12 @@
 //! those of HPROFs.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use super::{ConvertError, Run};
+use super::{ConvertError, Input, Run, known_maps};
 use crate::app::java_profiles::{self, JavaProfileOptions, Pending, Source};
 use crate::app::manifest::JAVA_HEAP;
+use crate::app::maps::{self, UsedMap, add_used};
 use crate::app::trace_findings;
 use crate::heap_graph::HeapGraph;
 use crate::hprof;
@@ -43,6 +45,9 @@ impl Run<'_> {
             process.clone_into(&mut graph.facts.process);
             let recording = pending.trace.recording();
             pending.renamed.heaps.name(&mut graph, recording);
+            if is_last {
+                self.all.findings.extend(maps::minified(&graph));
+            }
             self.java_heap(&graph, &Source::of_trace(&dump), number, is_last)?;
         }
         pending.renamed.count_heaps();
@@ -73,6 +78,10 @@ impl Run<'_> {
 
     /// Writes the heaps of HPROFs.
     pub(super) fn hprofs(&mut self, hprofs: Vec<HprofInput>) -> Result<(), ConvertError> {
+        let known = match &self.request.input {
+            Input::Path(path) if !hprofs.is_empty() => known_maps(path)?,
+            Input::Path(_) | Input::Stdin => Arc::default(),
+        };
         for input in hprofs {
             if !self.request.selection.names_hprof(&input.name) {
                 continue;
@@ -92,8 +101,12 @@ impl Run<'_> {
             let pid = graph.facts.pid.unwrap_or(0);
             let process = self.request.process_of(pid, &graph.facts.process);
             graph.facts.process = process.to_owned();
-            let findings = self.maps.name_heap(&mut graph);
-            self.all.findings.extend(findings);
+            let named = self.maps.name_heap(&mut graph, &known);
+            self.all.findings.extend(named.findings);
+            self.all.findings.extend(maps::minified(&graph));
+            let mappings = named.maps.iter().map(UsedMap::in_manifest);
+            self.mappings.extend(mappings);
+            add_used(&mut self.used, named.maps);
             let source = Source::of_hprof(&graph);
             let number = self.numbers.next(pid, JAVA_HEAP);
             self.java_heap(&graph, &source, number, true)?;

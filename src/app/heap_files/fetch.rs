@@ -13,7 +13,9 @@ use super::look::{Looked, look, of_cut, unreadable};
 use crate::app::findings;
 use crate::app::finish::{EndedBy, Finished, LastJournal};
 use crate::app::manifest::{self, JAVA_HEAP, JavaDump, JavaFlags, JavaKind, Manifest, Original};
+use crate::app::maps::{UsedMap, add_used};
 use crate::app::output::{Staging, Standing, own};
+use crate::app::packet_files;
 use crate::app::plan::{self, Plan};
 use crate::app::record::{RecordEvent, Step, Tell};
 use crate::bytes::Bytes;
@@ -100,12 +102,15 @@ pub(in crate::app) async fn finish(
     let mut classes: Vec<ErrorClass> = Vec::new();
     classes.extend(incomplete.then_some(ErrorClass::Incomplete));
     let mut java_heaps = Vec::new();
+    let mut maps: Vec<UsedMap> = Vec::new();
     for (dump, looked) in manifest.dumps.java.iter_mut().zip(looked) {
         let findings = match looked {
-            Looked::Read(summary, findings) => {
-                dump.totals = Some(summary.totals);
-                java_heaps.push(*summary);
-                of_cut(findings, dump.flags.truncated)
+            Looked::Read(read) => {
+                let read = *read;
+                dump.totals = Some(read.summary.totals);
+                java_heaps.push(read.summary);
+                add_used(&mut maps, read.maps);
+                of_cut(read.findings, dump.flags.truncated)
             }
             Looked::Unread(error) => vec![unreadable(&error, dump)],
             Looked::NotWaitedFor => Vec::new(),
@@ -122,6 +127,16 @@ pub(in crate::app) async fn finish(
             });
         }
     }
+    let id = session.id().clone();
+    let staging = Staging::new(&output, &part_prefix(&id));
+    let staging = staging.map_err(|source| SessionError::Keep {
+        id: id.clone(),
+        path: output.clone(),
+        source,
+    })?;
+    let mut packets = Vec::new();
+    let unwritten = packet_files::keep_maps(&mut manifest, &maps, staging.path(), &mut packets);
+    manifest.warnings.extend(unwritten);
     steps.push(plan::step("converted"));
     manifest.steps = steps;
     let class = ErrorClass::first_of(classes);
@@ -130,13 +145,6 @@ pub(in crate::app) async fn finish(
         complete: class.is_none(),
         ended_by: ended(ended_by).map(str::to_owned),
     };
-    let id = session.id().clone();
-    let staging = Staging::new(&output, &part_prefix(&id));
-    let staging = staging.map_err(|source| SessionError::Keep {
-        id: id.clone(),
-        path: output.clone(),
-        source,
-    })?;
     manifest.write(staging.path())?;
     // As for a trace: the folder may be another's by now.
     own(&output, &id)?;
@@ -152,7 +160,7 @@ pub(in crate::app) async fn finish(
         session: id,
         output,
         manifest,
-        packets: Vec::new(),
+        packets,
         heaps: Vec::new(),
         java_heaps,
         java: plan.java,

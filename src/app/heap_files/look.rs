@@ -7,18 +7,28 @@ use crate::app::findings::{self, Finding};
 use crate::app::java::{JavaError, JavaFile, JavaOptions, Steps};
 use crate::app::java_summary::{self, JavaSummary};
 use crate::app::manifest::JavaDump;
+use crate::app::maps::UsedMap;
 use crate::app::names::NameOptions;
 use crate::error::{Classified, ErrorClass};
 use crate::session::{self, Controls};
 
 /// What a look into a file came to.
 pub(super) enum Looked {
-    /// It was read: what it holds, and what is to be known of it.
-    Read(Box<JavaSummary>, Vec<Finding>),
+    /// It was read.
+    Read(Box<Read>),
     /// It cannot be read.
     Unread(JavaError),
     /// The user did not want to wait, or there is no HPROF.
     NotWaitedFor,
+}
+
+/// What a file holds.
+pub(super) struct Read {
+    pub(super) summary: JavaSummary,
+    /// What is to be known of it.
+    pub(super) findings: Vec<Finding>,
+    /// The mapping files for it.
+    pub(super) maps: Vec<UsedMap>,
 }
 
 /// A look into each file: how large the heap is, and who keeps most of it.
@@ -39,7 +49,7 @@ pub(super) async fn look(
         let reading = tokio::task::spawn_blocking(move || look_into(dump, &path, names));
         tokio::select! {
             read = reading => looked.push(match read {
-                Ok(Ok((summary, findings))) => Looked::Read(Box::new(summary), findings),
+                Ok(Ok(read)) => Looked::Read(Box::new(read)),
                 Ok(Err(error)) => Looked::Unread(error),
                 Err(panic) => std::panic::resume_unwind(panic.into_panic()),
             }),
@@ -52,11 +62,7 @@ pub(super) async fn look(
     looked
 }
 
-fn look_into(
-    mut dump: JavaDump,
-    path: &Path,
-    names: NameOptions,
-) -> Result<(JavaSummary, Vec<Finding>), JavaError> {
+fn look_into(mut dump: JavaDump, path: &Path, names: NameOptions) -> Result<Read, JavaError> {
     let options = JavaOptions {
         names,
         ..JavaOptions::default()
@@ -67,7 +73,11 @@ fn look_into(
     let reached = heap.paths().order().iter().copied();
     dump.totals = Some(java_summary::totals(&heap.graph, reached));
     let summary = java_summary::summarize(&dump, &heap.graph, dominators);
-    Ok((summary, heap.findings))
+    Ok(Read {
+        summary,
+        findings: heap.findings,
+        maps: heap.maps,
+    })
 }
 
 /// What was found in a file. That one breaks off is told with its cause (`heap-file-cut`), and

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use crate::app::findings::Finding;
+use crate::app::maps::UsedMap;
 use crate::error::ErrorClass;
 use crate::heap_graph::{
     Dominators, DumpSource, Follow, HeapGraph, Losses, ObjectIndex, ShortestPaths,
@@ -52,6 +53,8 @@ pub struct JavaHeap {
     pub follow: Follow,
     /// What the user should know of it.
     pub findings: Vec<Finding>,
+    /// The mapping files for a heap that lies in no trace.
+    pub maps: Vec<UsedMap>,
     steps: Steps,
     paths: OnceLock<ShortestPaths>,
     dominators: OnceLock<Dominators>,
@@ -69,6 +72,7 @@ impl JavaHeap {
             label: None,
             follow,
             findings,
+            maps: Vec::new(),
             steps,
             paths: OnceLock::new(),
             dominators: OnceLock::new(),

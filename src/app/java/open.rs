@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::error::JavaError;
 use super::heap::{JavaHeap, Steps};
@@ -11,15 +12,16 @@ use crate::app::findings::Finding;
 use crate::app::lists::in_words;
 use crate::app::look::is_process;
 use crate::app::manifest::{self, JAVA_HEAP, JavaKind, Manifest, ManifestError};
-use crate::app::maps::{HeapMaps, Maps};
+use crate::app::maps::{HeapMaps, Maps, minified};
 use crate::app::moments::{Capture, Moments, did_you_mean, names_of};
 use crate::app::names::NameOptions;
+use crate::app::packet_files::{self, KnownMapsError};
 use crate::app::{recorded, trace_findings};
 use crate::error::ErrorClass;
 use crate::heap_graph::{Follow, HeapGraph, Reachable, SizeModel};
 use crate::hprof;
 use crate::import::{self, HprofInput, JavaSource};
-use crate::profile::DumpNumbers;
+use crate::profile::{DumpNumbers, NameMaps};
 use crate::trace::{Surveyed, Trace};
 use time::OffsetDateTime;
 
@@ -78,6 +80,8 @@ pub struct JavaFile {
     /// Names for the heaps of each trace.
     heap_maps: Vec<HeapMaps>,
     hprofs: Vec<HprofInput>,
+    /// The names that the folder of the HPROFs keeps.
+    known: Arc<NameMaps>,
     findings: Vec<Finding>,
 }
 
@@ -111,6 +115,7 @@ impl JavaFile {
             traces: Vec::new(),
             heap_maps: Vec::new(),
             hprofs: Vec::new(),
+            known: Arc::default(),
             findings: Vec::new(),
         };
         file.steps.begin(&format!("opening {}", path.display()));
@@ -126,6 +131,9 @@ impl JavaFile {
             for hprof in import::hprofs_in_folder(path).unwrap_or_default() {
                 file.hprofs.push(import::open_hprof(&hprof)?);
             }
+        }
+        if !file.hprofs.is_empty() {
+            file.known = known_maps(path)?;
         }
         file.list(recorded.as_ref());
         file.number_by_outer();
@@ -394,6 +402,7 @@ impl JavaFile {
     pub fn read(&mut self, at: usize) -> Result<JavaHeap, JavaError> {
         let listed = self.listed[at].clone();
         let mut findings = self.findings.clone();
+        let mut maps = Vec::new();
         let graph = match listed.place {
             Place::Trace { trace, dump } => {
                 self.steps.begin("reading the heap graph");
@@ -427,15 +436,19 @@ impl JavaFile {
                 if graph.facts.process.is_empty() {
                     graph.facts.process.clone_from(&listed.process);
                 }
-                findings.extend(self.maps.name_heap(&mut graph));
+                let named = self.maps.name_heap(&mut graph, &self.known);
+                findings.extend(named.findings);
+                maps = named.maps;
                 graph
             }
         };
         let mut graph = graph;
+        findings.extend(minified(&graph));
         findings.extend(root_what_lost_its_roots(&mut graph, self.options.follow));
         let mut heap = self.describe(at, graph);
         findings.append(&mut heap.findings);
         heap.findings = findings;
+        heap.maps = maps;
         Ok(heap)
     }
 
@@ -461,6 +474,13 @@ impl JavaFile {
         heap.among = self.among(listed);
         heap
     }
+}
+
+fn known_maps(path: &Path) -> Result<Arc<NameMaps>, JavaError> {
+    packet_files::known_maps(path).map_err(|error| match error {
+        KnownMapsError::Import(error) => error.into(),
+        KnownMapsError::Trace(error) => error.into(),
+    })
 }
 
 /// Where a dump breaks off before its roots, next to nothing is reachable: all objects are then

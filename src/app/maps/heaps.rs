@@ -82,10 +82,19 @@ impl HeapMaps {
     }
 }
 
+/// What came of naming a Java heap that lies in no trace.
+#[derive(Debug, Default)]
+pub struct NamedHeap {
+    /// The mapping files for it, and how many classes each named.
+    pub maps: Vec<UsedMap>,
+    /// What the user should know.
+    pub findings: Vec<Finding>,
+}
+
 impl Maps {
-    /// Names the classes and fields of a Java heap that lies in no trace; says what the user
-    /// should know.
-    pub fn name_heap(&self, graph: &mut HeapGraph) -> Vec<Finding> {
+    /// Names the classes and fields of a Java heap that lies in no trace. `own` are the names
+    /// that its recording keeps.
+    pub fn name_heap(&self, graph: &mut HeapGraph, own: &Arc<NameMaps>) -> NamedHeap {
         let mut recording = Recording::default();
         let pid = graph.facts.pid.unwrap_or(0);
         let process = Process {
@@ -94,13 +103,44 @@ impl Maps {
             ..Process::default()
         };
         recording.processes = BTreeMap::from([(pid, process)]);
-        let own = NameMaps::default();
-        let found = self.for_trace(&recording, &own, &SeenIn::new(), &BTreeSet::from([pid]));
+        let found = self.for_trace(&recording, own, &SeenIn::new(), &BTreeSet::from([pid]));
         let (given, discovered) = super::given_first(found.maps);
-        let mut maps = HeapMaps::new(given, Arc::new(own), discovered);
+        let mut maps = HeapMaps::new(given, Arc::clone(own), discovered);
         maps.name(graph, &recording);
         let mut findings = found.findings;
         findings.extend(maps.unused());
-        findings
+        NamedHeap {
+            maps: maps.used(),
+            findings,
+        }
+    }
+}
+
+/// The finding that classes of a heap have minified names and no mapping file named any.
+pub fn minified(graph: &HeapGraph) -> Option<Finding> {
+    let classes = deobfuscate::minified_classes(graph);
+    let first = classes.iter().take(3).copied().collect::<Vec<_>>();
+    let message = format!(
+        "{} classes have minified names ({} …); --mapping FILE with R8's mapping file names them",
+        classes.len(),
+        first.join(", ")
+    );
+    (!classes.is_empty()).then(|| super::warning("mapping-missing", message, ""))
+}
+
+/// Adds what was used for one input to what was used for others.
+pub fn add_used(all: &mut Vec<UsedMap>, more: Vec<UsedMap>) {
+    for used in more {
+        let same = |known: &&mut UsedMap| {
+            known.map.file.path() == used.map.file.path() && known.map.package == used.map.package
+        };
+        match all.iter_mut().find(same) {
+            Some(known) => {
+                known.packages.extend(used.packages);
+                known.frames_named += used.frames_named;
+                known.classes_named += used.classes_named;
+            }
+            None => all.push(used),
+        }
     }
 }

@@ -1,0 +1,215 @@
+//! Minified apps: a recording keeps the names that R8's mapping file gave its Java heaps, a heap
+//! without names says so, and `deobfuscate` says what it could not change.
+
+use std::path::Path;
+
+use crate::lab::{APP, Ended, Lab, files};
+
+const PHONE: &str = "android=14,build=userdebug,speed=20,obfuscated=yes";
+/// The field that holds the leaked activity, as its source calls it.
+const HOLDER: &str = "Navigator.previous";
+/// A class that R8 renamed.
+const RENAMED: &str = "com.example.app.ui.Navigator";
+
+/// R8's mapping file of the app, where its build left it.
+fn mapping(lab: &Lab) -> String {
+    let path = lab.work().join("mapping.txt");
+    std::fs::write(&path, heaptap::phone::MAPPING).unwrap();
+    path.display().to_string()
+}
+
+/// A mapping file of another app.
+fn foreign(lab: &Lab) -> String {
+    let path = lab.work().join("foreign.txt");
+    std::fs::write(&path, "x.Foo -> y.Bar:\n    int a -> b\n").unwrap();
+    path.display().to_string()
+}
+
+/// Every command that shows a Java heap of `input` shows names from the source.
+fn shows_names(lab: &Lab, input: &str) {
+    let leaks = lab.expect(0, &["leaks", "--java", input]);
+    assert!(leaks.stdout.contains(HOLDER), "{leaks}");
+    let paths = lab.expect(0, &["paths", input, "--class", "DetailActivity"]);
+    assert!(paths.stdout.contains(RENAMED), "{paths}");
+    let top = lab.expect(0, &["top", "--java", input, "--by", "class", "--csv"]);
+    assert!(top.stdout.contains(RENAMED), "{top}");
+    let page = lab.work().join("page.html");
+    lab.expect(0, &["report", "--java", input, "-o", "page.html"]);
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains(HOLDER), "the page");
+    for shown in [leaks, paths, top] {
+        assert!(!is_told_minified(&shown), "{shown}");
+    }
+}
+
+fn is_told_minified(ended: &Ended) -> bool {
+    told_minified(ended).next().is_some()
+}
+
+fn told_minified(ended: &Ended) -> impl Iterator<Item = &str> {
+    let lines = ended.stderr.lines();
+    lines.filter(|line| line.contains("minified names"))
+}
+
+#[test]
+fn an_hprof_keeps_its_names_once_the_mapping_file_is_gone() {
+    let lab = Lab::new(PHONE);
+    let map = mapping(&lab);
+    lab.expect(
+        0,
+        &["dump", "--hprof", "-n", APP, "--mapping", &map, "-o", "out"],
+    );
+    std::fs::remove_file(&map).unwrap();
+    shows_names(&lab, "out");
+    let manifest = lab.manifest("out");
+    let used = &manifest["symbolization"]["mappings"][0];
+    assert_eq!(used["path"], map.as_str(), "{manifest:#}");
+    assert!(used["heap_classes"].as_u64() > Some(0), "{manifest:#}");
+    // By its file, too.
+    let hprof = format!("out/{}", manifest["dumps"][0]["file"].as_str().unwrap());
+    let leaks = lab.expect(0, &["leaks", &hprof]);
+    assert!(leaks.stdout.contains(HOLDER), "{leaks}");
+    let sql = "SELECT COUNT(*) AS n FROM heap_graph_class WHERE deobfuscated_name IS NOT NULL";
+    let rows = lab.expect(0, &["query", "out", sql, "--json"]);
+    assert!(!rows.stdout.contains("\"n\": 0"), "{rows}");
+}
+
+#[test]
+fn a_heap_graph_keeps_its_names_once_the_mapping_file_is_gone() {
+    let lab = Lab::new(PHONE);
+    let map = mapping(&lab);
+    lab.expect(0, &["dump", "-n", APP, "--mapping", &map, "-o", "out"]);
+    std::fs::remove_file(&map).unwrap();
+    shows_names(&lab, "out");
+}
+
+#[test]
+fn java_heaps_at_labels_keep_their_names_and_leave_nothing_half_done() {
+    let lab = Lab::new(PHONE);
+    let map = mapping(&lab);
+    let mut running = lab.record(&["--with", "java", "--mapping", &map]);
+    running.until_recorded();
+    lab.expect(0, &["snapshot", "--label", "one"]);
+    running.until_that("captured", |of| of["label"] == "one");
+    running.signal("INT");
+    assert_eq!(running.end().code(), Some(0));
+    std::fs::remove_file(&map).unwrap();
+    shows_names(&lab, "out");
+    let leaks = lab.expect(0, &["leaks", "--java", "out@one"]);
+    assert!(leaks.stdout.contains(HOLDER), "{leaks}");
+    let left = files(&lab.work().join("out/java"));
+    let folders: Vec<&String> = left
+        .iter()
+        .filter(|name| lab.work().join("out/java").join(name).is_dir())
+        .collect();
+    assert!(folders.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_minified_heap_without_a_mapping_says_so_in_one_line() {
+    let lab = Lab::new(PHONE);
+    let dumped = lab.expect(0, &["dump", "--hprof", "-n", APP, "-o", "hprof"]);
+    let graph = lab.expect(0, &["dump", "-n", APP, "-o", "graph"]);
+    let top = lab.expect(0, &["top", "hprof"]);
+    let leaks = lab.expect(0, &["leaks", "graph"]);
+    for told in [&dumped, &graph, &top, &leaks] {
+        let lines: Vec<&str> = told_minified(told).collect();
+        let [line] = &lines[..] else {
+            panic!("one line: {told}");
+        };
+        assert!(line.contains("--mapping"), "{line}");
+    }
+    // With its own names there is nothing to be said.
+    let plain = Lab::new("android=14,build=userdebug,speed=20");
+    let dumped = plain.expect(0, &["dump", "--hprof", "-n", APP, "-o", "out"]);
+    assert!(!is_told_minified(&dumped), "{dumped}");
+}
+
+#[test]
+fn deobfuscate_names_a_folder_of_hprofs_and_what_lies_beside_a_recording() {
+    let lab = Lab::new(PHONE);
+    lab.expect(0, &["dump", "--hprof", "-n", APP, "-o", "out"]);
+    lab.expect(
+        0,
+        &[
+            "record", "-n", APP, "-d", "1s", "--with", "java", "-o", "rec",
+        ],
+    );
+    let before = files(&lab.work().join("out"));
+    let map = mapping(&lab);
+    for folder in ["out", "rec"] {
+        lab.expect(0, &["deobfuscate", folder, "--mapping", &map]);
+    }
+    std::fs::remove_file(&map).unwrap();
+    shows_names(&lab, "out");
+    shows_names(&lab, "rec");
+    let mut expected = before;
+    expected.push("deobfuscation-packets".to_owned());
+    expected.sort();
+    assert_eq!(files(&lab.work().join("out")), expected);
+    let warnings = lab.manifest("out")["warnings"].to_string();
+    assert!(!warnings.contains("mapping-missing"), "{warnings}");
+}
+
+#[test]
+fn deobfuscate_that_changes_nothing_exits_6_and_keeps_the_names_there_are() {
+    let lab = Lab::new(PHONE);
+    let (map, foreign) = (mapping(&lab), foreign(&lab));
+    lab.expect(
+        0,
+        &[
+            "dump",
+            "--hprof",
+            "-n",
+            APP,
+            "-o",
+            "hprof",
+            "--mapping",
+            &map,
+        ],
+    );
+    lab.expect(0, &["dump", "-n", APP, "-o", "graph", "--mapping", &map]);
+    std::fs::remove_file(&map).unwrap();
+    for folder in ["hprof", "graph"] {
+        for more in [&["--mapping", &*foreign][..], &[]] {
+            let args = [&["deobfuscate", folder][..], more].concat();
+            let unchanged = lab.expect(6, &args);
+            assert!(unchanged.stderr.contains("no name changed"), "{unchanged}");
+            shows_names(&lab, folder);
+        }
+    }
+    let args = [
+        "deobfuscate",
+        "graph/raw-trace",
+        "--mapping",
+        &*foreign,
+        "-o",
+    ];
+    let unchanged = lab.expect(6, &[&args[..], &["maps"]].concat());
+    assert!(unchanged.stderr.contains("no name changed"), "{unchanged}");
+    let manifest = lab.manifest("hprof");
+    let file = Path::new("hprof").join(manifest["dumps"][0]["file"].as_str().unwrap());
+    let file = file.display().to_string();
+    let args = ["deobfuscate", &*file, "--mapping", &*foreign, "-o", "maps"];
+    let unchanged = lab.expect(6, &args);
+    assert!(unchanged.stderr.contains("was not changed"), "{unchanged}");
+}
+
+#[test]
+fn deobfuscate_by_the_map_of_one_app_keeps_the_names_of_another() {
+    let lab = Lab::new(PHONE);
+    let map = mapping(&lab);
+    lab.expect(0, &["dump", "-n", APP, "-o", "out"]);
+    let of_app = format!("{APP}={map}");
+    let of_other = format!("com.example.other={map}");
+    lab.expect(0, &["deobfuscate", "out", "--mapping", &of_app]);
+    let packets = || std::fs::read(lab.work().join("out/deobfuscation-packets")).unwrap();
+    let before = packets();
+    lab.run(&["deobfuscate", "out", "--mapping", &of_other]);
+    shows_names(&lab, "out");
+    // Once more by the same map: the packets do not grow.
+    lab.expect(0, &["deobfuscate", "out", "--mapping", &of_app]);
+    assert!(packets().len() <= 2 * before.len());
+    lab.expect(0, &["deobfuscate", "out", "--mapping", &of_app]);
+    shows_names(&lab, "out");
+}
