@@ -27,6 +27,7 @@ use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::PprofOptions;
 use crate::phone::{self, Abi};
 use crate::session::{Control, SessionEvent, Store};
+use crate::untrusted::shell::{quoted_dump, quoted_path};
 
 /// Flags of `demo`.
 #[derive(Debug, clap::Args)]
@@ -193,27 +194,27 @@ fn say_written(ctx: &Context, folder: &Path, manifest: &Manifest, has_page: bool
 
 /// The commands that one would want next, on this recording and on a phone of one's own.
 fn say_next(ctx: &Context, folder: &Path, page: Option<&Path>) {
-    let of = |more: &str| summary::quoted(&format!("{}{more}", folder.display()));
+    let recording = quoted_path(folder);
     let mut commands = Vec::new();
     if let Some(page) = page {
-        let page = summary::quoted(&summary::near(page).display().to_string());
+        let page = quoted_path(summary::near(page));
         commands.push((format!("open {page}"), "all of it, in the browser"));
     }
-    let (before, after) = (of("@before"), of("@after"));
-    let java = summary::quoted(&folder.join(FOLDER).display().to_string());
+    let (before, after) = (quoted_dump(folder, "before"), quoted_dump(folder, "after"));
+    let java = quoted_path(folder.join(FOLDER));
     commands.extend([
         (
-            format!("leaks {}", of("")),
+            format!("leaks {recording}"),
             "all that grows, and how sure that is",
         ),
-        (format!("top {}", of("")), "who holds the native memory"),
+        (format!("top {recording}"), "who holds the native memory"),
         (format!("diff {before} {after}"), "what grew in between"),
         (
             format!("leaks {java}"),
             "the Java leaks, and what holds them",
         ),
         (
-            format!("reconcile {}", of("")),
+            format!("reconcile {recording}"),
             "beside what the system counts",
         ),
     ]);
