@@ -29,7 +29,7 @@ use crate::stacks::TRACKED_HEAP;
 use crate::trace::{JavaDump, Surveyed, TraceError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 
