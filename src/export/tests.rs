@@ -311,12 +311,12 @@ fn parquet_reads_back_row_for_row() {
     let samples = rows("sample.parquet");
     assert_eq!(
         samples[1],
-        "{dump: 4, ts: 5000000000, heap: \"libc.malloc\", callsite: 2, alloc_bytes: 500, \
+        "{dump_id: 0, ts: 5000000000, heap: \"libc.malloc\", callsite: 2, alloc_bytes: 500, \
          alloc_n: 5, free_bytes: 200, free_n: 2, live_bytes: 300, live_n: 3, wall_time: null}"
     );
     assert_eq!(
         samples[4],
-        "{dump: 5, ts: 5000000000, heap: null, callsite: 2, alloc_bytes: 500, alloc_n: null, \
+        "{dump_id: 1, ts: 5000000000, heap: null, callsite: 2, alloc_bytes: 500, alloc_n: null, \
          free_bytes: null, free_n: null, live_bytes: 300, live_n: 3, wall_time: 5}"
     );
     assert_eq!(rows("frame.parquet").len(), 3);

@@ -479,6 +479,6 @@ mod tests {
         assert_eq!(second.column(View::Space), None);
         assert_eq!(named(second, View::AllocSpace), expected([10, 10, 20, 10]));
         assert_eq!(second.measures[second.default_measure].name, "alloc_space");
-        assert_eq!(second.facts.number, 1);
+        assert_eq!(second.facts.number, 2);
     }
 }
