@@ -174,14 +174,14 @@ pub async fn finish(
     let mut steps = plan.steps.clone();
     steps.extend(session.steps().iter().cloned().map(plan::step_at));
     steps.push(plan::step("trace-complete"));
-    if ended_by != EndedBy::Reboot {
-        if let Some(foreign) = beside::complete(&session, &plan).await {
-            let text = format!(
-                "{} is not from this session, so no events of the log are added",
-                foreign.display()
-            );
-            tell(RecordEvent::Session(SessionEvent::Warning { text }));
-        }
+    if ended_by != EndedBy::Reboot
+        && let Some(foreign) = beside::complete(&session, &plan).await
+    {
+        let text = format!(
+            "{} is not from this session, so no events of the log are added",
+            foreign.display()
+        );
+        tell(RecordEvent::Session(SessionEvent::Warning { text }));
     }
     let trace = match fetch(&mut session, controls).await {
         Ok(trace) => trace,

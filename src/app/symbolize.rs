@@ -262,7 +262,7 @@ impl Run {
 pub enum Refreshed {
     /// Symbols stand in it now. It had no manifest, so the profiles in it are somebody else's
     /// and stay as they are.
-    Symbols(Symbolized),
+    Symbols(Box<Symbolized>),
     /// So do profiles and a manifest with names.
     Recording(Box<Recording>),
 }
@@ -315,7 +315,7 @@ pub fn refresh(
         for trace in import::open(&raw)? {
             run.trace(trace)?;
         }
-        return Ok(Refreshed::Symbols(run.finish()?));
+        return Ok(Refreshed::Symbols(Box::new(run.finish()?)));
     }
     let mut manifest = Manifest::read(folder)?;
     if !raw.is_file() && !folder.join(SYMBOLIZED_TRACE).is_file() {

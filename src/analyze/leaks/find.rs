@@ -281,7 +281,7 @@ impl Finder<'_> {
                     groups[at].leaks.push(leak);
                 }
                 None => {
-                    let raw = self.from_its_root(raw);
+                    let raw = self.with_root_of_class(raw);
                     let path = self.steps(&raw);
                     by_key.insert((signature.clone(), class.clone()), groups.len());
                     let root = self.root(&raw);
@@ -349,7 +349,7 @@ impl Finder<'_> {
 
     /// A way that begins at a loaded class, from the root that keeps the class: that by which
     /// `paths` reaches it.
-    fn from_its_root(&self, raw: Vec<RawStep>) -> Vec<RawStep> {
+    fn with_root_of_class(&self, raw: Vec<RawStep>) -> Vec<RawStep> {
         let Some(class) = raw.first().map(|first| first.object) else {
             return raw;
         };
