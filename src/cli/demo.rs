@@ -213,22 +213,13 @@ fn say_next(ctx: &Context, folder: &Path, page: Option<&Path>) {
             format!("leaks {java}"),
             "the Java leaks, and what holds them",
         ),
-        (
-            format!("reconcile {recording}"),
-            "beside what the system counts",
-        ),
     ]);
-    let own = [
-        ("doctor".to_owned(), "is the phone ready?"),
-        ("apps".to_owned(), "which apps can be profiled?"),
-        (
-            format!("record -n {APP}"),
-            "s takes a snapshot, Ctrl-C ends it",
-        ),
-        (format!("dump --hprof -n {APP}"), "its Java heap"),
-    ];
     say_commands(ctx, "next:", &commands);
-    say_commands(ctx, "on your own phone:", &own);
+    ctx.console.say("");
+    ctx.console.say(format_args!(
+        "{} heaptap doctor, then heaptap record -n {APP}",
+        ctx.console.on_stderr(Style::Strong, "on your own phone:")
+    ));
 }
 
 fn say_commands(ctx: &Context, heading: &str, commands: &[(String, &str)]) {
@@ -239,10 +230,8 @@ fn say_commands(ctx: &Context, heading: &str, commands: &[(String, &str)]) {
         .filter(|width| *width <= LONGEST_COMMAND)
         .max()
         .unwrap_or(0);
-    console.say(format_args!(
-        "\n{}",
-        console.on_stderr(Style::Strong, heading)
-    ));
+    console.say("");
+    console.say(console.on_stderr(Style::Strong, heading));
     for (command, what) in commands {
         let command = console.on_stderr(Style::Help, format!("heaptap {command:<width$}"));
         console.say(format_args!("  {command}  {what}"));

@@ -374,7 +374,15 @@ fn a_label_takes_what_is_beside_where_nothing_can_be_dumped() {
 fn without_somebody_who_follows_a_label_that_dumps_nothing_is_refused() {
     let lab = Lab::new("android=14,build=user,speed=10");
     let args = [
-        "record", "-n", APP, "-o", "out", "--detach", "--with", "meminfo",
+        "record",
+        "-n",
+        APP,
+        "-o",
+        "out",
+        "--detach",
+        "--with",
+        "meminfo",
+        "--no-snapshots",
     ];
     lab.expect(0, &args);
     let refused = lab
