@@ -85,7 +85,12 @@ pub(super) fn usage(console: &Console, error: &clap::Error) -> Result<Outcome, F
         };
         for typed in typed {
             if let Cow::Owned(seen) = visible(typed) {
+                // It leaves out what it takes for a style.
+                let left = console::strip_ansi_codes(typed);
                 text = text.replace(typed, &seen);
+                if !left.is_empty() {
+                    text = text.replace(&*left, &seen);
+                }
             }
         }
     }
