@@ -19,7 +19,7 @@ use super::manifest::{self, DumpId, Manifest};
 use super::maps::Maps;
 use super::names::NameOptions;
 use super::naming::{Look, Watch};
-use super::output::{Staging, Standing, own};
+use super::output::{Staging, Standing, is_own, own};
 use super::packet_files;
 use super::plan::{self, JavaPlan, Plan};
 use super::record::{RecordEvent, Step, Tell};
@@ -304,7 +304,7 @@ pub async fn finish(
         }
         Err(_) => None,
     };
-    if plan.with.java {
+    if plan.with.java && is_own(&output.join(FOLDER), &id) {
         let folder = output.clone();
         let put = blocking(move || beside::put_java_names(&folder)).await;
         let unwritten = put.err().map(|error| findings::packets_unwritten(&error));

@@ -132,7 +132,7 @@ fn frames_have_functions_files_and_lines() {
     assert!(names["frames_with_lines"].as_u64() > Some(30), "{names:#}");
     let shown = text(&output.stdout);
     assert!(
-        shown.contains("leak_large <- leak_parent <- main"),
+        shown.contains("leak_large  <- leak_parent <- main"),
         "{shown}"
     );
     // A second run looks nothing up again: what is kept is as good.
@@ -277,7 +277,7 @@ fn a_hostile_file_beside_good_ones_harms_nobody() {
     let names = desk.symbolization("out");
     assert!(names["frames_with_lines"].as_u64() > Some(30), "{names:#}");
     let said = text(&output.stdout);
-    assert!(said.contains("leak_large <- leak_parent <- main"), "{said}");
+    assert!(said.contains("leak_large  <- leak_parent <- main"), "{said}");
     let said = text(&output.stderr);
     assert!(said.contains("alloc_strip: of "), "{said}");
     assert!(said.contains(".debug_info is damaged"), "{said}");
