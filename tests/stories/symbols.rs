@@ -277,7 +277,10 @@ fn a_hostile_file_beside_good_ones_harms_nobody() {
     let names = desk.symbolization("out");
     assert!(names["frames_with_lines"].as_u64() > Some(30), "{names:#}");
     let said = text(&output.stdout);
-    assert!(said.contains("leak_large  <- leak_parent <- main"), "{said}");
+    assert!(
+        said.contains("leak_large  <- leak_parent <- main"),
+        "{said}"
+    );
     let said = text(&output.stderr);
     assert!(said.contains("alloc_strip: of "), "{said}");
     assert!(said.contains(".debug_info is damaged"), "{said}");
