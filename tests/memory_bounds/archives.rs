@@ -69,6 +69,7 @@ fn trace(size: usize) -> Vec<u8> {
 
 #[test]
 fn archives() {
+    let mut all = Shapes::of("an archive");
     const LONG: u64 = 100 << 20;
     let traces = |n: u64, size: usize| zip_of(n, |n| format!("{n}.pftrace"), &trace(size));
     let shapes = vec![
@@ -143,7 +144,6 @@ fn archives() {
         ("an xz with a dictionary of 64 MiB", xz(0x1c)),
         ("an xz with a dictionary of 4 GiB", xz(0x28)),
     ];
-    let mut all = Shapes::of("an archive");
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("input");
     for (shape, file) in shapes {

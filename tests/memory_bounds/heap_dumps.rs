@@ -52,6 +52,7 @@ fn id(n: u64) -> u32 {
 
 #[test]
 fn heap_dumps() {
+    let mut all = Shapes::of("an HPROF");
     let tagged = |tag: u8, numbers: &[u32]| [&[tag][..], &words(numbers)].concat();
     let chain = |n: u64| tagged(0x21, &[id(n), 0, 0x100, 4, id(n + 1)]);
     let shapes = vec![
@@ -186,7 +187,6 @@ fn heap_dumps() {
             ]),
         ),
     ];
-    let mut all = Shapes::of("an HPROF");
     for (shape, file) in shapes {
         let size = file.len();
         let file = Bytes::from(file);

@@ -11,6 +11,7 @@ const SIZE: usize = 8 * MIB;
 
 #[test]
 fn mapping_files() {
+    let mut all = Shapes::of("a mapping file");
     let line = |text: String| text.into_bytes();
     let with_class = |rest: &[u8]| [b"x.A -> a:\n", rest].concat();
     let shapes = vec![
@@ -68,7 +69,6 @@ fn mapping_files() {
             ),
         ),
     ];
-    let mut all = Shapes::of("a mapping file");
     for (shape, file) in shapes {
         let size = file.len();
         let file = Bytes::from(file);

@@ -14,6 +14,7 @@ fn profile(content: &[u8]) -> Vec<u8> {
 
 #[test]
 fn pprofs() {
+    let mut all = Shapes::of("a pprof");
     let id = |n: u64| number(1, n + 1);
     let packed = |size: usize| vec![1u8; size];
     let shapes = vec![
@@ -126,7 +127,6 @@ fn pprofs() {
             ),
         ),
     ];
-    let mut all = Shapes::of("a pprof");
     for (shape, file) in shapes {
         all.read(shape, file.len(), || read_pprof(&file));
     }

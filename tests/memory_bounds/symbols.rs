@@ -92,6 +92,7 @@ fn lines(files: &[u8], program: &[u8]) -> Vec<u8> {
 
 #[test]
 fn symbol_files() {
+    let mut all = Shapes::of("a symbol file");
     let with_lines = |lines: Vec<u8>| {
         // A root with low_pc, high_pc and stmt_list.
         let abbrevs = vec![1, 0x11, 0, 0x11, 0x01, 0x12, 0x06, 0x10, 0x17, 0, 0, 0];
@@ -303,7 +304,6 @@ fn symbol_files() {
         ),
         ("one long line of Breakpad", breakpad(b"F".repeat(SIZE))),
     ];
-    let mut all = Shapes::of("a symbol file");
     let addresses: Vec<u64> = (0x1000..0x5000).step_by(16).collect();
     for (shape, file) in shapes {
         let size = file.len();

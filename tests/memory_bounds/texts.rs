@@ -18,6 +18,7 @@ fn lines(each: impl Fn(u64) -> String) -> Vec<u8> {
 
 #[test]
 fn meminfo_of_any_shape() {
+    let mut all = Shapes::of("a meminfo");
     let process = "** MEMINFO in pid 1 [a] **\n";
     let table = "           Pss  Private\n         Total    Dirty\n        ------   ------\n";
     let shapes = vec![
@@ -69,7 +70,6 @@ fn meminfo_of_any_shape() {
             [&b"4,"[..], &b"1,".repeat(SIZE / 2)].concat(),
         ),
     ];
-    let mut all = Shapes::of("a meminfo");
     for (shape, file) in shapes {
         let text = String::from_utf8(file).expect("text");
         all.read(shape, text.len(), || {
@@ -83,6 +83,7 @@ fn meminfo_of_any_shape() {
 
 #[test]
 fn smaps_of_any_shape() {
+    let mut all = Shapes::of("smaps");
     let mapping = |n: u64| format!("{n:x}-{:x} r--p 00000000 00:00 0 ", n + 1);
     let shapes = vec![
         ("empty lines", b"\n".repeat(SIZE)),
@@ -106,7 +107,6 @@ fn smaps_of_any_shape() {
             .concat(),
         ),
     ];
-    let mut all = Shapes::of("smaps");
     for (shape, file) in shapes {
         all.read(shape, file.len(), || {
             let read = smaps::parse(&file);
@@ -218,6 +218,7 @@ fn other_texts() {
 
 #[test]
 fn tracked_allocations() {
+    let mut all = Shapes::of("tracked allocations");
     /// So many entries, and empty strings of three kinds.
     fn list(entries: u16, strings: [u16; 3], entry: &[u8]) -> Vec<u8> {
         let mut out = vec![15, 9, 8];
@@ -235,7 +236,6 @@ fn tracked_allocations() {
         entry.extend([0; 8].repeat(usize::from(frames)));
         entry
     };
-    let mut all = Shapes::of("tracked allocations");
     for (shape, file) in [
         ("entries", list(u16::MAX, [0; 3], &entry(0))),
         ("frames", list(u16::MAX, [1; 3], &entry(16))),

@@ -64,8 +64,7 @@ fn read(file: &Arc<[u8]>) -> Trace {
     trace
 }
 
-fn hold(of: &'static str, shapes: Vec<(&'static str, Vec<u8>)>) {
-    let mut all = Shapes::of(of);
+fn hold(mut all: Shapes, shapes: Vec<(&'static str, Vec<u8>)>) {
     for (shape, file) in shapes {
         both(&mut all, shape, file);
     }
@@ -94,6 +93,7 @@ fn look(path: &Path) -> Option<NativeFile> {
 
 #[test]
 fn packets_that_hold_little() {
+    let all = Shapes::of("a trace");
     let of = |content: &[u8]| many(SIZE, |_| packet(&[content.to_vec()]));
     let shapes = vec![
         ("empty packets", many(SIZE, |_| vec![0x0a, 0])),
@@ -130,11 +130,12 @@ fn packets_that_hold_little() {
             packet(&[bytes(6, &many(SIZE, |_| bytes(1, &number(2, 9))))]),
         ),
     ];
-    hold("a trace", shapes);
+    hold(all, shapes);
 }
 
 #[test]
 fn interned_data() {
+    let all = Shapes::of("a trace");
     let id = |n: u64| number(1, n + 1);
     let shapes = vec![
         ("empty strings", interned(&many(SIZE, |n| bytes(5, &id(n))))),
@@ -201,7 +202,7 @@ fn interned_data() {
             many(SIZE, |_| packet(&[bytes(37, &bytes(2, &number(1, 1)))])),
         ),
     ];
-    hold("a trace", shapes);
+    hold(all, shapes);
 }
 
 /// Frames 1 to 127, and one callstack for each of `stacks`, given as packed or single frames,
@@ -226,6 +227,7 @@ fn pseudo(n: u64) -> u64 {
 
 #[test]
 fn callstacks() {
+    let all = Shapes::of("a trace");
     let packed = |size: usize, seed: u64| {
         let ids = (0..size as u64).map(|n| (pseudo(n + seed) % 127 + 1) as u8);
         bytes(2, &ids.collect::<Vec<_>>())
@@ -265,7 +267,7 @@ fn callstacks() {
             ),
         ),
     ];
-    hold("a trace", shapes);
+    hold(all, shapes);
 }
 
 #[test]
@@ -353,6 +355,7 @@ fn heap_graph(content: &[u8]) -> Vec<u8> {
 
 #[test]
 fn java_heaps() {
+    let all = Shapes::of("a Java heap");
     let object = |n: u64| bytes(2, &[number(7, 1), number(2, n % 100 + 1)].concat());
     let packed_ids = |size: usize, step: u64| {
         let mut ids = Vec::new();
@@ -493,11 +496,12 @@ fn java_heaps() {
             )]),
         ),
     ];
-    hold("a Java heap", shapes);
+    hold(all, shapes);
 }
 
 #[test]
 fn what_stands_beside_heaps() {
+    let all = Shapes::of("a trace");
     let shapes = vec![
         (
             "processes",
@@ -648,5 +652,5 @@ fn what_stands_beside_heaps() {
             )]),
         ),
     ];
-    hold("a trace", shapes);
+    hold(all, shapes);
 }
