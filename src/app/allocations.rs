@@ -182,6 +182,8 @@ pub(super) async fn check(device: &Device, assessment: &Assessment) -> Result<()
 pub struct Written {
     pub(super) section: JavaAllocations,
     pub(super) warnings: Vec<manifest::Warning>,
+    /// Whether a mapping file gave a class or a frame its name.
+    pub(super) names_changed: bool,
 }
 
 impl Written {
@@ -278,6 +280,7 @@ mod tests {
         let written = || Written {
             section: JavaAllocations::tracked(Vec::new()),
             warnings: Vec::new(),
+            names_changed: false,
         };
         let mut alone = written();
         alone.note_end(&manifest::Beside::default());

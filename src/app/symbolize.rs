@@ -288,6 +288,8 @@ pub struct Recording {
     pub heaps: Vec<HeapSummary>,
     /// What the exit code tells of; `None` where all was written.
     pub class: Option<ErrorClass>,
+    /// Whether Java allocations that a runtime tracked have names from a mapping file.
+    pub names_allocations: bool,
 }
 
 /// Brings a recording's folder up to date with the names that are to be had now: `symbols`,
@@ -353,6 +355,7 @@ pub fn refresh(
         .warnings
         .retain(|w| !findings::is_of_names(&w.kind));
     let is_tracked = lists.is_some();
+    let mut names_allocations = false;
     if let Some(lists) = lists {
         let written = tracked::write(folder, folder, lists, &maps);
         let written = written.map_err(|source| GoalError::Write {
@@ -360,6 +363,7 @@ pub fn refresh(
             source,
         })?;
         class = written.class(class, None);
+        names_allocations = written.names_changed;
         written.replace(&mut manifest);
     }
     let known = |kind: &str| manifest.warnings.iter().any(|w| w.kind == kind);
@@ -377,6 +381,7 @@ pub fn refresh(
         packets: converted.packets,
         heaps: converted.heaps,
         class,
+        names_allocations,
     })))
 }
 
@@ -423,6 +428,7 @@ fn refresh_heap_files(
         packets,
         heaps: Vec::new(),
         class,
+        names_allocations: false,
     })))
 }
 

@@ -155,6 +155,7 @@ pub(super) fn write(
     let mut dumps = Vec::new();
     let mut numbers = DumpNumbers::default();
     let mut warnings = Vec::new();
+    let mut names_changed = false;
     let mut read_already: BTreeSet<PathBuf> = BTreeSet::new();
     let mut passed_over: usize = 0;
     for list in lists {
@@ -179,6 +180,7 @@ pub(super) fn write(
         };
         let package = list.process.split(':').next().unwrap_or_default();
         let summed = Summed::of(&read, &maps.files_for(package));
+        names_changed |= summed.names_changed;
         let short = [
             (read.cut() > 0).then(|| {
                 let cut = read.cut();
@@ -234,6 +236,7 @@ pub(super) fn write(
     Ok(Written {
         section: JavaAllocations::tracked(dumps),
         warnings,
+        names_changed,
     })
 }
 
@@ -317,6 +320,8 @@ impl Room {
 struct Summed {
     profile: TrackedProfile,
     space: u64,
+    /// Whether a mapping file knew a class or a frame.
+    names_changed: bool,
 }
 
 impl Summed {
@@ -343,16 +348,20 @@ impl Summed {
         let mut at_hand: HashMap<Frame, Vec<Place>> = HashMap::new();
         let mut space: u64 = 0;
         let mut class_places: HashMap<u16, Place> = HashMap::new();
+        let mut names_changed = false;
         for ((class, thread, frames), (objects, bytes)) in sums {
             let class = *class_places.entry(class).or_insert_with(|| {
                 let descriptor = classes.get(&class).copied().flatten();
-                profile.place(&namer.class(descriptor))
+                let named = namer.class(descriptor);
+                names_changed |= named.is_changed();
+                profile.place(&named)
             });
             let mut stack = vec![class];
             for (at, frame) in frames.iter().enumerate() {
                 if !at_hand.contains_key(frame) && room.is_for_names() {
                     let named = namer.frames(&read.named(*frame));
                     room.take_names(&named);
+                    names_changed |= named.iter().any(TrackedFrame::is_changed);
                     let places = named.iter().map(|f| profile.place(f)).collect();
                     at_hand.insert(*frame, places);
                 }
@@ -370,7 +379,11 @@ impl Summed {
             profile.add(stack, thread, objects, bytes);
             space = space.saturating_add(bytes);
         }
-        Summed { profile, space }
+        Summed {
+            profile,
+            space,
+            names_changed,
+        }
     }
 }
 

@@ -64,6 +64,7 @@ async fn of_folder(ctx: &Context, folder: &Path, names: NameOptions) -> Result<O
     let mut folders = vec![folder.to_owned()];
     folders.extend(beside.join(FILE_NAME).is_file().then_some(beside));
     let mut named = 0;
+    let mut names_allocations = false;
     let mut files = 0;
     let mut classes = Vec::new();
     let mut shown = Vec::new();
@@ -78,6 +79,7 @@ async fn of_folder(ctx: &Context, folder: &Path, names: NameOptions) -> Result<O
             let maps = names.map_or(&[][..], |names| &names.mappings);
             files = files.max(maps.len());
             named += maps.iter().map(|m| m.frames + m.heap_classes).sum::<u64>();
+            names_allocations |= recording.names_allocations;
         }
         classes.extend(refreshed.class());
         shown.push((folder, refreshed));
@@ -91,7 +93,7 @@ async fn of_folder(ctx: &Context, folder: &Path, names: NameOptions) -> Result<O
     for (folder, refreshed) in &shown[..most] {
         refreshed_shown(&ctx.console, folder, refreshed);
     }
-    if named == 0 {
+    if named == 0 && !names_allocations {
         let why = format!("no name changed: {}", deobfuscate::known_to_none(files));
         let help = "give R8's mapping file of the build on the phone with --mapping FILE";
         ctx.console.warn_with_help(why, Some(help));

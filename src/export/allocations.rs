@@ -28,6 +28,13 @@ pub struct TrackedFrame {
     pub line: u32,
 }
 
+impl TrackedFrame {
+    /// Whether a mapping file gave it its name.
+    pub fn is_changed(&self) -> bool {
+        !self.system_name.is_empty()
+    }
+}
+
 /// A frame that is in a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place(u64);
