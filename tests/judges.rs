@@ -216,10 +216,12 @@ fn judged_by_go_filters_leave_what_pprofs_leave() {
         let theirs: Vec<String> = filter
             .iter()
             .filter_map(|f| f.split_once('='))
-            .map(|(flag, pattern)| match pattern.contains(char::is_uppercase) {
-                true => format!("-{flag}={pattern}"),
-                false => format!("-{flag}=(?i){pattern}"),
-            })
+            .map(
+                |(flag, pattern)| match pattern.contains(char::is_uppercase) {
+                    true => format!("-{flag}={pattern}"),
+                    false => format!("-{flag}=(?i){pattern}"),
+                },
+            )
             .collect();
         let theirs: Vec<&str> = theirs.iter().map(String::as_str).collect();
         let ours: Vec<String> = filter
