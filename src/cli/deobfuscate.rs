@@ -15,7 +15,7 @@ use crate::app::java::FOLDER;
 use crate::app::manifest::FILE_NAME;
 use crate::app::maps::{Origin, WrittenPackage};
 use crate::app::names::NameOptions;
-use crate::app::symbolize::{self, Refreshed};
+use crate::app::symbolize::{self, Refreshed, SymbolizeError};
 use crate::error::{ErrorClass, Failure};
 use crate::units::ByteSize;
 
@@ -61,6 +61,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
 /// Names the recording in a folder, and the Java heaps that were taken beside it.
 async fn of_folder(ctx: &Context, folder: &Path, names: NameOptions) -> Result<Outcome, Failure> {
     let beside = folder.join(FOLDER);
+    if beside.is_symlink() {
+        return Err(SymbolizeError::Linked { path: beside }.into());
+    }
     let mut folders = vec![folder.to_owned()];
     folders.extend(beside.join(FILE_NAME).is_file().then_some(beside));
     let mut named = 0;

@@ -172,6 +172,20 @@ fn nothing_comes_into_a_folder_through_its_links() {
 
 #[cfg(unix)]
 #[test]
+fn a_folder_of_java_heaps_that_is_a_link_is_not_written_to() {
+    let desk = Desk::with_recording();
+    let other = Desk::with_recording();
+    symlink(other.path("rec"), desk.path("rec/java")).unwrap();
+    let before = files(&other.path("rec"));
+    let manifest = other.read("rec/manifest.json");
+    let failure = desk.failure(8, &names("deobfuscate"));
+    assert_eq!(failure["kind"], "linked-file", "{failure}");
+    assert_eq!(files(&other.path("rec")), before);
+    assert_eq!(other.read("rec/manifest.json"), manifest);
+}
+
+#[cfg(unix)]
+#[test]
 fn a_page_replaces_a_link_of_a_folder_and_follows_one_that_was_typed() {
     let desk = Desk::with_recording();
     desk.expect(0, &["report", "rec", "-o", "other.html"]);
