@@ -187,9 +187,15 @@ fn who_detaches_hears_of_what_can_be_done_next() {
     let said = left.to_string();
     assert!(said.contains("heaptap status"), "{said}");
     assert!(!said.contains("Ctrl-C"), "{said}");
-    assert!(!said.contains("heaptap snapshot"), "{said}");
+    assert!(said.contains("heaptap snapshot"), "{said}");
     lab.expect(0, &["stop"]);
     lab.assert_tidy("out");
+    // Of what cannot be done nobody hears.
+    let args = ["record", "-n", APP, "-o", "without", "--detach"];
+    let left = lab.expect(0, &[&args[..], &["--no-snapshots"]].concat());
+    assert!(!left.to_string().contains("heaptap snapshot"), "{left}");
+    lab.expect(0, &["stop"]);
+    lab.assert_tidy("without");
 }
 
 #[test]
