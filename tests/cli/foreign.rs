@@ -230,7 +230,7 @@ fn words_that_were_typed_begin_no_line_and_set_no_colour() {
         &["top", name, name],
         &["devices", "--virtual", name],
         &["apps", name, "--virtual"],
-        &["check", "-n", name, "--virtual"],
+        &["check", name, "--virtual"],
         &["record", "-n", name, "--virtual", "-o", &inputs.path("rec")],
     ]);
 }
