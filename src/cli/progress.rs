@@ -361,6 +361,8 @@ impl Show {
             SessionEvent::Stopping if is_demo => self.stopping = true,
             SessionEvent::SnapshotRequested { .. } if is_demo => self.snapshots += 1,
             SessionEvent::SnapshotTaken { no_dump: None, .. } if is_demo => {}
+            // Its dump may still come: a label that has none in the end is told then.
+            SessionEvent::SnapshotFailed { .. } if is_demo => {}
             SessionEvent::Started { session, .. } => {
                 self.recording = true;
                 let keys = match (self.keys.is_some(), self.can_snapshot) {
