@@ -452,9 +452,12 @@ impl JavaFile {
         Ok(heap)
     }
 
-    /// How many dumps of its process `N` chooses from.
+    /// How many dumps of its process `N` chooses from; 1 if this is its only Java heap.
     fn among(&self, dump: &Listed) -> usize {
         let same = self.listed.iter().filter(|other| other.pid == dump.pid);
+        if same.clone().count() == 1 {
+            return 1;
+        }
         let outer = self.outer.as_ref();
         let beside = outer.map_or(0, |outer| outer.last_number(dump.pid.unwrap_or(0)));
         same.count().max(beside as usize).max(dump.number as usize)
