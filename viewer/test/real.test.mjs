@@ -80,7 +80,7 @@ function close(got, wanted, what) {
 test("10b: functions and their intervals are those of top --json", { skip }, async () => {
   const page = await open("native.html");
   for (const place of [0, 2]) {
-    const top = JSON.parse(run("top", `rec@${place}`, "--by", "function", "-n", "0", "--json"));
+    const top = JSON.parse(run("top", `rec@${place + 1}`, "--by", "function", "-n", "0", "--json"));
     const { rows, total, total_limits: limits } = top.heaps[0];
     await look(page, { tab: "functions", dump: place, metric: "space", allFrames: false, view: "bottom-up" });
     const listed = await inApp(page, (app) => app.functions.listed.map(({ label, library, self, total }) => [label, library, self, total]));
