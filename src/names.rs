@@ -1,5 +1,7 @@
 //! What a function is called: demangled, deobfuscated, or, without any name, module and offset.
 
+pub mod platform;
+
 use std::borrow::Cow;
 
 /// A longer mangled name is shown as it is: demangling may grow it without measure.

@@ -16,7 +16,6 @@
 //! | `holders` | all paths to roots merged by class |
 //! | `inspect` | one object in full |
 //! | `lookup` | single fields of an object by name |
-//! | `platform` | which classes come with Android and its languages |
 //! | `leaks` | objects that should be gone, and what holds them |
 //! | `growth` | what grows between dumps of one process |
 //! | `waste` | memory that holds what is already there, or nothing |
@@ -40,7 +39,6 @@ pub mod leaks;
 mod lookup;
 pub mod native;
 pub mod paths;
-mod platform;
 pub mod sampling;
 pub mod tree;
 pub mod waste;

@@ -140,14 +140,15 @@ impl PacketFiles {
 }
 
 /// Keeps the names of Java code in the folder of a recording that has no trace: an HPROF holds
-/// none, and the mapping file might be gone when the heap is looked at. Gives what went wrong.
+/// none, and the mapping file might be gone when the heap is looked at. Maps that named nothing
+/// leave what is kept as it is. Gives what went wrong.
 pub fn keep_maps(
     manifest: &mut Manifest,
     maps: &[UsedMap],
     folder: &Path,
     written: &mut Vec<&'static str>,
 ) -> Option<manifest::Warning> {
-    if maps.is_empty() {
+    if !maps.iter().any(UsedMap::named_any) {
         return None;
     }
     let names = manifest.symbolization.get_or_insert_default();

@@ -13,7 +13,7 @@ use super::finish::RAW_TRACE;
 use super::goal::{self, Extent, Goal, GoalError, Out};
 use super::java::{JavaError, JavaFile, JavaOptions, Steps};
 use super::manifest::{self, Manifest, ManifestError};
-use super::maps::add_used;
+use super::maps::{UsedMap, add_used};
 use super::names::NameOptions;
 use super::naming::{Look, Namer, Watch};
 use super::packet_files::{
@@ -290,6 +290,8 @@ pub struct Recording {
     pub class: Option<ErrorClass>,
     /// Whether Java allocations that a runtime tracked have names from a mapping file.
     pub names_allocations: bool,
+    /// The mapping files that were tried, and what each of them named.
+    pub mappings: Vec<manifest::MappingFile>,
 }
 
 /// Brings a recording's folder up to date with the names that are to be had now: `symbols`,
@@ -374,7 +376,13 @@ pub fn refresh(
         .filter(|warning| !(is_tracked && tracked::is_of_trace(&warning.kind)))
         .collect();
     manifest.warnings.extend(new);
-    manifest.symbolization = Some(converted.symbolization);
+    let mappings = converted.symbolization.mappings.clone();
+    let before = manifest.symbolization.replace(converted.symbolization);
+    let named_none = mappings.iter().all(|m| m.frames == 0 && m.heap_classes == 0);
+    // The packets of those before are still there.
+    if let (true, Some(now), Some(before)) = (named_none, &mut manifest.symbolization, before) {
+        now.mappings = before.mappings;
+    }
     manifest.write(folder)?;
     Ok(Refreshed::Recording(Box::new(Recording {
         manifest,
@@ -382,6 +390,7 @@ pub fn refresh(
         heaps: converted.heaps,
         class,
         names_allocations,
+        mappings,
     })))
 }
 
@@ -415,9 +424,6 @@ fn refresh_heap_files(
     manifest
         .warnings
         .extend(found.into_iter().map(Finding::into_warning));
-    if let Some(names) = &mut manifest.symbolization {
-        names.mappings.clear();
-    }
     let mut packets = Vec::new();
     let unwritten = packet_files::keep_maps(&mut manifest, &used, folder, &mut packets);
     let class = unwritten.is_some().then_some(ErrorClass::HostWrite);
@@ -429,6 +435,7 @@ fn refresh_heap_files(
         heaps: Vec::new(),
         class,
         names_allocations: false,
+        mappings: used.iter().map(UsedMap::in_manifest).collect(),
     })))
 }
 

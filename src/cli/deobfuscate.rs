@@ -78,8 +78,7 @@ async fn of_folder(ctx: &Context, folder: &Path, names: NameOptions) -> Result<O
         })
         .await?;
         if let Refreshed::Recording(recording) = &refreshed {
-            let names = recording.manifest.symbolization.as_ref();
-            let maps = names.map_or(&[][..], |names| &names.mappings);
+            let maps = &recording.mappings;
             files = files.max(maps.len());
             named += maps.iter().map(|m| m.frames + m.heap_classes).sum::<u64>();
             names_allocations |= recording.names_allocations;

@@ -8,6 +8,7 @@ use super::packets::PacketMap;
 use super::retracer::{FieldType, Retracer};
 use super::types::Type;
 use crate::heap_graph::{BasicType, FieldRenamer, HeapGraph, OriginalField};
+use crate::names::platform;
 use crate::profile::Recording;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -70,22 +71,8 @@ pub fn minified_classes(graph: &HeapGraph) -> Vec<&str> {
 
 /// Whether a class is no app's, by its name: an HPROF does not say where it was loaded from.
 fn is_of_platform(class: &str) -> bool {
-    const PACKAGES: [&str; 12] = [
-        "android.",
-        "androidx.",
-        "com.android.",
-        "dalvik.",
-        "java.",
-        "javax.",
-        "jdk.",
-        "kotlin.",
-        "kotlinx.",
-        "libcore.",
-        "org.",
-        "sun.",
-    ];
     let is_array = class.starts_with('[') || class.ends_with(']');
-    is_array || class == "int" || PACKAGES.iter().any(|package| class.starts_with(package))
+    is_array || class == "int" || class.starts_with("org.") || platform::is_platform(class)
 }
 
 /// Whether R8 might have made the name: `a`, `b.c`, `x.y.Outer$a1`. `zza` and the like are of

@@ -171,11 +171,15 @@ fn deobfuscate_that_changes_nothing_exits_6_and_keeps_the_names_there_are() {
     lab.expect(0, &["dump", "-n", APP, "-o", "graph", "--mapping", &map]);
     std::fs::remove_file(&map).unwrap();
     for folder in ["hprof", "graph"] {
+        let mappings = || lab.manifest(folder)["symbolization"]["mappings"].clone();
+        let before = mappings();
+        assert_eq!(before.as_array().map(Vec::len), Some(1), "{before}");
         for more in [&["--mapping", &*foreign][..], &[]] {
             let args = [&["deobfuscate", folder][..], more].concat();
             let unchanged = lab.expect(6, &args);
             assert!(unchanged.stderr.contains("no name changed"), "{unchanged}");
             shows_names(&lab, folder);
+            assert_eq!(mappings(), before);
         }
     }
     let args = [

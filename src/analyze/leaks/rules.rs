@@ -11,8 +11,8 @@ use super::kinds::{Kind, Kinds};
 use super::live::{Live, thread_name};
 use super::verdict::{Certainty, Status, Verdict};
 use crate::analyze::lookup;
-use crate::analyze::platform::is_platform;
 use crate::heap_graph::{HeapGraph, ObjectIndex, Value};
+use crate::names::platform::is_platform;
 
 /// The rules on one graph, with what was judged so far.
 pub(super) struct Rules<'g> {

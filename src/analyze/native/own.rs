@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::groups::function_of;
 use super::shown::{Shown, ShownId};
-use crate::analyze::platform::is_platform;
+use crate::names::platform::is_platform;
 use crate::stacks::{FrameId, Kind, StackTable};
 
 /// Where the platform and the build host keep their own.

@@ -16,6 +16,6 @@ const PACKAGES: [&str; 11] = [
 ];
 
 /// Whether a class, or a method by its full name, comes with the platform or its languages.
-pub(super) fn is_platform(name: &str) -> bool {
+pub fn is_platform(name: &str) -> bool {
     PACKAGES.iter().any(|package| name.starts_with(package))
 }
