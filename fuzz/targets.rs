@@ -26,9 +26,9 @@ use heaptap::memory::malloc_info;
 use heaptap::memory::meminfo::Meminfo;
 use heaptap::memory::smaps::{self, By, Smaps};
 use heaptap::memory::status::{self, Status};
-use heaptap::memory::timeline::{Source, Timeline};
 use heaptap::stacks::{JoinBy, join};
 use heaptap::symbolize::file::{Alone, SymbolFile, identify};
+use heaptap::timeline::{Source, Timeline};
 use heaptap::trace::{DumpScanner, MemoryWanted, Surveyed, Trace, TraceError, read_packages};
 use std::convert::Infallible;
 use std::io::Cursor;
@@ -65,7 +65,7 @@ pub fn trace(bytes: &[u8]) {
     }
     for at in 0..trace.smaps().len() {
         if let Ok(rows) = trace.read_smaps(at) {
-            all_of_smaps(&rows.to_smaps());
+            all_of_smaps(&heaptap::memory::smaps::Smaps::of_rows(rows));
         }
     }
     read_packages(bytes);

@@ -7,14 +7,21 @@ use std::path::{Path, PathBuf};
 
 /// A source file, with comments and tests taken out.
 struct Source {
-    /// Relative to src/, with forward slashes.
+    /// The folder of its crate below `crates/`; empty in the program itself.
+    package: String,
+    /// Relative to the crate's `src/`, with forward slashes.
     path: String,
+    /// Relative to the repository, with forward slashes.
+    place: String,
     code: String,
 }
 
 impl Source {
-    /// The folder (or file) at the top level of src/ that it belongs to.
+    /// The folder (or file) at the top level of the program's `src/`; empty in other crates.
     fn module(&self) -> &str {
+        if !self.package.is_empty() {
+            return "";
+        }
         let top = self.path.split('/').next().unwrap_or_default();
         top.strip_suffix(".rs").unwrap_or(top)
     }
@@ -24,36 +31,59 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// The crates of the workspace, by their folders below `crates/`.
+fn packages() -> Vec<String> {
+    let entries = fs::read_dir(root().join("crates")).expect("crates/ can be read");
+    let names = entries.map(|entry| entry.expect("crates/ can be read").file_name());
+    let mut names: Vec<String> = names
+        .map(|name| name.into_string().expect("UTF-8"))
+        .collect();
+    names.sort();
+    names
+}
+
 fn sources() -> Vec<Source> {
-    let src = root().join("src");
+    let mut found = sources_below("", &root().join("src"));
+    assert!(found.len() > 20, "src/ was found");
+    for package in packages() {
+        let below = sources_below(&package, &root().join("crates").join(&package).join("src"));
+        assert!(!below.is_empty(), "{package} has sources");
+        found.extend(below);
+    }
+    found.sort_by(|a, b| a.place.cmp(&b.place));
+    found
+}
+
+fn sources_below(package: &str, src: &Path) -> Vec<Source> {
     let mut found = Vec::new();
-    let mut folders = vec![src.clone()];
+    let mut folders = vec![src.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).expect("src/ can be read") {
             let path = entry.expect("src/ can be read").path();
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|e| e == "rs") {
-                let relative = path.strip_prefix(&src).expect("below src/");
-                let relative = relative.to_string_lossy().replace('\\', "/");
+                let slashes = |path: &Path| path.to_string_lossy().replace('\\', "/");
+                let relative = slashes(path.strip_prefix(src).expect("below src/"));
                 if is_test_file(&relative) {
                     continue;
                 }
                 let text = fs::read_to_string(&path).expect("sources are UTF-8");
                 found.push(Source {
+                    package: package.to_owned(),
                     path: relative,
+                    place: slashes(path.strip_prefix(root()).expect("in the repository")),
                     code: without_tests_and_comments(&text),
                 });
             }
         }
     }
-    assert!(found.len() > 20, "src/ was found");
-    found.sort_by(|a, b| a.path.cmp(&b.path));
     found
 }
 
 /// Files that are compiled for tests only.
 fn is_test_file(path: &str) -> bool {
+    let path = format!("/{path}");
     path.ends_with("/tests.rs") || path.contains("/tests/") || path.ends_with("/scripted.rs")
 }
 
@@ -117,7 +147,7 @@ fn first_word(text: &str) -> String {
         .collect()
 }
 
-/// The table of docs/architecture.md: module to what it may import.
+/// The tables of docs/architecture.md: a crate, or a module of the program, and what it may import.
 fn table() -> BTreeMap<String, BTreeSet<String>> {
     let text = fs::read_to_string(root().join("docs/architecture.md")).expect("the page is there");
     let names = |cell: &str| -> Vec<String> {
@@ -161,21 +191,56 @@ fn table() -> BTreeMap<String, BTreeSet<String>> {
     table
 }
 
+/// The crates of ours that a crate depends on, by their folders.
+fn dependencies(package: &str) -> BTreeSet<String> {
+    let manifest = root().join("crates").join(package).join("Cargo.toml");
+    let text = fs::read_to_string(manifest).expect("a crate has its manifest");
+    let of_tests = text.find("[dev-dependencies]").unwrap_or(text.len());
+    let all = packages();
+    let names = text[..of_tests]
+        .lines()
+        .filter_map(|line| line.strip_suffix(".workspace = true"));
+    let short = |name: &str| name.strip_prefix("heaptap-").unwrap_or(name).to_owned();
+    names.map(short).filter(|name| all.contains(name)).collect()
+}
+
 #[test]
-fn modules_import_only_what_the_table_allows() {
+fn crates_depend_only_on_what_the_table_allows() {
     let table = table();
+    let mut wrong = Vec::new();
+    for package in packages() {
+        let Some(allowed) = table.get(&package) else {
+            panic!("docs/architecture.md has no row for `{package}`");
+        };
+        let depends = dependencies(&package);
+        let more = depends.difference(allowed);
+        wrong.extend(more.map(|other| format!("{package} depends on {other}")));
+        let less = allowed.difference(&depends);
+        wrong.extend(less.map(|other| format!("{package} does not depend on {other}")));
+    }
+    assert!(
+        wrong.is_empty(),
+        "docs/architecture.md has it otherwise:\n{}",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn modules_of_the_program_import_only_what_the_table_allows() {
+    let table = table();
+    let own: BTreeSet<String> = sources().iter().map(|s| s.module().to_owned()).collect();
     let mut wrong = Vec::new();
     for source in sources() {
         let module = source.module();
-        if matches!(module, "lib" | "main") {
+        if matches!(module, "" | "lib" | "main") {
             continue;
         }
         let Some(allowed) = table.get(module) else {
             panic!("docs/architecture.md has no row for `{module}`");
         };
         for import in imports(&source.code) {
-            if import != module && !allowed.contains(&import) {
-                wrong.push(format!("src/{} imports {import}", source.path));
+            if import != module && own.contains(&import) && !allowed.contains(&import) {
+                wrong.push(format!("{} imports {import}", source.place));
             }
         }
     }
@@ -188,11 +253,11 @@ fn modules_import_only_what_the_table_allows() {
 
 #[test]
 fn every_row_of_the_table_exists() {
-    for module in table().keys() {
-        let folder = root().join("src").join(module);
+    for name in table().keys() {
+        let folder = root().join("src").join(name);
         assert!(
-            folder.is_dir() || folder.with_extension("rs").is_file(),
-            "docs/architecture.md names `{module}`, which is not in src/"
+            folder.is_dir() || root().join("crates").join(name).is_dir(),
+            "docs/architecture.md names `{name}`, which is neither in src/ nor in crates/"
         );
     }
 }
@@ -203,8 +268,8 @@ fn every_place_that_the_page_names_exists() {
     let words = text.split('`').skip(1).step_by(2);
     let tops = [
         "src/",
+        "crates/",
         "viewer/",
-        "proto/",
         "configs/",
         "fixtures/",
         "tests/",
@@ -228,7 +293,7 @@ fn only_in(words: &[&str], allowed: impl Fn(&Source) -> bool, rule: &str) {
         }
         for word in words {
             if source.code.contains(word) {
-                wrong.push(format!("src/{} has {word}", source.path));
+                wrong.push(format!("{} has {word}", source.place));
             }
         }
     }
@@ -248,13 +313,13 @@ fn only_the_command_line_prints() {
 fn only_one_file_knows_serde_yaml() {
     only_in(
         &["serde_yaml"],
-        |source| source.path == "config/yaml.rs",
+        |source| source.place == "crates/capture/src/config/yaml.rs",
         "serde_yaml is deprecated and stays in one file",
     );
 }
 
 #[test]
-fn only_device_phone_and_net_open_sockets() {
+fn only_adb_virtual_phone_and_net_open_sockets() {
     only_in(
         &[
             "TcpStream",
@@ -263,8 +328,8 @@ fn only_device_phone_and_net_open_sockets() {
             "UnixStream",
             "UnixListener",
         ],
-        |source| matches!(source.module(), "device" | "phone" | "net"),
-        "only `device`, `phone` and `net` open sockets",
+        |source| matches!(&*source.package, "adb" | "virtual-phone") || source.module() == "net",
+        "only `adb`, `virtual-phone` and `net` open sockets",
     );
 }
 
@@ -281,7 +346,7 @@ fn only_net_serves() {
 fn only_debuginfod_talks_to_servers_and_only_where_the_environment_names_some() {
     only_in(
         &["ureq"],
-        |source| source.path == "symbolize/debuginfod.rs",
+        |source| source.place == "crates/symbols/src/symbolize/debuginfod.rs",
         "heaptap is offline: only debuginfod servers that the user names are asked",
     );
 }
@@ -289,8 +354,8 @@ fn only_debuginfod_talks_to_servers_and_only_where_the_environment_names_some() 
 #[test]
 fn the_decoder_shares_nothing_with_the_encoder() {
     only_in(
-        &["prost::", "crate::proto"],
-        |source| !matches!(source.module(), "trace" | "import"),
+        &["prost::", "heaptap_proto"],
+        |source| !matches!(&*source.package, "perfetto-heap" | "input"),
         "the virtual phone encodes with prost, so the decoder reads the wire itself",
     );
 }
@@ -299,13 +364,13 @@ fn the_decoder_shares_nothing_with_the_encoder() {
 fn files_open_with_what_they_own_and_stay_readable() {
     let mut wrong = Vec::new();
     for source in sources() {
-        let text = fs::read_to_string(root().join("src").join(&source.path)).expect("it is there");
+        let text = fs::read_to_string(root().join(&source.place)).expect("it is there");
         if !text.starts_with("//!") {
-            wrong.push(format!("src/{} does not say what it owns", source.path));
+            wrong.push(format!("{} does not say what it owns", source.place));
         }
         let lines = source.code.lines().count();
         if lines > 700 {
-            wrong.push(format!("src/{} has {lines} lines of code", source.path));
+            wrong.push(format!("{} has {lines} lines of code", source.place));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -321,7 +386,7 @@ fn what_is_printed_holds_no_line_end() {
     let wrong: Vec<String> = sources()
         .into_iter()
         .filter(|source| source.module() == "cli" && ends_lines.is_match(&source.code))
-        .map(|source| format!("src/{}", source.path))
+        .map(|source| source.place)
         .collect();
     assert!(
         wrong.is_empty(),
@@ -332,7 +397,11 @@ fn what_is_printed_holds_no_line_end() {
 #[test]
 fn no_test_says_that_it_was_skipped_and_passes() {
     let mut wrong = Vec::new();
-    let mut folders = vec![root().join("tests"), root().join("src")];
+    let mut folders = vec![
+        root().join("tests"),
+        root().join("src"),
+        root().join("crates"),
+    ];
     let says = concat!("\"skip", "ped: ");
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).expect("it can be read") {

@@ -33,7 +33,7 @@ lacks() { # judge, why
 }
 # Runs the tests whose judges are there.
 judged() { # cargo's arguments
-  [ ${#judges[@]} = 0 ] || cargo test --locked "$@" --tests -- --ignored "${judges[@]}"
+  [ ${#judges[@]} = 0 ] || cargo test --workspace --locked "$@" --tests -- --ignored "${judges[@]}"
 }
 summary() {
   if [ ${#not_run[@]} -gt 0 ]; then
@@ -92,12 +92,12 @@ find_judges() {
 }
 
 if [ "$tier" = fast ]; then
-  cargo fmt --check
-  cargo clippy --all-targets --locked -- -D warnings
+  cargo fmt --all --check
+  cargo clippy --workspace --all-targets --locked -- -D warnings
   find_judges
   find_given
   # Nothing was installed for it: what CI must have may be missing.
-  env -u CI cargo test --locked
+  env -u CI cargo test --workspace --locked
   judged
   summary
   exit
@@ -158,11 +158,11 @@ done
   lacks "the report in a browser" "no Chromium, and none could be installed"
 
 say "format and lints"
-cargo fmt --check
-cargo clippy --locked --profile ci --all-targets -- -D warnings
+cargo fmt --all --check
+cargo clippy --workspace --locked --profile ci --all-targets -- -D warnings
 
 say "tests"
-cargo test --locked --profile ci
+cargo test --workspace --locked --profile ci
 judged --profile ci
 
 if [ $viewer = yes ]; then

@@ -12,8 +12,8 @@ use crate::config::Targets;
 use crate::device::Device;
 use crate::eligibility;
 use crate::error::{ErrorClass, Failure};
-use crate::memory::timeline::{Entry, Parts, Resident, Seen, Spent};
 use crate::observe::{self, End, Event, Options, OurWindows, PARTS_EVERY, PartsOptions};
+use crate::timeline::{Entry, Parts, Resident, Seen, Spent};
 
 /// Points of a series that are kept for its picture; beyond, neighbours are joined.
 const POINTS: usize = 512;
@@ -549,13 +549,13 @@ mod tests {
             seen,
         };
         let process = |restarted| {
-            Seen::Process(crate::memory::timeline::Process {
+            Seen::Process(crate::timeline::Process {
                 name: "a".to_owned(),
                 restarted,
             })
         };
         let resident =
-            |rss: u64| Seen::Resident(Resident::of(crate::memory::timeline::Source::Status, rss));
+            |rss: u64| Seen::Resident(Resident::of(crate::timeline::Source::Status, rss));
         live.take(&entry(1, 7, process(false)));
         live.take(&entry(1, 7, resident(10)));
         live.take(&entry(2, 7, Seen::Gone));

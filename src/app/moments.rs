@@ -12,8 +12,8 @@ use super::lists::in_words;
 use super::manifest::{DumpId, Manifest};
 use super::output::is_below;
 use crate::config::nearest;
-use crate::memory::timeline::{Seen, Timeline};
 use crate::profile::DumpNumbers;
+use crate::timeline::{Seen, Timeline};
 
 /// Numbers of dumps that are named of one moment: a process may have many heaps.
 const MOST_NUMBERS: usize = 3;

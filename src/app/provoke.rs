@@ -9,11 +9,11 @@ use crate::app::beside::TimelineFile;
 use crate::app::whole_file::unless_link;
 use crate::device::{Device, DeviceState, Selector, Server};
 use crate::error::{ErrorClass, Failure};
-use crate::memory::timeline::{self, Entry, Ours, Seen};
 use crate::provoke::{
     self, Cancel, Event, Journals, Plan, ProvokeError, PutBack, Report, Saved, Step,
 };
 use crate::session::Store;
+use crate::timeline::{self, Entry, Ours, Seen};
 
 /// The notes of what is to be put back, beside the journals of recordings.
 ///

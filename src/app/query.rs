@@ -14,11 +14,10 @@ use super::look::{
 use super::manifest::Manifest;
 use super::timeline::{self as readings, Known};
 use super::{recorded, trace_findings};
+use crate::counter::Counters;
 use crate::error::{Classified, ErrorClass};
 use crate::heap_graph::HeapGraph;
-use crate::memory::counter::Counters;
 use crate::memory::smaps::SmapsRows;
-use crate::memory::timeline::{Entry, Seen, Timeline};
 use crate::profile::{DumpNumbers, Health, HeapDump, Recording};
 use crate::query::java::{JavaHeapFacts, JavaHeaps};
 use crate::query::memory::{self, MemorySource};
@@ -28,6 +27,7 @@ use crate::query::{
     Catalog, CopiedTable, Database, Limits, Processes, QueryError, TableError, flamegraph, java,
     modules, native, processes, stacks, system,
 };
+use crate::timeline::{Entry, Seen, Timeline};
 use crate::trace::MemoryWanted;
 use crate::untrusted::shell::quoted_path;
 

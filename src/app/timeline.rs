@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::findings::Finding;
 use super::recorded;
 use crate::error::ErrorClass;
-use crate::memory::timeline::{self, Collection, Entry, Ours, Seen, Source, Timeline};
+use crate::timeline::{self, Collection, Entry, Ours, Seen, Source, Timeline};
 use crate::trace::{MemoryLoss, TraceMemory};
 use crate::units::{ByteSize, thousands};
 

@@ -6,10 +6,11 @@ use tokio::sync::OnceCell;
 
 use super::args::Globals;
 use super::console::Console;
+use super::virtual_phone;
 use crate::app::choice::Scope;
 use crate::device::{Address, Device, Selector, Server, Tcp};
 use crate::error::{ErrorClass, Failure};
-use crate::phone::{PhoneSpec, VirtualPhone};
+use crate::phone::VirtualPhone;
 
 /// What every command is given.
 pub struct Context {
@@ -110,7 +111,7 @@ impl Context {
 
     /// Starts the virtual phone that `--virtual` describes; it ends with this context.
     fn virtual_server(&self, spec: &str) -> Result<Server, Failure> {
-        let phone = VirtualPhone::start(PhoneSpec::parse(spec)?).map_err(|error| {
+        let phone = VirtualPhone::start(virtual_phone::parse(spec)?).map_err(|error| {
             Failure::new(
                 ErrorClass::NoDevice,
                 "virtual-phone",

@@ -9,7 +9,7 @@ use crate::app::java::JavaInput;
 use crate::app::manifest;
 use crate::config::{is_slip, nearest};
 use crate::error::{ErrorClass, Failure};
-use crate::memory::timeline;
+use crate::timeline;
 use crate::untrusted::shown;
 
 /// What was named.

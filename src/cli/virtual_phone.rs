@@ -2,7 +2,7 @@
 
 use super::{Context, Outcome};
 use crate::error::{ErrorClass, Failure};
-use crate::phone::{PhoneSpec, VirtualPhone};
+use crate::phone::{PhoneSpec, SpecError, VirtualPhone};
 
 /// Flags of `virtual-phone`.
 #[derive(Debug, clap::Args)]
@@ -16,12 +16,21 @@ pub struct Args {
     pub spec: String,
 }
 
+/// The phone that a SPEC describes.
+///
+/// # Errors
+/// Returns an error if the SPEC can't be understood.
+pub(super) fn parse(spec: &str) -> Result<PhoneSpec, Failure> {
+    let failure = |e: SpecError| Failure::new(ErrorClass::Usage, "phone-spec", e.to_string());
+    PhoneSpec::parse(spec).map_err(failure)
+}
+
 /// Runs the command: prints the address, serves until Ctrl-C or `adb kill-server`.
 ///
 /// # Errors
 /// A SPEC that can't be understood; a port that can't be had.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
-    let mut spec = PhoneSpec::parse(&args.spec)?;
+    let mut spec = parse(&args.spec)?;
     // Whoever serves it for others may also end it as adb does.
     spec.killable = true;
     let phone = VirtualPhone::start_on(spec, args.port).map_err(|error| {

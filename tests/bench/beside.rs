@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::process::Command;
 
-use heaptap::memory::timeline::{Entry, Seen, Source, Timeline};
+use heaptap::timeline::{Entry, Seen, Source, Timeline};
 use heaptap::trace::{MemoryWanted, Trace};
 use serde_json::Value;
 

@@ -8,7 +8,7 @@ use heaptap::memory::malloc_info;
 use heaptap::memory::meminfo::Meminfo;
 use heaptap::memory::smaps::{self, By};
 use heaptap::memory::status::Status;
-use heaptap::memory::timeline::Timeline;
+use heaptap::timeline::Timeline;
 
 const SIZE: usize = 8 * MIB;
 

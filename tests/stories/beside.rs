@@ -2,7 +2,7 @@
 //! app, to heaptap or to the phone.
 
 use heaptap::device::{Address, Command, Selector, Server};
-use heaptap::memory::timeline::{Entry, Seen, Source, Timeline};
+use heaptap::timeline::{Entry, Seen, Source, Timeline};
 use serde_json::Value;
 
 use crate::lab::{APP, LIMIT, Lab, files, recording};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use heaptap::memory::timeline::{Collection, Seen};
+use heaptap::timeline::{Collection, Seen};
 use heaptap::trace::{MemoryWanted, Trace, TraceMemory};
 use serde_json::Value;
 

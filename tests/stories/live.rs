@@ -1,7 +1,7 @@
 //! Somebody watches the memory of an app as it moves: in lines, as JSON, as CSV, over a pulled
 //! cable and a restart of the app.
 
-use heaptap::memory::timeline::{Entry, Seen, Source};
+use heaptap::timeline::{Entry, Seen, Source};
 use serde_json::Value;
 
 use crate::beside::on_phone;

@@ -3,8 +3,8 @@
 
 use std::fs;
 
-use heaptap::memory::timeline::Seen;
 use heaptap::phone::Fault;
+use heaptap::timeline::Seen;
 use serde_json::Value;
 
 use crate::lab::{APP, Ended, Lab, Running, files};
@@ -552,7 +552,7 @@ fn steps_beside_a_recording_that_runs_are_all_in_its_timeline() {
     let ended = recording.end();
     assert_eq!(ended.code(), Some(0), "{ended}");
     let text = fs::read_to_string(lab.work().join("out/memory.jsonl")).expect("a timeline");
-    let (timeline, strange) = heaptap::memory::timeline::Timeline::parse(&text);
+    let (timeline, strange) = heaptap::timeline::Timeline::parse(&text);
     assert_eq!(strange, 0, "{text}");
     let ours: Vec<u64> = timeline
         .entries

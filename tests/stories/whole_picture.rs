@@ -12,7 +12,7 @@ use std::path::Path;
 use base64::Engine as _;
 use heaptap::analyze::sampling::{Counters, Interval, Turnover};
 use heaptap::memory::meminfo::{Column, Meminfo};
-use heaptap::memory::timeline::{Entry, FILE, Seen, Source, Timeline};
+use heaptap::timeline::{Entry, FILE, Seen, Source, Timeline};
 use serde_json::Value;
 
 use crate::lab::Lab;

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{DeviceState, ListedDevice};
-use crate::error::{Classified, ErrorClass};
-use crate::untrusted::shell::quoted;
+use heaptap_model::error::{Classified, ErrorClass};
+use heaptap_model::untrusted::shell::quoted;
 
 /// Why talking to the adb server or the phone failed.
 #[derive(Debug, thiserror::Error)]

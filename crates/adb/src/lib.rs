@@ -19,6 +19,7 @@
 //! ```
 //!
 //! `docs/adb.md` describes the protocol as it is spoken here.
+#![warn(missing_docs)]
 
 mod adb_client;
 mod command;

@@ -1,5 +1,5 @@
 //! An adb server for tests that says exactly what a script tells it, over in-memory streams.
-//! Owns its side of the framing only; it knows no phone (that is `crate::phone`).
+//! Owns its side of the framing only; it knows no phone (that is `virtual_phone`).
 
 use std::collections::VecDeque;
 use std::io;

@@ -124,7 +124,7 @@ impl Shell {
                 if output.stdout.len() + output.stderr.len() > limit {
                     return Err(WireError::Garbled(format!(
                         "more than {} of output",
-                        crate::units::ByteSize(limit as u64)
+                        heaptap_model::units::ByteSize(limit as u64)
                     )));
                 }
             }

@@ -1,7 +1,7 @@
 //! Sums by class as Perfetto's `android_heap_graph_class_aggregation` has them: over all
 //! objects, over those that roots reach, and over all that those dominate.
 
-use crate::heap_graph::{ClassIndex, Dominators, HeapGraph};
+use heaptap_model::heap_graph::{ClassIndex, Dominators, HeapGraph};
 
 /// Numbers and sizes of some objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

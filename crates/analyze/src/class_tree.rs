@@ -9,7 +9,7 @@
 //! Native bytes that objects of a node own stand in a child of their own, `[native] Class`.
 
 use super::label;
-use crate::heap_graph::{
+use heaptap_model::heap_graph::{
     Class, Dominators, HeapGraph, HeapKind, ObjectIndex, ObjectSet, RootKind, ShortestPaths,
 };
 use std::borrow::Cow;
@@ -421,7 +421,7 @@ impl Children {
 mod tests {
     use super::super::dsl;
     use super::*;
-    use crate::heap_graph::Follow;
+    use heaptap_model::heap_graph::Follow;
 
     /// A list of three under a root, an array of two that share a class, and native bytes.
     const HEAP: &str = "

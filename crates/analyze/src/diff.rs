@@ -4,7 +4,7 @@
 use super::filter::Filter;
 use super::histogram::{Among, By, Histogram, Sums, histogram};
 use super::tree::Tree;
-use crate::heap_graph::{Dominators, HeapGraph};
+use heaptap_model::heap_graph::{Dominators, HeapGraph};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 

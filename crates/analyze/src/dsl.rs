@@ -9,7 +9,7 @@
 //! Elements of arrays and `null` need no field; `java.lang.Class<X>` is the class object of `X`,
 //! whose fields are statics; `referent` of a `java.lang.ref.*Reference` is what it refers to.
 
-use crate::heap_graph::{
+use heaptap_model::heap_graph::{
     Class, ClassIndex, ClassKind, Contents, DumpFacts, Field, GraphBuilder, HeapGraph, HeapKind,
     NewObject, ObjectId, ObjectIndex, PrimitiveArray, ReferenceKind, RootKind, Value,
 };

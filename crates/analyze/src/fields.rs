@@ -1,7 +1,7 @@
 //! The fields of an object as the source code names them: deobfuscated where a mapping file
 //! told, each with the class that declares it.
 
-use crate::heap_graph::{ClassIndex, Field, FieldDecl, HeapGraph, ObjectIndex, Value};
+use heaptap_model::heap_graph::{ClassIndex, Field, FieldDecl, HeapGraph, ObjectIndex, Value};
 use std::ops::ControlFlow;
 
 /// A field with the name it had before it was obfuscated.

@@ -1,7 +1,7 @@
 //! Which objects are wanted: by regular expressions over names of classes, by heap.
 
 use super::label;
-use crate::heap_graph::{ClassIndex, HeapGraph, HeapKind, ObjectIndex};
+use heaptap_model::heap_graph::{ClassIndex, HeapGraph, HeapKind, ObjectIndex};
 use regex::Regex;
 
 /// Objects of classes whose names match one of `focus` (or of all, where there is none) and none

@@ -1,7 +1,7 @@
 //! Ways that repeat themselves, made short: a list of 5,000 links is one reference that is
 //! followed 4,999 times. Both ends of a way are kept.
 
-use crate::units::thousands;
+use heaptap_model::units::thousands;
 
 /// So many references make up a round at most: those of a list whose links are of several
 /// classes, of lists within lists.

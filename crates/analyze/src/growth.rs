@@ -9,7 +9,7 @@ use std::hash::{Hash as _, Hasher as _};
 use std::ops::ControlFlow;
 
 use super::{fields, label};
-use crate::heap_graph::{Follow, HeapGraph, ObjectIndex, Reachable, RootKind, Value};
+use heaptap_model::heap_graph::{Follow, HeapGraph, ObjectIndex, Reachable, RootKind, Value};
 
 /// A dump, no larger than the number of ways in it.
 #[derive(Debug, Clone, Default)]

@@ -7,7 +7,7 @@
 
 use super::filter::{Filter, Wanted};
 use super::label;
-use crate::heap_graph::{
+use heaptap_model::heap_graph::{
     ClassIndex, Dominators, HeapGraph, HeapKind, ObjectIndex, Reachable, Retained, RootKind,
     ShortestPaths,
 };

@@ -10,7 +10,7 @@
 
 use super::label;
 use super::paths::{self, Link, Links, RootReason};
-use crate::heap_graph::{Dominators, Follow, HeapGraph, ObjectIndex, Referrers};
+use heaptap_model::heap_graph::{Dominators, Follow, HeapGraph, ObjectIndex, Referrers};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -3,7 +3,7 @@
 use super::fields;
 use super::label;
 use super::paths::{self, Link, RootReason};
-use crate::heap_graph::{
+use heaptap_model::heap_graph::{
     AllocationSite, BasicType, Dominators, Follow, HeapGraph, HeapKind, ObjectId, ObjectIndex,
     PrimitiveArray, Referrers, Retained, Value,
 };

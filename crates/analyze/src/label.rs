@@ -1,6 +1,6 @@
 //! What tables call classes, packages and objects, whatever the dump they are from.
 
-use crate::heap_graph::{ClassIndex, HeapGraph, ObjectIndex};
+use heaptap_model::heap_graph::{ClassIndex, HeapGraph, ObjectIndex};
 use std::borrow::Cow;
 
 /// The class of all class objects.

@@ -3,7 +3,9 @@
 
 use super::filter::Filter;
 use super::label;
-use crate::heap_graph::{ClassIndex, Dominators, HeapGraph, ObjectIndex, ObjectSet, Retained};
+use heaptap_model::heap_graph::{
+    ClassIndex, Dominators, HeapGraph, ObjectIndex, ObjectSet, Retained,
+};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 

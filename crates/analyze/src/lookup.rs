@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::fields::{NamedField, visit};
-use crate::heap_graph::{ClassIndex, HeapGraph, ObjectIndex, Value};
+use heaptap_model::heap_graph::{ClassIndex, HeapGraph, ObjectIndex, Value};
 
 /// The value of an instance field; `None` where the dump does not tell. `class` is the class
 /// that declares it, so that a field of the same name in a subclass is not taken for it; it

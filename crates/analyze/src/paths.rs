@@ -4,7 +4,9 @@
 use super::fields::{self, NamedField};
 use super::fold::{self, Repeated};
 use super::label;
-use crate::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, RootKind, ShortestPaths};
+use heaptap_model::heap_graph::{
+    ClassIndex, Follow, HeapGraph, ObjectIndex, RootKind, ShortestPaths,
+};
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::ControlFlow;

@@ -4,7 +4,7 @@ use super::dsl::{Heap, heap};
 use super::filter::Filter;
 use super::histogram::{Among, By, Histogram, Sums, by_root, histogram};
 use super::{diff, holders, inspect, largest, paths, tree};
-use crate::heap_graph::{Dominators, Follow, Reachable, Referrers, ShortestPaths};
+use heaptap_model::heap_graph::{Dominators, Follow, Reachable, Referrers, ShortestPaths};
 use regex::Regex;
 
 fn lab() -> Heap {
@@ -490,7 +490,7 @@ fn list(classes: &[&str], links: usize, payload: u64) -> Heap {
 }
 
 /// The `most` largest, by name of their class, and how many links each has.
-fn told(heap: &Heap, most: usize) -> Vec<(crate::heap_graph::ObjectIndex, u64)> {
+fn told(heap: &Heap, most: usize) -> Vec<(heaptap_model::heap_graph::ObjectIndex, u64)> {
     let dominators = Dominators::of(&heap.graph, Follow::default());
     let all = Filter::default();
     let found = largest::largest(&heap.graph, &dominators, &all, most, true);

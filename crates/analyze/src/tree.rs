@@ -3,7 +3,7 @@
 
 use super::histogram::Sums;
 use super::label;
-use crate::heap_graph::{ClassIndex, Dominators, HeapGraph, ObjectIndex};
+use heaptap_model::heap_graph::{ClassIndex, Dominators, HeapGraph, ObjectIndex};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 

@@ -3,7 +3,7 @@
 //! a loader holds in native memory.
 
 use super::sizes::aligned;
-use crate::heap_graph::{ClassKind, HeapGraph, ObjectIndex, Value};
+use heaptap_model::heap_graph::{ClassKind, HeapGraph, ObjectIndex, Value};
 use std::ops::ControlFlow;
 
 /// Bytes of a string before its text.

@@ -10,8 +10,8 @@ use super::records::{Cursor, IdSize};
 use super::stacks::Stacks;
 use super::strings::{StringFields, text};
 use super::sub_records::{ClassDump, SubRecord, SubRecords};
-use crate::bytes::Bytes;
-use crate::heap_graph::{
+use heaptap_model::bytes::Bytes;
+use heaptap_model::heap_graph::{
     AllocationSite, BasicType, ClassIndex, ClassKind, Contents, Field, FieldRenamer, HeapGraph,
     ObjectId, ObjectIndex, PrimitiveArray, ThreadFacts, Value,
 };

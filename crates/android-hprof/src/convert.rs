@@ -16,7 +16,7 @@
 use super::records::{Header, HeaderError, Record};
 use super::rewrite::{Body, Edit, Other, Rewritten, rewrite};
 use super::sub_records::{SubRecord, sub_tag};
-use crate::error::{Classified, ErrorClass};
+use heaptap_model::error::{Classified, ErrorClass};
 use std::io::{self, Write};
 use std::ops::Range;
 

@@ -112,8 +112,8 @@ impl Evidence {
 #[cfg(test)]
 mod tests {
     use super::Evidence;
-    use crate::heap_graph::BasicType;
-    use crate::hprof::sub_records::PrimitiveArrayRecord;
+    use crate::sub_records::PrimitiveArrayRecord;
+    use heaptap_model::heap_graph::BasicType;
 
     fn bytes(id: u64, length: u32) -> PrimitiveArrayRecord<'static> {
         PrimitiveArrayRecord {

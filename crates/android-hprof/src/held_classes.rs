@@ -3,7 +3,7 @@
 //! and one for every object would make the class the nearest holder of everything. So instances
 //! refer to their class where the class is not reached otherwise, and only there.
 
-use crate::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, Reachable};
+use heaptap_model::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, Reachable};
 
 /// Loaders that the runtime itself keeps.
 const SYSTEM_LOADERS: [&str; 6] = [
@@ -22,7 +22,8 @@ pub(super) fn hold(graph: &mut HeapGraph) -> Vec<bool> {
         let name = graph.class(graph.class_of(loader)).name.as_str();
         SYSTEM_LOADERS.contains(&name)
     };
-    let may_leak = |class: &crate::heap_graph::Class| class.loader.is_some_and(|l| !is_system(l));
+    let may_leak =
+        |class: &heaptap_model::heap_graph::Class| class.loader.is_some_and(|l| !is_system(l));
     if graph.roots().is_empty() || !classes.iter().any(may_leak) {
         return Vec::new();
     }

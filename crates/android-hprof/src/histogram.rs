@@ -11,8 +11,8 @@ use super::scan::{Parts, Trouble, Visitor, all_threads};
 use super::sizes::{Layouts, Sizes};
 use super::sub_records::SubRecord;
 use super::{HprofError, Options};
-use crate::bytes::Bytes;
-use crate::heap_graph::{BasicType, ClassIndex, HeapGraph, HeapKind, Losses, SizeModel};
+use heaptap_model::bytes::Bytes;
+use heaptap_model::heap_graph::{BasicType, ClassIndex, HeapGraph, HeapKind, Losses, SizeModel};
 use std::ops::Range;
 
 /// How many objects of each class a dump has, and their shallow sizes.

@@ -9,7 +9,7 @@
 
 use super::classes::Classes;
 use super::sub_records::ClassDump;
-use crate::heap_graph::{BasicType, ClassIndex};
+use heaptap_model::heap_graph::{BasicType, ClassIndex};
 
 /// Bytes kept free around fields that are `@Contended`.
 const CONTENDED_PADDING: u64 = 128;

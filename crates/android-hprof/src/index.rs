@@ -7,7 +7,7 @@ use super::id_map::IdMap;
 use super::outline::Outline;
 use super::scan::{Parts, Trouble, Visitor};
 use super::sub_records::{PrimitiveArrayRecord, RootRecord, SubRecord};
-use crate::heap_graph::{BasicType, HeapKind, IdsBuilder, ObjectId};
+use heaptap_model::heap_graph::{BasicType, HeapKind, IdsBuilder, ObjectId};
 
 /// What the first pass found.
 #[derive(Default)]

@@ -8,7 +8,7 @@ use super::records::{
 };
 use super::rewrite::{DamageList, Ending};
 use super::sub_records::{SubRecord, SubRecords, heap_kind, root_kind, sub_tag};
-use crate::heap_graph::{HeapKind, RootKind};
+use heaptap_model::heap_graph::{HeapKind, RootKind};
 use std::collections::{BTreeMap, HashMap};
 
 /// What a dump holds.

@@ -23,6 +23,7 @@
 //! | `convert` | Android's dialect to Java SE's |
 //! | `strip` | a copy without the contents of arrays |
 //! | `info` | what a dump holds, counted |
+#![warn(missing_docs)]
 
 mod art;
 mod classes;
@@ -57,10 +58,10 @@ pub use histogram::{Histogram, HistogramRow, histogram};
 pub use read::read;
 pub use rewrite::{DamageList, Ending, Rewritten};
 
-use crate::error::{Classified, ErrorClass};
+use heaptap_model::error::{Classified, ErrorClass};
 #[cfg(doc)]
-use crate::heap_graph::HeapGraph;
-use crate::heap_graph::SizeModel;
+use heaptap_model::heap_graph::HeapGraph;
+use heaptap_model::heap_graph::SizeModel;
 use records::HeaderError;
 use std::num::NonZero;
 

@@ -2,7 +2,7 @@
 //! `java.lang.String[][]` and `int[]`, HotSpot `java/lang/String`, `[[Ljava/lang/String;`, `[I`.
 
 use super::records::modified_utf8;
-use crate::bytes::Bytes;
+use heaptap_model::bytes::Bytes;
 
 /// Where the strings of the string table stand in the file, by id.
 #[derive(Debug, Default)]

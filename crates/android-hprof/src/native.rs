@@ -2,7 +2,7 @@
 //! made a cleaner for them. `sun.misc.Cleaner` (a phantom reference) has a `thunk`, the thunk's
 //! outer object is the registry, and the registry's `size` counts for the cleaner's referent.
 
-use crate::heap_graph::{HeapGraph, ObjectIndex, Value};
+use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Value};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -16,7 +16,7 @@ pub(super) fn sizes(graph: &HeapGraph) -> Vec<(ObjectIndex, u64)> {
         return Vec::new();
     }
     let is_a = |name: &str| -> Vec<bool> {
-        let all = (0..classes.len() as u32).map(crate::heap_graph::ClassIndex);
+        let all = (0..classes.len() as u32).map(heaptap_model::heap_graph::ClassIndex);
         all.map(|class| graph.is_a(class, name)).collect()
     };
     let (cleaners, thunks) = (is_a(CLEANER), is_a(THUNK));

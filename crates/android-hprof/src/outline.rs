@@ -6,7 +6,7 @@ use super::id_map::IdMap;
 use super::names::StringTable;
 use super::records::{Content, Damage, Frame, Header, IdSize, Records, tag};
 use super::sub_records::SubRecords;
-use crate::bytes::Bytes;
+use heaptap_model::bytes::Bytes;
 use std::ops::Range;
 
 /// A part has about so many bytes: few enough for threads to finish together, enough for the

@@ -10,8 +10,10 @@ use super::outline::Outline;
 use super::scan::{Parts, Visitor};
 use super::sizes::Sizes;
 use super::sub_records::{ClassDump, SubRecord};
-use crate::bytes::Bytes;
-use crate::heap_graph::{BasicType, ClassIndex, HeapKind, Ids, ObjectId, ObjectIndex, Referent};
+use heaptap_model::bytes::Bytes;
+use heaptap_model::heap_graph::{
+    BasicType, ClassIndex, HeapKind, Ids, ObjectId, ObjectIndex, Referent,
+};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 

@@ -12,8 +12,8 @@ use super::scan::{Parts, Trouble};
 use super::sizes::Sizes;
 use super::sub_records::root_kind;
 use super::{HprofError, Options, art, held_classes, native};
-use crate::bytes::Bytes;
-use crate::heap_graph::{
+use heaptap_model::bytes::Bytes;
+use heaptap_model::heap_graph::{
     ClassIndex, ClassKind, DumpFacts, DumpSource, HeapGraph, Ids, Losses, ObjectId, ObjectIndex,
     Root, RootKind, SizeModel,
 };

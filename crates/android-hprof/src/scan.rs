@@ -4,8 +4,8 @@
 use super::outline::MOST_DAMAGE;
 use super::records::{Damage, DamageKind, IdSize, Records};
 use super::sub_records::{SubRecord, SubRecords, heap_kind};
-use crate::bytes::Bytes;
-use crate::heap_graph::HeapKind;
+use heaptap_model::bytes::Bytes;
+use heaptap_model::heap_graph::HeapKind;
 use std::num::NonZero;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};

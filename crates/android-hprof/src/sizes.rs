@@ -8,8 +8,8 @@ use super::id_map::IdMap;
 use super::index::Index;
 use super::outline::Outline;
 use super::sub_records::ClassDump;
-use crate::bytes::Bytes;
-use crate::heap_graph::{BasicType, ClassIndex, SizeModel};
+use heaptap_model::bytes::Bytes;
+use heaptap_model::heap_graph::{BasicType, ClassIndex, SizeModel};
 
 /// Shallow sizes of everything in a dump.
 pub(super) struct Sizes {

@@ -5,8 +5,8 @@ use super::id_map::IdMap;
 use super::names::java_class_name;
 use super::outline::Outline;
 use super::records::Frame;
-use crate::bytes::Bytes;
-use crate::heap_graph::ObjectIndex;
+use heaptap_model::bytes::Bytes;
+use heaptap_model::heap_graph::ObjectIndex;
 
 /// So many frames of a stack are told: a hostile dump may claim one long stack for every object.
 const MOST_FRAMES: usize = 2048;

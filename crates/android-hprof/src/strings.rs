@@ -8,7 +8,7 @@
 //! | HotSpot to 8 | `char[]` (to 6 shared, with `offset` and `count`) | all |
 //! | HotSpot 9 and later | `byte[]` with `coder`: 0 Latin-1, 1 UTF-16 of the host | all |
 
-use crate::heap_graph::{BasicType, PrimitiveArray};
+use heaptap_model::heap_graph::{BasicType, PrimitiveArray};
 
 /// Fields of a string, as far as there are any.
 #[derive(Debug, Default, Clone, Copy)]

@@ -14,7 +14,7 @@
 //! ```
 
 use super::records::{Cursor, Damage, DamageKind, IdSize, Record, may_begin_record};
-use crate::heap_graph::{BasicType, HeapKind, RootKind};
+use heaptap_model::heap_graph::{BasicType, HeapKind, RootKind};
 
 /// Tags of sub-records that are not roots.
 #[allow(missing_docs)]

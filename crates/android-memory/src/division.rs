@@ -1,7 +1,7 @@
 //! App Summary's rules: as which part of a process's memory a row of meminfo counts, and what of
 //! it. One place for rows that the phone printed and for mappings that were added up here.
 
-use super::timeline::{Parts, Source};
+use heaptap_model::timeline::{Parts, Source};
 
 /// A part that rows are named for; what is private and in none of them is Private Other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,6 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `counter` | values of counters, as traces have them |
 //! | `division` | App Summary's rules: as which part a row counts |
 //! | `gc` | garbage collections as the runtimes log them, and what they tell |
 //! | `graphics` | gfxinfo and dmabuf_dump: memory of textures and buffers |
@@ -14,12 +13,10 @@
 //! | `reconcile` | figures of one process side by side, and what lies between them |
 //! | `smaps` | what a process has mapped |
 //! | `status` | `/proc/PID/status`: resident memory by the kernel's count |
-//! | `timeline` | what was read at which moment, of which process; the lines of `memory.jsonl` |
 //!
 //! Sizes are bytes everywhere, also where the source counts kB; times are ns of the phone's
 //! BOOTTIME.
 
-pub mod counter;
 mod division;
 pub mod gc;
 pub mod graphics;
@@ -28,4 +25,3 @@ pub mod meminfo;
 pub mod reconcile;
 pub mod smaps;
 pub mod status;
-pub mod timeline;

@@ -10,12 +10,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::untrusted::shown;
+use heaptap_model::untrusted::shown;
 
 /// Which allocator wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum Version {
     /// jemalloc.
     Jemalloc,

@@ -2,7 +2,7 @@
 //! costs it next to nothing to write. Kernels before 4.5 know no parts of the resident set;
 //! kernel threads and zombies have no memory at all.
 
-use super::timeline::{Resident, Source};
+use heaptap_model::timeline::{Resident, Source};
 
 /// What `/proc/PID/status` says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use prost::Message as _;
 
-use crate::proto::pprof::{Function, Label, Line, Location, Profile, Sample, ValueType};
+use heaptap_proto::pprof::{Function, Label, Line, Location, Profile, Sample, ValueType};
 
 /// Bytes of all names that are written. A list may name a million places by names that are long.
 const NAMES: usize = 64 << 20;

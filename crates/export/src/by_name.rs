@@ -2,8 +2,8 @@
 //! flamegraphs show it: lines, addresses and inlining told apart no more.
 
 use super::chosen::ChosenDump;
-use crate::profile::index::FastHash;
-use crate::stacks::{NodeId, StackTable, TextId};
+use heaptap_model::profile::index::FastHash;
+use heaptap_model::stacks::{NodeId, StackTable, TextId};
 use std::collections::HashMap;
 
 /// A node of the merged tree.

@@ -1,7 +1,7 @@
 //! What of a profile is exported: which dumps, which of their columns, and so which rows, frames
 //! and callsites are needed for it. Knows no format.
 
-use crate::stacks::{
+use heaptap_model::stacks::{
     Dump, FrameId, FunctionId, LibraryId, Measure, NodeId, StackProfile, StackTable, Unit, View,
 };
 

@@ -7,8 +7,8 @@
 
 use super::chosen::{Chosen, headings, unit_name};
 use super::text::{folded_name, named};
-use crate::stacks::{NodeId, StackTable};
-use crate::untrusted::shown;
+use heaptap_model::stacks::{NodeId, StackTable};
+use heaptap_model::untrusted::shown;
 use std::borrow::Cow;
 use std::io::{self, Write};
 use time::OffsetDateTime;

@@ -21,7 +21,7 @@
 //! [`LARGEST`]. A class that is cut stands in each with its names.
 
 use super::wire::{put_bytes, put_varint};
-use crate::profile::PacketLines;
+use heaptap_model::profile::PacketLines;
 use std::io::{self, Write};
 
 /// A packet is closed once it has this many bytes.
@@ -228,7 +228,7 @@ impl<'w> MapWriter<'w> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Surveyed;
+    use perfetto_heap::Surveyed;
     use std::io::Cursor;
 
     fn read(bytes: Vec<u8>) -> Surveyed {

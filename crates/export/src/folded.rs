@@ -6,7 +6,7 @@
 use super::by_name::ByName;
 use super::chosen::ChosenDump;
 use super::text::folded_name;
-use crate::stacks::StackTable;
+use heaptap_model::stacks::StackTable;
 use std::io::{self, Write};
 
 /// Writes a column of a dump. Stacks that come to 0 are left out; a negative number, which only

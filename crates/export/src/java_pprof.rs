@@ -12,8 +12,8 @@
 use super::pprof::SampleNames;
 use super::pprof::field;
 use super::wire::{put_bytes, put_number, put_varint, varint_len};
-use crate::analyze::class_tree::{ClassTree, Merge, Node, Over};
-use crate::heap_graph::{HeapGraph, RootKind};
+use heaptap_analyze::class_tree::{ClassTree, Merge, Node, Over};
+use heaptap_model::heap_graph::{HeapGraph, RootKind};
 use std::collections::HashMap;
 
 /// What a profile says beside its samples.

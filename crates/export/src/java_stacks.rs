@@ -1,8 +1,8 @@
 //! Java heaps as stacks: a class tree becomes a dump of a profile, one node each, so that every
 //! format of native heaps takes Java heaps too. Columns and values are those of `java_pprof`.
 
-use crate::analyze::class_tree::ClassTree;
-use crate::stacks::{
+use heaptap_analyze::class_tree::ClassTree;
+use heaptap_model::stacks::{
     Dump, Facts, Frame, FrameId, Function, Kind, LibraryId, Measure, NodeId, StackProfile, TextId,
     Unit, Values, View,
 };
@@ -76,9 +76,9 @@ fn frame(profile: &mut StackProfile, name: &str) -> FrameId {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyze::class_tree::{Merge, Over};
-    use crate::analyze::dsl;
-    use crate::heap_graph::{Follow, ShortestPaths};
+    use heaptap_analyze::class_tree::{Merge, Over};
+    use heaptap_analyze::dsl;
+    use heaptap_model::heap_graph::{Follow, ShortestPaths};
 
     #[test]
     fn a_class_tree_keeps_its_sums() {

@@ -3,8 +3,8 @@
 
 use super::chosen::{Chosen, ChosenDump, Needed, unit_name, view_name};
 use super::text::{put_json, put_list};
-use crate::profile::{DumpFlags, DumpKind};
-use crate::stacks::{Kind, NodeId};
+use heaptap_model::profile::{DumpFlags, DumpKind};
+use heaptap_model::stacks::{Kind, NodeId};
 use serde::Serialize;
 use std::io::{self, Write};
 

@@ -17,7 +17,7 @@
 //! a module may be cut into several packets: none of ours grows beyond [`LARGEST`].
 
 use super::wire::{put_bytes, put_varint};
-use crate::profile::{FrameId, Line, Recording};
+use heaptap_model::profile::{FrameId, Line, Recording};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -141,9 +141,9 @@ fn put_field(out: &mut Vec<u8>, field: u32, number: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Frame, Mapping, StringId};
-    use crate::trace::Trace;
-    use crate::units::BuildId;
+    use heaptap_model::profile::{Frame, Mapping, StringId};
+    use heaptap_model::units::BuildId;
+    use perfetto_heap::Trace;
 
     /// A recording with one frame an address in two mappings of one file.
     fn recording(addresses: std::ops::Range<u64>) -> Recording {

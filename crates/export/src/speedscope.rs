@@ -5,7 +5,7 @@
 
 use super::chosen::{Chosen, ChosenDump, measure_title};
 use super::text::{named, put_json, put_list};
-use crate::stacks::{FrameId, Measure, NodeId, StackTable, TextId, Unit};
+use heaptap_model::stacks::{FrameId, Measure, NodeId, StackTable, TextId, Unit};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::io::{self, Write};

@@ -2,8 +2,8 @@
 
 use super::chosen::Chosen;
 use super::{csv, folded, json, parquet, speedscope, svg};
-use crate::profile::DumpKind;
-use crate::stacks::{
+use heaptap_model::profile::DumpKind;
+use heaptap_model::stacks::{
     Dump, Facts, Frame, Function, Kind, Library, Measure, NodeId, StackProfile, TextId, Unit,
     Values, View,
 };

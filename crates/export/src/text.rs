@@ -1,7 +1,7 @@
 //! Names in text formats: what separates frames is taken out of them, what a terminal would act
 //! on is escaped, and JSON is written piece by piece.
 
-use crate::untrusted::{is_unsafe, shown};
+use heaptap_model::untrusted::{is_unsafe, shown};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::Write as _;

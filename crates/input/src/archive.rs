@@ -7,7 +7,7 @@ use super::detect::{Kind, detect};
 use super::spool::{Budget, Spool};
 use super::tar::Tar;
 use super::{HEAD, ImportError, OpenTrace, unpack};
-use crate::trace::Source;
+use perfetto_heap::Source;
 use std::io::{Read, Seek};
 
 /// How many members an error names.

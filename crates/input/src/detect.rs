@@ -1,7 +1,7 @@
 //! What a file is, by its first bytes.
 
-use crate::trace::looks_like_trace;
-use crate::trace::wire::{Fields, Value};
+use perfetto_heap::looks_like_trace;
+use perfetto_heap::wire::{Fields, Value};
 use std::fmt;
 
 /// What a file is.

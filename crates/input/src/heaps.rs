@@ -5,7 +5,7 @@ use super::hprof::{innermost, spool_stream};
 use super::pprof::{self, PprofInput};
 use super::spool::Budget;
 use super::{ImportError, OpenTrace, hprofs_in_folder, open_java};
-use crate::bytes::Bytes;
+use heaptap_model::bytes::Bytes;
 use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::Path;
@@ -105,7 +105,7 @@ fn no_heap(error: ImportError) -> ImportError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Classified;
+    use heaptap_model::error::Classified;
 
     #[test]
     fn who_gives_something_else_hears_of_all_kinds() {

@@ -6,7 +6,7 @@ use super::archive::{self, Members};
 use super::detect::{Kind, detect};
 use super::spool::{Budget, Spool};
 use super::{DEEPEST, HEAD, ImportError, OpenTrace, gzip};
-use crate::bytes::Bytes;
+use heaptap_model::bytes::Bytes;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 

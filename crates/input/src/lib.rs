@@ -25,9 +25,9 @@ pub use hprof::{
 pub use pprof::{Pprof, PprofDamage, PprofInput, read_pprof};
 pub use shared::share;
 
-use crate::error::{Classified, ErrorClass};
-use crate::trace::Source;
-use crate::units::ByteSize;
+use heaptap_model::error::{Classified, ErrorClass};
+use heaptap_model::units::ByteSize;
+use perfetto_heap::Source;
 use spool::{Budget, Spool};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};

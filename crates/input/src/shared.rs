@@ -1,6 +1,6 @@
 //! One source, read at two places: by the decoder, and by whoever copies the trace.
 
-use crate::trace::Source;
+use perfetto_heap::Source;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 

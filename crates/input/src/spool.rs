@@ -1,9 +1,9 @@
 //! Unpacked copies of inputs, in memory while small, else in a temporary file without a name.
 
 use super::ImportError;
-use crate::bytes::Bytes;
-use crate::trace::Source;
-use crate::units::ByteSize;
+use heaptap_model::bytes::Bytes;
+use heaptap_model::units::ByteSize;
+use perfetto_heap::Source;
 use std::cell::Cell;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 

@@ -5,7 +5,7 @@
 //! an array or a hash map over millions of ids would be slower and many times as large.
 
 use super::interning::ScopeId;
-use crate::profile::CallsiteId;
+use heaptap_model::profile::CallsiteId;
 use std::collections::HashMap;
 
 /// Ids of one scope while they are being defined.

@@ -4,8 +4,8 @@
 
 use super::metadata::pay;
 use super::wire::{Fields, WireError};
-use crate::profile::{NameMaps, PacketLines};
-use crate::units::Allowance;
+use heaptap_model::profile::{NameMaps, PacketLines};
+use heaptap_model::units::Allowance;
 
 /// What a map, a class of it and a member take, beside their names.
 const MAP: usize = 250;
@@ -73,7 +73,7 @@ impl Sink for Cost {
     }
 }
 
-impl Sink for crate::profile::NameMap {
+impl Sink for heaptap_model::profile::NameMap {
     fn class(&mut self, obfuscated: &str, original: &str) {
         self.add_class(obfuscated, original);
     }

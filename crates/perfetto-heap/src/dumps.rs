@@ -17,9 +17,9 @@ use super::reader::PlaceReader;
 use super::series::{Key, Series, Taken};
 use super::smaps::{SmapsFacts, SmapsPlan};
 use super::surveyed::Surveyed;
-use crate::memory::counter::Counters;
-use crate::profile::{CallsiteId, DumpKind, Health, HeapDump, Recording};
-use crate::units::Allowance;
+use heaptap_model::counter::Counters;
+use heaptap_model::profile::{CallsiteId, DumpKind, Health, HeapDump, Recording};
+use heaptap_model::units::Allowance;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@
 //! carries, and behind which another begins or the file ends.
 
 use super::wire::{Fields, Value, varint};
-use crate::profile::Health;
+use heaptap_model::profile::Health;
 use std::io::{self, Read, Seek, SeekFrom};
 
 /// Where a trace is read from: a file, or bytes in memory.

@@ -2,7 +2,7 @@
 //! array serves; ids that lie too far apart for one go into a map, so that a hostile id costs
 //! what its entry costs. Once the map has grown dense, it becomes an array too.
 
-use crate::profile::index::FastHash;
+use heaptap_model::profile::index::FastHash;
 use std::collections::HashMap;
 
 const NONE: u32 = u32::MAX;

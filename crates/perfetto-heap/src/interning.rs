@@ -9,9 +9,11 @@ use super::callstacks::{CallstackIds, Callstacks};
 use super::iids::IidMap;
 use super::raw_strings::RawStrings;
 use super::wire::{Fields, Value, WireError};
-use crate::profile::{CallsiteId, Frame, FrameId, Health, Mapping, MappingId, StringId, Tables};
-use crate::units::Allowance;
-use crate::units::BuildId;
+use heaptap_model::profile::{
+    CallsiteId, Frame, FrameId, Health, Mapping, MappingId, StringId, Tables,
+};
+use heaptap_model::units::Allowance;
+use heaptap_model::units::BuildId;
 use std::collections::HashMap;
 
 /// Where the tables stand in the message that carries them.

@@ -1,4 +1,4 @@
-//! The wire format of Perfetto traces, decoded into [`crate::profile`]. Own reader throughout:
+//! The wire format of Perfetto traces, decoded into [`heaptap_model::profile`]. Own reader throughout:
 //! nothing here uses generated protobuf code.
 //!
 //! A trace is read twice. The first reading ([`Trace::open`]) passes over all packets and
@@ -29,6 +29,7 @@
 //! | `smaps` | what processes had mapped |
 //! | `memory` | figures of memory beside heaps: processes, the phone, collections |
 //! | `scan` | which dumps are complete in a trace that is still being written |
+#![warn(missing_docs)]
 
 mod bundle;
 mod callstacks;
@@ -53,7 +54,7 @@ mod smaps;
 mod survey;
 mod surveyed;
 mod symbols;
-pub(crate) mod wire;
+pub mod wire;
 
 pub use dumps::Trace;
 pub use framing::Source;
@@ -63,8 +64,8 @@ pub use scan::{CompleteDump, DumpScanner};
 pub use smaps::SmapsFacts;
 pub use surveyed::Surveyed;
 
-use crate::error::{Classified, ErrorClass};
-use crate::profile::{Health, Package, Recording};
+use heaptap_model::error::{Classified, ErrorClass};
+use heaptap_model::profile::{Health, Package, Recording};
 
 /// A trace that can't be read at all.
 #[derive(Debug, thiserror::Error)]
@@ -94,7 +95,7 @@ pub fn looks_like_trace(head: &[u8]) -> bool {
 pub fn read_packages(trace: &[u8]) -> Vec<Package> {
     let mut recording = Recording::default();
     let mut health = Health::default();
-    let mut allowance = crate::units::Allowance::of(trace.len());
+    let mut allowance = heaptap_model::units::Allowance::of(trace.len());
     let source = Box::new(std::io::Cursor::new(trace.to_vec()));
     if let Ok(window) = framing::Window::new(source) {
         let mut packets = framing::Packets::new(window);

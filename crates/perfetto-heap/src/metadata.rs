@@ -2,8 +2,8 @@
 //! the system, the service's account of its buffers. Each function reads one payload.
 
 use super::wire::{Fields, WireError};
-use crate::profile::{HeapRequest, Package, Process, Recording, ServiceStats, SystemInfo};
-use crate::units::Allowance;
+use heaptap_model::profile::{HeapRequest, Package, Process, Recording, ServiceStats, SystemInfo};
+use heaptap_model::units::Allowance;
 
 /// What a process, a package and a word of the config take, beside their texts.
 const PROCESS: usize = 250;

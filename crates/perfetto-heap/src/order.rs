@@ -8,7 +8,7 @@
 
 use super::interning::ScopeId;
 use super::reader::Place;
-use crate::profile::Health;
+use heaptap_model::profile::Health;
 use std::collections::{BTreeMap, HashMap};
 
 /// One profile packet, as the first reading left it.

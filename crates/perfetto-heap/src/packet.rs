@@ -5,25 +5,25 @@ use super::wire::{Fields, Value, WireError};
 
 /// Payloads heaptap reads, by field number of `TracePacket`.
 pub(super) mod payload {
-    pub(in crate::trace) const FTRACE_EVENTS: u32 = 1;
-    pub(in crate::trace) const PROCESS_TREE: u32 = 2;
-    pub(in crate::trace) const CLOCK_SNAPSHOT: u32 = 6;
-    pub(in crate::trace) const SYS_STATS: u32 = 7;
-    pub(in crate::trace) const PROCESS_STATS: u32 = 9;
-    pub(in crate::trace) const INTERNED_DATA: u32 = 12;
-    pub(in crate::trace) const TRACE_CONFIG: u32 = 33;
-    pub(in crate::trace) const TRACE_STATS: u32 = 35;
-    pub(in crate::trace) const PROFILE_PACKET: u32 = 37;
-    pub(in crate::trace) const SYSTEM_INFO: u32 = 45;
-    pub(in crate::trace) const PACKAGES_LIST: u32 = 47;
-    pub(in crate::trace) const DEFLATED: u32 = 50;
-    pub(in crate::trace) const HEAP_GRAPH: u32 = 56;
-    pub(in crate::trace) const MODULE_SYMBOLS: u32 = 61;
-    pub(in crate::trace) const DEOBFUSCATION: u32 = 64;
-    pub(in crate::trace) const SMAPS: u32 = 68;
-    pub(in crate::trace) const SERVICE_EVENT: u32 = 69;
-    pub(in crate::trace) const ART_METADATA: u32 = 131;
-    pub(in crate::trace) const ZSTD: u32 = 133;
+    pub(crate) const FTRACE_EVENTS: u32 = 1;
+    pub(crate) const PROCESS_TREE: u32 = 2;
+    pub(crate) const CLOCK_SNAPSHOT: u32 = 6;
+    pub(crate) const SYS_STATS: u32 = 7;
+    pub(crate) const PROCESS_STATS: u32 = 9;
+    pub(crate) const INTERNED_DATA: u32 = 12;
+    pub(crate) const TRACE_CONFIG: u32 = 33;
+    pub(crate) const TRACE_STATS: u32 = 35;
+    pub(crate) const PROFILE_PACKET: u32 = 37;
+    pub(crate) const SYSTEM_INFO: u32 = 45;
+    pub(crate) const PACKAGES_LIST: u32 = 47;
+    pub(crate) const DEFLATED: u32 = 50;
+    pub(crate) const HEAP_GRAPH: u32 = 56;
+    pub(crate) const MODULE_SYMBOLS: u32 = 61;
+    pub(crate) const DEOBFUSCATION: u32 = 64;
+    pub(crate) const SMAPS: u32 = 68;
+    pub(crate) const SERVICE_EVENT: u32 = 69;
+    pub(crate) const ART_METADATA: u32 = 131;
+    pub(crate) const ZSTD: u32 = 133;
 }
 use payload::*;
 

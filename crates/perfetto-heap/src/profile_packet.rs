@@ -3,7 +3,7 @@
 //! add up to is `series`'.
 
 use super::wire::{Fields, WireError};
-use crate::profile::DumpFlags;
+use heaptap_model::profile::DumpFlags;
 
 /// What the first reading wants of a profile packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,7 +1,7 @@
 //! Interned strings as the bytes they came as, before it is known what they are a part of.
 //! Names of the profile are in its tables.
 
-use crate::profile::index::{Index, Seed};
+use heaptap_model::profile::index::{Index, Seed};
 
 /// Raw byte strings, each once; id 0 is the empty one.
 #[derive(Debug)]

@@ -91,7 +91,7 @@ impl PlaceReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::survey::Survey;
+    use crate::survey::Survey;
 
     fn field(number: u32, bytes: &[u8]) -> Vec<u8> {
         let tag = number << 3 | 2;

@@ -8,8 +8,8 @@
 //! other is malformed. With `dump_at_max` a dump stands for itself.
 
 use super::profile_packet::Sample;
-use crate::profile::index::FastHash;
-use crate::profile::{CallsiteId, DumpKind, Figures};
+use heaptap_model::profile::index::FastHash;
+use heaptap_model::profile::{CallsiteId, DumpKind, Figures};
 use std::collections::HashMap;
 
 /// Figures as the wire has them.

@@ -2,7 +2,7 @@
 //! `stats` table has for it. What a user has to be told of them is `metadata`'s.
 
 use super::wire::Fields;
-use crate::profile::ServiceCounter;
+use heaptap_model::profile::ServiceCounter;
 
 /// `TraceStats`, by field number.
 const OF_SERVICE: [(u32, &str); 12] = [

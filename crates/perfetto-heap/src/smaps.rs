@@ -12,8 +12,8 @@ use super::dumps::Trace;
 use super::packet::{Packet, payload};
 use super::reader::Place;
 use super::wire::{Fields, Value, WireError};
-use crate::memory::smaps::{Field, Module, SmapsRow, SmapsRows, SmapsWriter, Sums};
-use crate::profile::Recording;
+use heaptap_model::profile::Recording;
+use heaptap_model::smaps::{Field, Module, SmapsRow, SmapsRows, SmapsWriter, Sums};
 
 /// No process has more mappings; a packet that says so is damaged.
 const MOST_ROWS: usize = 1 << 17;
@@ -307,7 +307,7 @@ fn columns_of(message: &[u8]) -> SmapsRows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::smaps::Form;
+    use android_memory::smaps::{Form, Smaps};
 
     fn varint(mut number: u64, out: &mut Vec<u8>) {
         while number >= 0x80 {
@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(row.sums.get(Field::PrivateDirty), Some(20 << 10));
         assert_eq!(row.sums.get(Field::Rss), None);
         assert_eq!(made.rows[1].path, None);
-        let smaps = made.to_smaps();
+        let smaps = Smaps::of_rows(&made);
         assert_eq!(smaps.mappings[0].end, 0x1000 + (64 << 10));
         assert!(smaps.mappings[0].deleted);
         assert_eq!(trace.health().smaps_errors, 0);
@@ -421,7 +421,7 @@ mod tests {
         assert!(sums.aggregated && !sums.damaged);
         assert_eq!(sums.rows[1].count, 2);
         assert_eq!(sums.rows[2].sums.get(Field::Rss), Some(6 << 10));
-        assert_eq!(sums.to_smaps().form, Form::ByName);
+        assert_eq!(Smaps::of_rows(&sums).form, Form::ByName);
         assert_eq!(trace.health().smaps_errors, 0);
     }
 

@@ -16,7 +16,7 @@ use super::service_counters;
 use super::smaps::SmapsPlans;
 use super::symbols::ModuleSymbols;
 use super::wire::WireError;
-use crate::profile::{Health, NameMaps, Recording};
+use heaptap_model::profile::{Health, NameMaps, Recording};
 use std::collections::{HashMap, HashSet};
 use std::io;
 

@@ -15,7 +15,7 @@ use super::profile_packet::{Header, each_part, each_sample};
 use super::reader::PlaceReader;
 use super::smaps::{self, SmapsPlan};
 use super::survey::Survey;
-use crate::profile::{CallsiteId, FrameId, Health, NameMaps, Recording, Tables};
+use heaptap_model::profile::{CallsiteId, FrameId, Health, NameMaps, Recording, Tables};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 

@@ -4,8 +4,8 @@
 
 use super::metadata::pay;
 use super::wire::{Fields, WireError};
-use crate::profile::{FrameId, Line, Lines, MappingId, Recording, StringId, Tables};
-use crate::units::{Allowance, BuildId};
+use heaptap_model::profile::{FrameId, Line, Lines, MappingId, Recording, StringId, Tables};
+use heaptap_model::units::{Allowance, BuildId};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -141,7 +141,7 @@ fn known(name: &[u8], tables: &mut Tables) -> StringId {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Frame, Mapping};
+    use heaptap_model::profile::{Frame, Mapping};
 
     fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
         let mut out = vec![number << 3 | 2];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::memory::{MemorySource, Once};
 use super::processes::Processes;
 use super::table::{Catalog, Cell, Column, Rows, Schema};
-use crate::memory::counter::{Counters, Track, Value};
+use heaptap_model::counter::{Counters, Track, Value};
 
 static COUNTER: Schema = Schema {
     name: "counter",

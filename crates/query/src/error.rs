@@ -6,9 +6,9 @@ use std::time::Duration;
 use rusqlite::Error;
 
 use super::prepass::Refusal;
-use crate::error::{Classified, ErrorClass};
-use crate::units::{ByteSize, HumanDuration};
-use crate::untrusted::shown;
+use heaptap_model::error::{Classified, ErrorClass};
+use heaptap_model::units::{ByteSize, HumanDuration};
+use heaptap_model::untrusted::shown;
 
 /// A query that failed.
 #[derive(Debug, thiserror::Error)]

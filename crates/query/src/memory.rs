@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::counters;
 use super::processes::Processes;
 use super::table::{Catalog, Cell, Column, Rows, Schema, TableError};
-use crate::memory::counter::Counters;
-use crate::memory::timeline::{Collection, Seen, Source, Timeline};
+use heaptap_model::counter::Counters;
+use heaptap_model::timeline::{Collection, Seen, Source, Timeline};
 
 /// What was recorded of memory.
 pub trait MemorySource: Send + Sync {

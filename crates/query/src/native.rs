@@ -14,10 +14,10 @@ use std::sync::{Arc, OnceLock};
 
 use super::processes::Processes;
 use super::table::Catalog;
-use crate::profile::{
+use heaptap_model::profile::{
     CallsiteId, DumpKind, DumpNumbers, Figures, Frame, FrameId, HeapDump, Recording, Tables,
 };
-use crate::stacks::{Facts, ProjectOptions, Projector, StackProfile};
+use heaptap_model::stacks::{Facts, ProjectOptions, Projector, StackProfile};
 
 pub use callsites::{CallsiteRow, Callsites};
 

@@ -311,7 +311,10 @@ fn refused(offset: usize, word: &str) -> Refusal {
     let (message, help) = match help {
         Some((_, help)) => (format!("{word} is not done here"), (*help).to_owned()),
         None => (
-            format!("`{}` begins no statement", crate::untrusted::shown(word)),
+            format!(
+                "`{}` begins no statement",
+                heaptap_model::untrusted::shown(word)
+            ),
             "statements are SELECT, WITH, VALUES, EXPLAIN, INCLUDE PERFETTO MODULE, \
              CREATE PERFETTO TABLE, VIEW, INDEX, FUNCTION or MACRO, DROP"
                 .to_owned(),
@@ -380,7 +383,7 @@ fn create(mut reader: Reader<'_>, macros: &Macros) -> Result<Prepared, Refusal> 
             let module = module.and_then(|at| reader.tokens.get(at + 1));
             let name = module.map_or("VIRTUAL TABLE", |token| token.text(reader.sql));
             let offset = module.map_or(offset, |token| token.at.start);
-            let name = crate::untrusted::shown(name).to_uppercase();
+            let name = heaptap_model::untrusted::shown(name).to_uppercase();
             Err(Refusal::new(offset, format!("{name} is not done here")).with_help(
                 "profiles have no slices to span: join heap_profile and heap_profile_allocation \
                  on ts",
@@ -388,7 +391,10 @@ fn create(mut reader: Reader<'_>, macros: &Macros) -> Result<Prepared, Refusal> 
         }
         other => Err(Refusal::new(
             offset,
-            format!("CREATE {} is not done here", crate::untrusted::shown(other)),
+            format!(
+                "CREATE {} is not done here",
+                heaptap_model::untrusted::shown(other)
+            ),
         )
         .with_help("there are CREATE PERFETTO TABLE, VIEW, INDEX, FUNCTION and MACRO")),
     }
@@ -547,7 +553,7 @@ fn drop(mut reader: Reader<'_>) -> Result<Prepared, Refusal> {
     let offset = reader.offset();
     let kind = reader.name("TABLE, VIEW or INDEX")?.to_uppercase();
     if !matches!(kind.as_str(), "TABLE" | "VIEW" | "INDEX") {
-        let kind = crate::untrusted::shown(&kind).into_owned();
+        let kind = heaptap_model::untrusted::shown(&kind).into_owned();
         return Err(Refusal::new(
             offset,
             format!("DROP {kind} is not done here"),

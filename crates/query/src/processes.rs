@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::table::{Access, Catalog, Cell, Column, Rows, Schema};
-use crate::profile::Recording;
+use heaptap_model::profile::Recording;
 
 /// A process of the input.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

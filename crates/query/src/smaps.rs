@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::processes::Processes;
 use super::table::{Catalog, Cell, Column, Rows, Schema, TableError, View};
-use crate::memory::smaps::{Field, SmapsRow, SmapsRows};
+use heaptap_model::smaps::{Field, SmapsRow, SmapsRows};
 
 /// Mappings of a trace.
 pub trait SmapsSource: Send + Sync {

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use super::native::NativeHeaps;
 use super::processes::Processes;
 use super::table::{Catalog, Cell, View};
-use crate::stacks::{self, Dump, Facts, StackProfile};
+use heaptap_model::stacks::{self, Dump, Facts, StackProfile};
 
 /// What the tables share: the stacks, made when one is first asked for.
 pub(super) struct Stacks {

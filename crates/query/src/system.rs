@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::native::{NativeHeaps, time_of};
 use super::table::{Catalog, Cell, Column, Rows, Schema};
-use crate::profile::{Health, HeapDump, Recording};
+use heaptap_model::profile::{Health, HeapDump, Recording};
 
 /// Adds the tables.
 pub fn add(catalog: &mut Catalog, heaps: &Arc<NativeHeaps>, health: &Health, times: &[u64]) {

@@ -11,8 +11,8 @@ use std::io::{self, Write};
 /// Of the static part.
 const STYLE: &str = include_str!("style.css");
 /// The viewer: built from `viewer/src`, which a test holds it to.
-const VIEWER: &str = include_str!("../../viewer/dist/report.js");
-const VIEWER_STYLE: &str = include_str!("../../viewer/dist/report.css");
+const VIEWER: &str = include_str!("../../../viewer/dist/report.js");
+const VIEWER_STYLE: &str = include_str!("../../../viewer/dist/report.css");
 
 /// What a page written by heaptap has in its first 1024 bytes, and nothing else.
 pub const MARK: &str = "<meta name=\"generator\" content=\"heaptap";

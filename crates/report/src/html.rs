@@ -1,6 +1,6 @@
 //! Text into HTML: nothing of a dump reaches the page but as escaped text.
 
-use crate::untrusted;
+use heaptap_model::untrusted;
 use std::fmt::{self, Write as _};
 
 /// Longest text of a dump that is put into a page, characters.

@@ -3,7 +3,7 @@
 //! exact figures.
 
 use super::html::{Attribute, Html};
-use crate::units::ByteSize;
+use heaptap_model::units::ByteSize;
 
 /// A node of the tree, children behind their parents.
 #[derive(Debug, Clone, PartialEq, Eq)]

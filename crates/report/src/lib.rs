@@ -27,7 +27,7 @@ use java::JavaPart;
 use std::io::{self, Write};
 use time::OffsetDateTime;
 
-use crate::stacks::StackProfile;
+use heaptap_model::stacks::StackProfile;
 
 /// All that a page shows.
 pub struct Report {

@@ -10,6 +10,7 @@
 //! println!("adb -P {} shell getprop", phone.addr().port());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+#![warn(missing_docs)]
 
 mod access;
 mod clock;

@@ -201,14 +201,23 @@ pub enum SpecError {
     },
 }
 
-impl crate::error::Classified for SpecError {
-    fn class(&self) -> crate::error::ErrorClass {
-        crate::error::ErrorClass::Usage
-    }
-
-    fn kind(&self) -> &'static str {
-        "phone-spec"
-    }
+/// The bytes that a size with a unit stands for, as `512`, `64k` or `8MiB`.
+pub(crate) fn bytes(size: &str) -> Option<u64> {
+    let end = size.find(|c: char| !c.is_ascii_digit());
+    let (number, unit) = size.split_at(end.unwrap_or(size.len()));
+    let unit = unit.trim().to_ascii_lowercase();
+    let shift = match unit
+        .strip_suffix("ib")
+        .or(unit.strip_suffix('b'))
+        .unwrap_or(&unit)
+    {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
 impl PhoneSpec {
@@ -364,9 +373,7 @@ impl PhoneSpec {
                 };
             }
             "space" => {
-                self.space = crate::units::ByteSize::parse(value)
-                    .map_err(|e| bad(&e.to_string()))?
-                    .0;
+                self.space = bytes(value).ok_or_else(|| bad("a size such as 512m or 24g"))?;
             }
             "perfetto" => {
                 self.perfetto = Some(

@@ -25,8 +25,8 @@ use crate::app::blocking::blocking;
 use crate::app::record::Tell;
 use crate::device::{DebugStream, Device, DeviceError};
 use crate::jdwp::{Allocations, ChunkType, Connection, JdwpError};
-use crate::memory::timeline::{Missed, Seen};
 use crate::session::{self, Chronicle};
+use crate::timeline::{Missed, Seen};
 
 /// How long a runtime may take to put its list together and hand it over.
 const FETCH: Duration = Duration::from_secs(120);

@@ -9,9 +9,9 @@ use crate::app::manifest;
 use crate::app::output::file_name;
 use crate::app::whole_file::folder_inside;
 use crate::device::{Device, DeviceError};
-use crate::memory::timeline::{Kept, Ours, Seen};
 use crate::observe::OurWindows;
 use crate::session::SessionError;
+use crate::timeline::{Kept, Ours, Seen};
 
 /// What the end of a recording is called in names of files.
 const END: &str = "end";

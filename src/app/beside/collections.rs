@@ -6,7 +6,7 @@ use std::path::Path;
 use super::with::With;
 use crate::app::whole_file::write_named;
 use crate::app::{gc, timeline};
-use crate::memory::timeline::Seen;
+use crate::timeline::Seen;
 
 /// Name of the file in a recording's folder.
 pub(in crate::app) const FILE: &str = "gc.jsonl";
@@ -31,7 +31,7 @@ pub(in crate::app) fn write(
     let entries = known.timeline.entries.iter();
     let text: String = entries
         .filter(|entry| matches!(entry.seen, Seen::Collection(_)))
-        .map(crate::memory::timeline::Entry::line)
+        .map(crate::timeline::Entry::line)
         .collect();
     if text.is_empty() {
         return Ok(None);

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::app::whole_file::unless_link;
-use crate::memory::timeline::{self, Entry, Seen};
+use crate::timeline::{self, Entry, Seen};
 
 /// So much waits for room on the disk; what comes then is lost, and counted.
 const WAITING: usize = 4 << 20;
@@ -325,7 +325,7 @@ fn whole_lines(mut file: &File) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::timeline::Timeline;
+    use crate::timeline::Timeline;
 
     #[test]
     fn lines_are_there_once_they_were_added_and_a_torn_one_is_cut_off() {

@@ -8,9 +8,9 @@ use super::TimelineFile;
 use super::logcat::{self, LogcatFile};
 use super::with::With;
 use crate::app::plan::Plan;
-use crate::memory::timeline::{self, Gap, Label, Seen, Timeline};
 use crate::observe;
 use crate::session::{self, Chronicle, Session};
+use crate::timeline::{self, Gap, Label, Seen, Timeline};
 
 /// Nobody observed where the last entry is older by this, ns.
 const SLACK_NS: u64 = 30_000_000_000;

@@ -12,9 +12,9 @@ use crate::app::finish::Finished;
 use crate::app::java::FOLDER;
 use crate::app::output::is_below;
 use crate::device::Device;
-use crate::memory::timeline::{self, Seen, Timeline};
 use crate::observe::OurWindows;
 use crate::session::{Chronicle, Store};
+use crate::timeline::{self, Seen, Timeline};
 
 /// Whether `inner` records a part of what `outer` records: its Java heaps, into its folder.
 pub(in crate::app) fn is_part_of(inner: &Chronicle, outer: &Chronicle) -> bool {
@@ -140,7 +140,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::timeline::Kept;
+    use crate::timeline::Kept;
 
     #[test]
     fn what_stands_beside_moves_and_nothing_else_does() {

@@ -55,9 +55,9 @@ use super::allocations::GONE;
 use super::plan::Plan;
 use super::record::{RecordEvent, Tell};
 use crate::device::Device;
-use crate::memory::timeline::{self, Label, Missed, Seen, Unread};
 use crate::observe::OurWindows;
 use crate::session::{self, Chronicle, Controls, FollowEnd, LabelWatch, Session, SessionEvent};
+use crate::timeline::{self, Label, Missed, Seen, Unread};
 
 /// Between two looks for a new label.
 const LOOK: Duration = Duration::from_millis(200);

@@ -11,8 +11,8 @@ use crate::app::record::Tell;
 use crate::app::smaps::fetch::{self, FetchError};
 use crate::device::Device;
 use crate::memory::smaps;
-use crate::memory::timeline::{Entry, Missed, Seen};
 use crate::session::{self, Chronicle};
+use crate::timeline::{Entry, Missed, Seen};
 
 /// Says once, as the recording begins, where the phone will not let the mappings be read.
 pub(super) async fn warn_of_obstacle(device: Device, chronicle: Chronicle, tell: Tell) {

@@ -11,7 +11,7 @@ use crate::app::manifest::{
     Beside, BesideCost, BesideFile, BesideGap, BesideMissed, BesideTimeline, BesideUnread, Warning,
 };
 use crate::app::output::is_below;
-use crate::memory::timeline::{self, Entry, Seen, Timeline};
+use crate::timeline::{self, Entry, Seen, Timeline};
 
 /// Most of the file that is read: weeks of a recording.
 const LARGEST: u64 = 256 << 20;
@@ -189,7 +189,7 @@ mod tests {
     use super::super::with::Source as Asked;
     use super::*;
     use crate::app::beside::TimelineFile;
-    use crate::memory::timeline::{Collection, Gap, Kept, Missed, Resident, Source, Spent};
+    use crate::timeline::{Collection, Gap, Kept, Missed, Resident, Source, Spent};
 
     #[test]
     fn a_recording_whose_target_never_ran_was_observed_all_the_same() {

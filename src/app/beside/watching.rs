@@ -12,9 +12,9 @@ use super::logcat::LogcatFile;
 use super::{BesideEvent, TimelineFile, With, warn};
 use crate::app::record::{RecordEvent, Tell};
 use crate::device::Device;
-use crate::memory::timeline::{Seen, Spent};
 use crate::observe::{self, End, Event, Options, OurWindows, PARTS_EVERY, PartsOptions};
 use crate::session::Chronicle;
+use crate::timeline::{Seen, Spent};
 
 /// Between two samples of resident memory.
 const EVERY: Duration = Duration::from_secs(1);

@@ -32,7 +32,7 @@ use crate::app::lists::in_words;
 use crate::memory::gc::{
     Format, GcLog, Known, Observed, ProcessReport, Recorded, Timed, analyze, of_timeline,
 };
-use crate::memory::timeline::Timeline;
+use crate::timeline::Timeline;
 use crate::untrusted::shown;
 
 /// Kind of the finding that no process of the name that was given collected.

@@ -14,7 +14,7 @@ use super::phone::{self, Target};
 use crate::device::{Command, Device, Output};
 use crate::eligibility::{DeviceFacts, Root};
 use crate::memory::gc::{Event, Logged, Stamp, parse_event, parse_line};
-use crate::memory::timeline::Collection;
+use crate::timeline::Collection;
 use crate::untrusted::shown_bytes;
 
 /// Time allowed for a signal to be sent.

@@ -7,7 +7,7 @@ use super::GcError;
 use crate::app::findings::Finding;
 use crate::app::manifest::Manifest;
 use crate::app::moments::{labels_in_words, near_label};
-use crate::memory::timeline::{Entry, Label, Seen, Timeline};
+use crate::timeline::{Entry, Label, Seen, Timeline};
 use crate::untrusted::shown;
 
 /// The recording's end.
@@ -179,7 +179,7 @@ fn cut(timeline: &mut Timeline, from: Option<u64>, to: Option<u64>) {
 mod tests {
     use super::*;
     use crate::app::gc::GcReport;
-    use crate::memory::timeline::{Collection, Process, Source};
+    use crate::timeline::{Collection, Process, Source};
 
     fn entry(boot_ns: u64, seen: Seen) -> Entry {
         Entry {

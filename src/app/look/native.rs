@@ -7,9 +7,9 @@ use crate::analyze::sampling::Estimate;
 use crate::app::findings::Finding;
 use crate::app::manifest::{Manifest, Symbolization, Totals};
 use crate::error::ErrorClass;
-use crate::memory::timeline::Timeline;
 use crate::profile::SystemInfo;
 use crate::stacks::{Dump, Facts, StackProfile};
+use crate::timeline::Timeline;
 
 /// A dump of an input, chosen or not.
 #[derive(Debug, Clone, PartialEq)]

@@ -21,9 +21,9 @@ use crate::app::names::NameOptions;
 use crate::app::naming::Watch;
 use crate::app::{recorded, timeline, trace_findings};
 use crate::import::{self, HeapSource, PprofInput};
-use crate::memory::timeline::Timeline;
 use crate::profile::{DumpNumbers, HeapDump, SystemInfo};
 use crate::stacks::{Facts, JoinBy, ProjectOptions, Projector, StackProfile, View, join};
+use crate::timeline::Timeline;
 use crate::trace::MemoryWanted;
 
 /// How to open an input.

@@ -10,7 +10,7 @@ use crate::device::{Command, Device, DeviceError};
 use crate::eligibility;
 use crate::memory::meminfo::Meminfo;
 use crate::memory::status;
-use crate::memory::timeline::{Cost, Source};
+use crate::timeline::{Cost, Source};
 use crate::untrusted::shown_bytes;
 
 /// What to ask for.

@@ -9,7 +9,7 @@ use super::whole::{By, Share};
 use crate::memory::meminfo::{
     Column, Database, Fact, Item, List, Measure, Meminfo, Pairs, Process, Row, Rule, Table,
 };
-use crate::memory::timeline::{Cost, Parts, Source};
+use crate::timeline::{Cost, Parts, Source};
 
 /// What a document of this kind says of itself.
 pub const KIND: &str = "meminfo";

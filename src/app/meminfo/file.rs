@@ -12,7 +12,7 @@ use crate::app::java::{JavaInput, Which};
 use crate::app::moments::{self, Capture, KeptFile, Moments};
 use crate::app::timeline;
 use crate::memory::meminfo::Meminfo;
-use crate::memory::timeline::Source;
+use crate::timeline::Source;
 
 /// No meminfo is larger: a phone with a thousand processes has 1 MiB.
 const LARGEST: u64 = 32 << 20;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::memory::meminfo::Meminfo;
-use crate::memory::timeline::Source;
+use crate::timeline::Source;
 
 const BEFORE: &str = "\
 Applications Memory Usage (in Kilobytes):

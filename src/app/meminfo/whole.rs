@@ -164,7 +164,7 @@ mod tests {
     use super::*;
     use crate::app::meminfo::Document;
     use crate::memory::meminfo::Meminfo;
-    use crate::memory::timeline::Source;
+    use crate::timeline::Source;
 
     const TEXT: &str = "Applications Memory Usage (in Kilobytes):\nUptime: 1 Realtime: 2\n\n\
         Total RSS by process:\n    300,000K: com.a (pid 7 / activities)\n     90,000K: com.b (pid 8)\n\n\

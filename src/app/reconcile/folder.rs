@@ -12,7 +12,7 @@ use crate::app::moments::{Capture, Moments, NoMoment};
 use crate::config::JAVA_HEAP;
 use crate::memory::reconcile::{At, FAR_NS, Figure, Known, Missing, NativeResident, Table};
 use crate::memory::smaps;
-use crate::memory::timeline::{Kept, Missed, Parts, Resident, Seen, Timeline};
+use crate::timeline::{Kept, Missed, Parts, Resident, Seen, Timeline};
 
 /// What of a moment is near enough to be compared: samples come each second, rows each ten.
 const NEAR_NS: u64 = 30_000_000_000;

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::*;
 use crate::app::manifest::{Beside, JavaAllocations, Manifest, Session};
-use crate::memory::timeline::{Entry, Kept, Resident, Seen, Source, Timeline};
+use crate::timeline::{Entry, Kept, Resident, Seen, Source, Timeline};
 
 const MIB: i64 = 1 << 20;
 const MOMENT_NS: u64 = 100_000_000_000;

@@ -171,7 +171,7 @@ fn a_folder_that_is_not_there_is_told_so() {
 
 #[test]
 fn each_of_several_recordings_keeps_its_timeline_and_a_name_of_its_own() {
-    use crate::memory::timeline as seen;
+    use crate::timeline as seen;
     let opened = |name: &str, readings: &[u64]| {
         let mut known = seen::Timeline::default();
         for &boot_ns in readings {

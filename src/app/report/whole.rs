@@ -1,11 +1,11 @@
 //! The whole of a process's memory as the phone saw it, at the dump that a page shows first:
 //! figures beside those of the profile, read at nearly the same time.
 
-use crate::memory::timeline::Source;
 use crate::profile::DumpKind;
 use crate::report::data::header::{Part, Where};
 use crate::report::data::timeline::{Process, Timeline};
 use crate::stacks::{Dump, StackProfile, View};
+use crate::timeline::Source;
 use crate::units::{ByteSize, HumanDuration, SignedSize};
 use std::time::Duration;
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Mapped, Moment};
 use crate::memory::smaps::{self, By, Change, Field, Form, Group, Grouped, Sums};
-use crate::memory::timeline::Parts;
+use crate::timeline::Parts;
 
 /// Figures, bytes.
 pub type Figures = BTreeMap<&'static str, u64>;

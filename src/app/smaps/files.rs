@@ -16,9 +16,9 @@ use crate::app::output::is_below;
 use crate::app::{recorded, timeline};
 use crate::error::{Classified, ErrorClass};
 use crate::import::{ImportError, Kind};
-use crate::memory::smaps::{self, SmapsError};
-use crate::memory::timeline::Seen;
+use crate::memory::smaps::{self, Smaps, SmapsError};
 use crate::profile::DumpNumbers;
+use crate::timeline::Seen;
 use crate::trace::JavaDump as HeapFacts;
 
 /// A text of a process with a hundred thousand mappings has less.
@@ -366,7 +366,7 @@ fn of_traces(
     let rows = traces[trace].trace.read_smaps(at)?;
     Ok(Mapped {
         moment: moments[chosen].clone(),
-        smaps: rows.to_smaps(),
+        smaps: Smaps::of_rows(&rows),
         text: None,
         others: others(moments, chosen),
     })

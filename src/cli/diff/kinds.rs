@@ -10,7 +10,7 @@ use crate::app::moments::{self, Capture, KeptFile, Moments};
 use crate::app::{smaps, timeline};
 use crate::cli::named::Named;
 use crate::error::{ErrorClass, Failure};
-use crate::memory::timeline::Timeline;
+use crate::timeline::Timeline;
 use crate::untrusted::shell::{quoted_dump, quoted_path};
 use crate::untrusted::shown;
 

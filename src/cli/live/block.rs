@@ -267,7 +267,7 @@ fn picture(before: Option<&Series>, now: &Series, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::timeline::{Entry, Process, Resident, Seen, Source};
+    use crate::timeline::{Entry, Process, Resident, Seen, Source};
 
     const S: u64 = 1_000_000_000;
 

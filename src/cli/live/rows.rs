@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use super::block::clock;
 use crate::app::live::{Figure, Live, Watched};
-use crate::memory::timeline::{Entry, Seen};
+use crate::timeline::{Entry, Seen};
 use crate::untrusted::shown;
 
 /// The figures of meminfo in a line, with their headings.

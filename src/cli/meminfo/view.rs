@@ -6,7 +6,7 @@ use crate::app::meminfo::{Count, Document, ProcessFacts, RowFacts, TextFacts};
 use crate::cli::table::{Table, show_fitting};
 use crate::cli::{Console, Style};
 use crate::memory::meminfo::Column;
-use crate::memory::timeline::{HeapCells, Parts};
+use crate::timeline::{HeapCells, Parts};
 use crate::units::{ByteSize, HumanDuration, SignedSize};
 
 /// A row with at least this part of the private dirty memory is marked.

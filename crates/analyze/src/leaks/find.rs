@@ -13,10 +13,12 @@ use super::steps::{RawStep, Reference, References};
 use super::verdict::{Certainty, Status, Verdict};
 use super::walk::{Marks, Start, Walk};
 use super::{Kept, Leak, LeakGroup, Leaks, Shape, Step, Unheld};
-use crate::analyze::fold::{self, Hop, Repeated};
-use crate::analyze::label::without_address;
-use crate::analyze::paths;
-use crate::heap_graph::{Follow, HeapGraph, ObjectIndex, ObjectSet, Reachable, ShortestPaths};
+use crate::fold::{self, Hop, Repeated};
+use crate::label::without_address;
+use crate::paths;
+use heaptap_model::heap_graph::{
+    Follow, HeapGraph, ObjectIndex, ObjectSet, Reachable, ShortestPaths,
+};
 
 /// The most steps of paths that are looked at together: a hostile dump can have a path of a
 /// million steps to each of a million objects.
@@ -331,7 +333,7 @@ impl Finder<'_> {
         }))
     }
 
-    fn class_name(&self, class: crate::heap_graph::ClassIndex) -> String {
+    fn class_name(&self, class: heaptap_model::heap_graph::ClassIndex) -> String {
         without_address(self.graph.class(class).shown()).into_owned()
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::heap_graph::{ClassIndex, ClassKind, HeapGraph, ObjectIndex};
+use heaptap_model::heap_graph::{ClassIndex, ClassKind, HeapGraph, ObjectIndex};
 
 /// A class that a rule knows. The nearest superclass that is one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::kinds::{ByName, Kind, Kinds, is_instance};
-use crate::analyze::lookup;
-use crate::heap_graph::{HeapGraph, ObjectIndex, RootKind, Value};
+use crate::lookup;
+use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, RootKind, Value};
 
 /// Facts of the platform; `None` where the dump does not tell.
 #[derive(Debug, Default)]

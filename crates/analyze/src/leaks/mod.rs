@@ -43,7 +43,7 @@ use rules::short;
 use std::collections::BTreeMap;
 
 use super::fold::Repeated;
-use crate::heap_graph::{ObjectId, ObjectIndex};
+use heaptap_model::heap_graph::{ObjectId, ObjectIndex};
 
 /// The leaks of one heap.
 #[derive(Debug, Clone, Default)]

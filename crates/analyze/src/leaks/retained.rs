@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::walk::Marks;
-use crate::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, RootKind};
+use heaptap_model::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, RootKind};
 
 /// What a leak keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::kinds::{Kind, Kinds};
 use super::live::{Live, thread_name};
 use super::verdict::{Certainty, Status, Verdict};
-use crate::analyze::lookup;
-use crate::heap_graph::{HeapGraph, ObjectIndex, Value};
-use crate::names::platform::is_platform;
+use crate::lookup;
+use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Value};
+use heaptap_model::names::platform::is_platform;
 
 /// The rules on one graph, with what was judged so far.
 pub(super) struct Rules<'g> {
@@ -277,7 +277,7 @@ impl<'g> Rules<'g> {
                 continue;
             }
             let mut kept = BTreeSet::new();
-            crate::analyze::fields::visit(self.graph, fragment, |field| {
+            crate::fields::visit(self.graph, fragment, |field| {
                 let own = field.declared_in.is_some_and(|class| {
                     !is_library(self.graph.class(class).shown()) && !field.is_static
                 });

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use super::walk::{REFERENCE, Walk, is_collectors_own};
-use crate::analyze::fields;
-use crate::analyze::lookup::one_of;
-use crate::analyze::paths::{self, Place};
-use crate::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, Value};
+use crate::fields;
+use crate::lookup::one_of;
+use crate::paths::{self, Place};
+use heaptap_model::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, Value};
 
 /// How an object refers to the next one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 
 use super::library::Pattern;
 use super::live::{Live, thread_name};
-use crate::analyze::fields;
-use crate::heap_graph::{
+use crate::fields;
+use heaptap_model::heap_graph::{
     ClassIndex, ClassKind, HeapGraph, ObjectIndex, Reachable, RootKind, Value,
 };
 

@@ -8,9 +8,9 @@ use super::filter::Filter;
 use super::groups::{By, Groups};
 use super::shown::Shown;
 use super::table::{Key, Table};
-use crate::analyze::sampling::verdict::{FALSE_DISCOVERIES, MIN_HITS_TO_TEST, benjamini_hochberg};
-use crate::analyze::sampling::{Counters, Interval, Rate, Sampled, Turnover};
-use crate::stacks::{Dump, NodeId, StackTable, Values, View};
+use crate::sampling::verdict::{FALSE_DISCOVERIES, MIN_HITS_TO_TEST, benjamini_hochberg};
+use crate::sampling::{Counters, Interval, Rate, Sampled, Turnover};
+use heaptap_model::stacks::{Dump, NodeId, StackTable, Values, View};
 
 /// How two dumps are related.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

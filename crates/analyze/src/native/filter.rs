@@ -17,7 +17,7 @@
 //! that the first line is whose memory it is; a stack of nothing else is kept, with the
 //! runtime's frames, or as it is where there are only allocators.
 
-use crate::stacks::{Frame, Kind, StackTable, TextId};
+use heaptap_model::stacks::{Frame, Kind, StackTable, TextId};
 use regex::Regex;
 
 /// What is looked at. Patterns of one kind are alternatives.

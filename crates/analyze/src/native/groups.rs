@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::scope;
-use crate::names::module;
-use crate::stacks::{FrameId, Function, LibraryId, StackTable, TextId};
+use heaptap_model::names::module;
+use heaptap_model::stacks::{FrameId, Function, LibraryId, StackTable, TextId};
 
 /// What a row stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -1,4 +1,4 @@
-//! What a sampled native heap tells people, over [`StackProfile`](crate::stacks::StackProfile):
+//! What a sampled native heap tells people, over [`StackProfile`](heaptap_model::stacks::StackProfile):
 //! tables and trees of callsites, filters, differences. Takes tables and numbers, gives plain
 //! rows; prints nothing.
 //!

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 
 use super::groups::function_of;
 use super::shown::{Shown, ShownId};
-use crate::names::platform::is_platform;
-use crate::stacks::{FrameId, Kind, StackTable};
+use heaptap_model::names::platform::is_platform;
+use heaptap_model::stacks::{FrameId, Kind, StackTable};
 
 /// Where the platform and the build host keep their own.
 const PLATFORM_PATHS: [&str; 9] = [
@@ -119,8 +119,8 @@ fn has_name(table: &StackTable, frame: FrameId) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyze::native::filter::Filter;
-    use crate::stacks::{Frame, Function, Library, NodeId, TextId, Values};
+    use crate::native::filter::Filter;
+    use heaptap_model::stacks::{Frame, Function, Library, NodeId, TextId, Values};
 
     #[test]
     fn the_nearest_frame_of_the_app_is_named() {

@@ -3,8 +3,8 @@
 //! of bytes and samples alone would take large allocations for small ones, and err wider the more
 //! callsites they are of.
 
-use crate::analyze::sampling::{Estimate, Interval, Sampled};
-use crate::stacks::{Dump, Measure, View};
+use crate::sampling::{Estimate, Interval, Sampled};
+use heaptap_model::stacks::{Dump, Measure, View};
 
 /// What the error of one column of bytes follows from.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use crate::stacks::Kind;
+use heaptap_model::stacks::Kind;
 
 /// A demangled name without return type and parameters: `void a::B<int>::c(char) const` is
 /// `a::B<int>::c`.

@@ -8,8 +8,8 @@
 use std::collections::HashMap;
 
 use super::filter::{Filter, Verdict, Visibility};
-use crate::profile::index::{FastHash, Index, Seed};
-use crate::stacks::{FrameId, NodeId, StackTable, Values};
+use heaptap_model::profile::index::{FastHash, Index, Seed};
+use heaptap_model::stacks::{FrameId, NodeId, StackTable, Values};
 
 /// A callsite of the shown tree; 0 is the root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

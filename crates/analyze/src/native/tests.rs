@@ -10,7 +10,9 @@ use super::groups::{By, Groups};
 use super::shown::{Shown, ShownId};
 use super::table::{Key, Table};
 use super::tree::{Pruning, Tree};
-use crate::stacks::{Frame, FrameId, Function, Kind, Library, NodeId, StackTable, TextId, Values};
+use heaptap_model::stacks::{
+    Frame, FrameId, Function, Kind, Library, NodeId, StackTable, TextId, Values,
+};
 
 /// Frames to make stacks of: name, kind, library, file and line.
 const FRAMES: [(&str, Kind, &str, &str, u32); 9] = [

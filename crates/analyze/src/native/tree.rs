@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use super::groups::{GroupId, Groups};
 use super::shown::{Shown, ShownId, Sums};
 use super::table::OnPath;
-use crate::profile::index::FastHash;
+use heaptap_model::profile::index::FastHash;
 
 /// How far up a function's earlier calls are looked for.
 pub const REACH: usize = 16;

@@ -1,8 +1,8 @@
 //! What was sampled at a callsite (or at many), and the true size it stands for.
 
 use super::poisson::{self, Z95};
-use crate::profile::DumpKind;
-use crate::stacks::Facts;
+use heaptap_model::profile::DumpKind;
+use heaptap_model::stacks::Facts;
 
 /// The sampling interval of a heap in bytes, known to be one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

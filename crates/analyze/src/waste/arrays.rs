@@ -1,7 +1,7 @@
 //! Arrays that are large, and arrays of objects that hold little else than nulls.
 
 use super::parts::{Scope, SharedMarks};
-use crate::heap_graph::{HeapGraph, ObjectId, ObjectIndex};
+use heaptap_model::heap_graph::{HeapGraph, ObjectId, ObjectIndex};
 
 /// An array of [`super::LARGE_ARRAY_BYTES`] or more.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 
 use super::equal::{Equal, Seed};
 use super::parts::Scope;
-use crate::analyze::lookup;
-use crate::heap_graph::{ClassIndex, HeapGraph, ObjectId, ObjectIndex, Value};
+use crate::lookup;
+use heaptap_model::heap_graph::{ClassIndex, HeapGraph, ObjectId, ObjectIndex, Value};
 
 /// The bitmaps of a heap.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -228,7 +228,7 @@ fn dumped_pixels(graph: &HeapGraph) -> HashMap<i64, ObjectIndex> {
         return all;
     };
     let most = usize::try_from(count).unwrap_or(0);
-    crate::analyze::fields::visit(graph, buffers, |field| {
+    crate::fields::visit(graph, buffers, |field| {
         let at = field.element.map_or(usize::MAX, |at| at as usize);
         if at >= most {
             return std::ops::ControlFlow::Break(());

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use super::parts::Scope;
-use crate::analyze::fields;
-use crate::heap_graph::{HeapGraph, ObjectIndex, Value};
+use crate::fields;
+use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Value};
 
 /// Boxes of one class.
 #[derive(Debug, Clone, PartialEq, Eq)]

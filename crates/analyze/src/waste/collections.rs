@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 use super::arrays::slot_bytes;
 use super::parts::{Scope, SharedMarks};
 use super::shapes::{Form, SHAPES, Shape};
-use crate::analyze::{fields, lookup};
-use crate::heap_graph::{ClassIndex, HeapGraph, ObjectId, ObjectIndex, Value};
+use crate::{fields, lookup};
+use heaptap_model::heap_graph::{ClassIndex, HeapGraph, ObjectId, ObjectIndex, Value};
 
 /// All collections of one class.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -2,8 +2,10 @@
 
 use super::equal::{Equal, Same, Seed};
 use super::parts::{Scope, SharedMarks};
-use crate::analyze::fields;
-use crate::heap_graph::{BasicType, ClassKind, HeapGraph, ObjectId, ObjectIndex, PrimitiveArray};
+use crate::fields;
+use heaptap_model::heap_graph::{
+    BasicType, ClassKind, HeapGraph, ObjectId, ObjectIndex, PrimitiveArray,
+};
 use sha2::{Digest as _, Sha256};
 use std::ops::ControlFlow;
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher, RandomState};
 
-use crate::heap_graph::ObjectIndex;
+use heaptap_model::heap_graph::ObjectIndex;
 
 /// Objects of one content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use crate::analyze::{fields, label};
-use crate::heap_graph::{HeapGraph, ObjectIndex, Reachable};
+use crate::{fields, label};
+use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Reachable};
 
 /// Objects whose holders are wanted.
 #[derive(Debug, Default)]

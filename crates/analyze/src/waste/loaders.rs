@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::parts::Scope;
-use crate::heap_graph::{ObjectId, ObjectIndex};
+use heaptap_model::heap_graph::{ObjectId, ObjectIndex};
 
 /// A class loader whose classes are there a second time.
 #[derive(Debug, Clone, PartialEq, Eq)]

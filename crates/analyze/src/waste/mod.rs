@@ -38,7 +38,7 @@ pub use collections::{Collection, CollectionKind, Crowded};
 pub use duplicates::{DuplicateGroup, Duplicates};
 pub use loaders::RepeatedLoader;
 
-use crate::heap_graph::{HeapGraph, Reachable};
+use heaptap_model::heap_graph::{HeapGraph, Reachable};
 use holders::Holders;
 use parts::Scope;
 

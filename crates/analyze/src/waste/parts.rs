@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::heap_graph::{ClassIndex, HeapGraph, HeapKind, ObjectIndex, Reachable};
+use heaptap_model::heap_graph::{ClassIndex, HeapGraph, HeapKind, ObjectIndex, Reachable};
 
 /// A heap, and which of its objects count.
 pub(super) struct Scope<'g> {

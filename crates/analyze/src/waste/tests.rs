@@ -1,8 +1,8 @@
 //! Waste in heaps made here.
 
 use super::*;
-use crate::analyze::leaks::tests::made::{Heap, Is, Obj};
-use crate::heap_graph::{BasicType, Follow, HeapKind};
+use crate::leaks::tests::made::{Heap, Is, Obj};
+use heaptap_model::heap_graph::{BasicType, Follow, HeapKind};
 
 fn waste(heap: Heap) -> Waste {
     let graph = heap.graph();

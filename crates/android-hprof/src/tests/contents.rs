@@ -1,9 +1,13 @@
-//! What objects hold, as [`Contents`](crate::heap_graph::Contents) hands it out.
+//! What objects hold, as [`Contents`](heaptap_model::heap_graph::Contents) hands it out.
 
 use super::dump::{ClassSpec, Dump, Val};
 use super::{fields, graph_of, object};
-use crate::heap_graph::BasicType::{Boolean, Byte, Char, Double, Float, Int, Long, Object, Short};
-use crate::heap_graph::{AllocationSite, FieldRenamer, HeapGraph, ObjectId, OriginalField, Value};
+use heaptap_model::heap_graph::BasicType::{
+    Boolean, Byte, Char, Double, Float, Int, Long, Object, Short,
+};
+use heaptap_model::heap_graph::{
+    AllocationSite, FieldRenamer, HeapGraph, ObjectId, OriginalField, Value,
+};
 use std::ops::ControlFlow;
 
 const OBJECT: u64 = 0x100;
@@ -12,7 +16,7 @@ const STRING: u64 = 0x120;
 
 fn with_classes<'a>(
     dump: &'a mut Dump,
-    string: &[(&str, crate::heap_graph::BasicType)],
+    string: &[(&str, heaptap_model::heap_graph::BasicType)],
 ) -> &'a mut Dump {
     dump.class(&ClassSpec {
         id: OBJECT,

@@ -3,10 +3,10 @@
 use super::dump::{ClassSpec, Dump, Val, put_record};
 use super::shapes::{ARRAY, NODE, OBJECT, node, with_classes};
 use super::{class_name, graph_of, object, references};
-use crate::bytes::Bytes;
-use crate::heap_graph::BasicType::{Long, Object};
-use crate::hprof::records::tag;
-use crate::hprof::{Options, histogram, read};
+use crate::records::tag;
+use crate::{Options, histogram, read};
+use heaptap_model::bytes::Bytes;
+use heaptap_model::heap_graph::BasicType::{Long, Object};
 
 #[test]
 fn unknown_top_level_records_are_skipped_by_their_length() {

@@ -1,8 +1,8 @@
 //! A small language for dumps in tests: what a runtime would write, byte for byte, without bytes
 //! in the tests.
 
-use crate::heap_graph::BasicType;
-use crate::hprof::records::{IdSize, tag};
+use crate::records::{IdSize, tag};
+use heaptap_model::heap_graph::BasicType;
 
 /// A value of a field or static.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -2,12 +2,14 @@
 
 use super::dump::{ClassSpec, Dump, Val};
 use super::graph_of;
-use crate::bytes::Bytes;
-use crate::heap_graph::BasicType::{Boolean as Bool, Byte, Int, Long, Object};
-use crate::heap_graph::{Dominators, FieldDecl, Follow, HeapGraph, ShortestPaths, SizeModel};
-use crate::hprof::info::info;
-use crate::hprof::strip::{StripOptions, strip};
-use crate::hprof::{Options, histogram, read};
+use crate::info::info;
+use crate::strip::{StripOptions, strip};
+use crate::{Options, histogram, read};
+use heaptap_model::bytes::Bytes;
+use heaptap_model::heap_graph::BasicType::{Boolean as Bool, Byte, Int, Long, Object};
+use heaptap_model::heap_graph::{
+    Dominators, FieldDecl, Follow, HeapGraph, ShortestPaths, SizeModel,
+};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
 

@@ -8,8 +8,8 @@ mod model;
 mod shapes;
 
 use super::{Options, read};
-use crate::bytes::Bytes;
-use crate::heap_graph::{HeapGraph, ObjectId, ObjectIndex, Value};
+use heaptap_model::bytes::Bytes;
+use heaptap_model::heap_graph::{HeapGraph, ObjectId, ObjectIndex, Value};
 use std::ops::ControlFlow;
 
 /// Reads a dump that has a header.

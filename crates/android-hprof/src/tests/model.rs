@@ -3,10 +3,10 @@
 
 use super::dump::{ClassSpec, Dump, Val};
 use super::{class_name, references};
-use crate::bytes::Bytes;
-use crate::heap_graph::BasicType::{Int, Object};
-use crate::hprof::records::IdSize;
-use crate::hprof::{Options, histogram, read};
+use crate::records::IdSize;
+use crate::{Options, histogram, read};
+use heaptap_model::bytes::Bytes;
+use heaptap_model::heap_graph::BasicType::{Int, Object};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::num::NonZero;

@@ -2,13 +2,13 @@
 
 use super::dump::{ClassSpec, Dump, Val};
 use super::{class_name, fields, graph_of, object, references};
-use crate::bytes::Bytes;
-use crate::heap_graph::BasicType::{Byte, Int, Long, Object};
-use crate::heap_graph::{
+use crate::records::{IdSize, tag};
+use crate::{Options, histogram, read};
+use heaptap_model::bytes::Bytes;
+use heaptap_model::heap_graph::BasicType::{Byte, Int, Long, Object};
+use heaptap_model::heap_graph::{
     ClassKind, Follow, HeapKind, ObjectId, Reachable, ReferenceKind, RootKind, SizeModel,
 };
-use crate::hprof::records::{IdSize, tag};
-use crate::hprof::{Options, histogram, read};
 
 pub(super) const OBJECT: u64 = 0x100;
 const CLASS: u64 = 0x110;

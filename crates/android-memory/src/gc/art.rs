@@ -3,7 +3,7 @@
 
 use super::message::{Blocked, Logged, Runtime, Steps};
 use super::size::{duration, plain, size};
-use crate::memory::timeline::{Collection, Source};
+use heaptap_model::timeline::{Collection, Source};
 
 /// `CAUSE COLLECTOR[ (sampled)] GC freed …`.
 pub(super) fn collection(message: &str) -> Option<Logged> {

@@ -2,7 +2,7 @@
 
 use super::message::{Blocked, Logged, Runtime, Steps};
 use super::size::{Printed, duration, kilobytes, plain};
-use crate::memory::timeline::{Collection, Source};
+use heaptap_model::timeline::{Collection, Source};
 
 /// `REASON freed …`, where the reason is `GC` or `GC_…`.
 pub(super) fn collection(message: &str) -> Option<Logged> {

@@ -6,7 +6,7 @@ use super::logcat::LogLine;
 use super::oom::{self, OutOfMemory};
 use super::size::{plain, size};
 use super::{art, dalvik};
-use crate::memory::timeline::Collection;
+use heaptap_model::timeline::Collection;
 
 /// The virtual machine that wrote a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

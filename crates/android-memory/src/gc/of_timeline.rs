@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::analysis::{Observed, ObservedBy};
 use super::log::{Name, ProcessLog, Timed};
 use super::message::{Logged, Runtime, Steps};
-use crate::memory::timeline::{Collection, Seen, Source, Timeline};
+use heaptap_model::timeline::{Collection, Seen, Source, Timeline};
 
 /// A process of a recording.
 #[derive(Debug, Clone, Default)]
@@ -122,7 +122,7 @@ fn printed_step(bytes: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::timeline::{Entry, Process};
+    use heaptap_model::timeline::{Entry, Process};
 
     fn entry(boot_ns: u64, seen: Seen) -> Entry {
         Entry {

@@ -4,8 +4,8 @@
 
 use super::process::Process;
 use super::table::{Column, Table};
-use crate::memory::division::{Division, Part};
-use crate::memory::timeline::{HeapCells, Parts, Source};
+use crate::division::{Division, Part};
+use heaptap_model::timeline::{HeapCells, Parts, Source};
 
 /// How a total comes from its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

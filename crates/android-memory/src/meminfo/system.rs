@@ -71,7 +71,7 @@ impl Item {
             true => format!("{indent}{kb:>7} kB: {}", self.label),
             false => format!(
                 "{indent}{:>9}K: {}",
-                crate::units::thousands(kb),
+                heaptap_model::units::thousands(kb),
                 self.label
             ),
         }

@@ -2,8 +2,8 @@
 //! makes them differ, and what helps.
 
 use super::{Area, Cause, CauseKind, Difference, FAR_NS, Figure, Known, Profiled, Table, signed};
-use crate::memory::timeline::HeapCells;
-use crate::units::{ByteSize, SignedSize};
+use heaptap_model::timeline::HeapCells;
+use heaptap_model::units::{ByteSize, SignedSize};
 
 /// Free memory of a heap beyond this part of what is live is worth a remedy.
 const MUCH_FREE: u64 = 2;

@@ -1,8 +1,8 @@
 //! What is known of a process at a moment, as whoever read it hands it over.
 
 use super::{Area, Missing};
-use crate::memory::malloc_info::MallocInfo;
-use crate::memory::timeline::HeapCells;
+use crate::malloc_info::MallocInfo;
+use heaptap_model::timeline::HeapCells;
 
 /// A figure with its source and its moment.
 #[derive(Debug, Clone, PartialEq, Eq)]

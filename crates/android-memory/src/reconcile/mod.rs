@@ -17,12 +17,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::units::{ByteSize, HumanDuration, SignedSize};
+use heaptap_model::units::{ByteSize, HumanDuration, SignedSize};
 
 /// A figure, and which of its kin it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum Figure {
     /// What heapprofd saw allocated and not freed: the native heap.
     Profiled,
@@ -84,7 +83,6 @@ fn apart(at: u64, moment: u64) -> Option<i64> {
 /// What makes a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum CauseKind {
     /// Allocated before the recording began, and live since.
     BeforeRecording,

@@ -1,6 +1,6 @@
 use super::*;
-use crate::memory::malloc_info;
-use crate::memory::timeline::HeapCells;
+use crate::malloc_info;
+use heaptap_model::timeline::HeapCells;
 
 const MIB: u64 = 1 << 20;
 

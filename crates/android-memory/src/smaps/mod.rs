@@ -6,7 +6,6 @@
 //! |---|---|
 //! | `read` | the kernel's text, line by line, of any size |
 //! | `showmap` | showmap's table, CSV and JSON |
-//! | `recorded` | rows of a trace |
 //! | `kind` | which row of meminfo a mapping counts as |
 //! | `names` | names that are the same in the next run |
 //! | `group` | sums by kind, library and mapping |
@@ -17,163 +16,21 @@ mod group;
 mod kind;
 mod names;
 mod read;
-mod recorded;
 mod showmap;
 #[cfg(test)]
 mod tests;
 
 pub use change::{Change, Changes, changes};
 pub use group::{By, Group, Grouped, Groups};
+pub use heaptap_model::smaps::{Field, Module, SmapsRow, SmapsRows, SmapsWriter, Sums};
 pub use kind::{Kind, SubKind};
 pub use names::{library_name, stable};
 pub use read::{Reader, SmapsError, parse};
-pub use recorded::{Module, SmapsRow, SmapsRows, SmapsWriter};
 
 use std::collections::BTreeMap;
-use std::ops::AddAssign;
 
 use super::division::{Division, Part};
-use super::timeline::{Parts, Source};
-
-/// A figure of a mapping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Field {
-    /// Address space.
-    Size,
-    /// Resident.
-    Rss,
-    /// Resident, shared pages by their share.
-    Pss,
-    /// Of that the dirty ones (Linux 6.0).
-    PssDirty,
-    /// Clean pages that others have mapped, too.
-    SharedClean,
-    /// Dirty pages that others have mapped, too.
-    SharedDirty,
-    /// Clean pages of this process alone.
-    PrivateClean,
-    /// Dirty pages of this process alone: what it costs.
-    PrivateDirty,
-    /// In swap or ZRAM, before compression.
-    Swap,
-    /// The same by its share (Linux 4.3).
-    SwapPss,
-    /// Resident and of no file.
-    Anonymous,
-    /// Locked in memory.
-    Locked,
-}
-
-impl Field {
-    /// All of them, in the order they are listed.
-    pub const ALL: [Field; 12] = [
-        Field::Size,
-        Field::Rss,
-        Field::Pss,
-        Field::PssDirty,
-        Field::SharedClean,
-        Field::SharedDirty,
-        Field::PrivateClean,
-        Field::PrivateDirty,
-        Field::Swap,
-        Field::SwapPss,
-        Field::Anonymous,
-        Field::Locked,
-    ];
-
-    /// Its name in JSON and CSV.
-    pub fn name(self) -> &'static str {
-        match self {
-            Field::Size => "size",
-            Field::Rss => "rss",
-            Field::Pss => "pss",
-            Field::PssDirty => "pss_dirty",
-            Field::SharedClean => "shared_clean",
-            Field::SharedDirty => "shared_dirty",
-            Field::PrivateClean => "private_clean",
-            Field::PrivateDirty => "private_dirty",
-            Field::Swap => "swap",
-            Field::SwapPss => "swap_pss",
-            Field::Anonymous => "anonymous",
-            Field::Locked => "locked",
-        }
-    }
-
-    /// The field of a line of the kernel's.
-    pub(crate) fn of_kernel(key: &str) -> Option<Field> {
-        Some(match key {
-            "Size" => Field::Size,
-            "Rss" => Field::Rss,
-            "Pss" => Field::Pss,
-            "Pss_Dirty" => Field::PssDirty,
-            "Shared_Clean" => Field::SharedClean,
-            "Shared_Dirty" => Field::SharedDirty,
-            "Private_Clean" => Field::PrivateClean,
-            "Private_Dirty" => Field::PrivateDirty,
-            "Swap" => Field::Swap,
-            "SwapPss" => Field::SwapPss,
-            "Anonymous" => Field::Anonymous,
-            "Locked" => Field::Locked,
-            _ => return None,
-        })
-    }
-}
-
-/// Figures of a mapping or of many, bytes. What no source gave is not 0 but absent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sums {
-    bytes: [u64; Field::ALL.len()],
-    known: u16,
-}
-
-impl Sums {
-    /// A figure; `None` where no source gave it.
-    pub fn get(&self, field: Field) -> Option<u64> {
-        let at = field as usize;
-        (self.known >> at & 1 == 1).then(|| self.bytes[at])
-    }
-
-    /// A figure; 0 where no source gave it.
-    pub fn of(&self, field: Field) -> u64 {
-        self.bytes[field as usize]
-    }
-
-    /// Sets a figure.
-    pub fn set(&mut self, field: Field, bytes: u64) {
-        self.bytes[field as usize] = bytes;
-        self.known |= 1 << field as usize;
-    }
-
-    /// Private pages, dirty and clean: what ends with the process.
-    pub fn private(&self) -> u64 {
-        self.of(Field::PrivateDirty)
-            .saturating_add(self.of(Field::PrivateClean))
-    }
-
-    /// What is swapped out, by its share where the kernel knows that.
-    pub fn swapped(&self) -> u64 {
-        self.get(Field::SwapPss).unwrap_or(self.of(Field::Swap))
-    }
-
-    /// Private dirty pages and what of them is swapped out: what the process costs whether it
-    /// was just squeezed or not.
-    pub fn dirty_and_swapped(&self) -> u64 {
-        self.of(Field::PrivateDirty).saturating_add(self.swapped())
-    }
-}
-
-#[allow(
-    clippy::suspicious_op_assign_impl,
-    reason = "what either side knows is known of the sum"
-)]
-impl AddAssign<&Sums> for Sums {
-    fn add_assign(&mut self, other: &Sums) {
-        for (sum, more) in self.bytes.iter_mut().zip(other.bytes) {
-            *sum = sum.saturating_add(more);
-        }
-        self.known |= other.known;
-    }
-}
+use heaptap_model::timeline::{Parts, Source};
 
 /// A mapping, or several of one name that the source had added up.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -229,6 +86,36 @@ pub struct Smaps {
 }
 
 impl Smaps {
+    /// The same as what is read from texts, of what a trace holds.
+    pub fn of_rows(rows: &SmapsRows) -> Smaps {
+        let mappings = rows.rows.iter().map(|row| {
+            let module = row.module.as_deref();
+            let start = module.map_or(0, |module| module.start_address);
+            let size = row.sums.of(Field::Size);
+            Mapping {
+                start,
+                end: match start {
+                    0 => 0,
+                    start => start.saturating_add(size),
+                },
+                name: row.trimmed().unwrap_or_default().to_owned(),
+                deleted: row.is_deleted(),
+                count: row.count.max(1),
+                sums: row.sums,
+                ..Mapping::default()
+            }
+        });
+        Smaps {
+            mappings: mappings.collect(),
+            form: match rows.aggregated {
+                true => Form::ByName,
+                false => Form::Mappings,
+            },
+            cut: rows.damaged,
+            ..Smaps::default()
+        }
+    }
+
     /// The sum of all mappings.
     pub fn total(&self) -> Sums {
         let mut total = Sums::default();

@@ -3,7 +3,7 @@
 //! kept. Memory follows the number of mappings, which is bounded, not the length of lines.
 
 use super::{Field, Form, Mapping, Smaps, showmap};
-use crate::untrusted::shown_bytes;
+use heaptap_model::untrusted::shown_bytes;
 
 /// More mappings are none: a process may have 65,530, unless somebody raised that.
 pub(super) const MOST_MAPPINGS: usize = 1 << 18;

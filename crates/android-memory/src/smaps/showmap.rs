@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::read::{MOST_MAPPINGS, STRANGE_KEPT, set_name};
 use super::{Field, Form, Mapping, Smaps, SmapsError};
-use crate::untrusted::shown_bytes;
+use heaptap_model::untrusted::shown_bytes;
 
 /// A column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use super::encode::{self, PROCESS_STATS};
 use super::{ConfigError, rules};
-use crate::proto::perfetto::process_stats_config::Quirks;
-use crate::proto::perfetto::trace_config::DataSource;
-use crate::proto::perfetto::{
+use heaptap_proto::perfetto::process_stats_config::Quirks;
+use heaptap_proto::perfetto::trace_config::DataSource;
+use heaptap_proto::perfetto::{
     FtraceConfig, MeminfoCounters, ProcessStatsConfig, SysStatsConfig, TraceConfig,
 };
 

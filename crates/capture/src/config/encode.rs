@@ -4,11 +4,11 @@
 use prost::Message as _;
 
 use super::{CaptureSpec, ConfigError, JavaAllocations, Targets, text};
-use crate::proto::perfetto::heapprofd_config::ContinuousDumpConfig;
-use crate::proto::perfetto::process_stats_config::Quirks;
-use crate::proto::perfetto::trace_config::buffer_config::FillPolicy;
-use crate::proto::perfetto::trace_config::{BufferConfig, DataSource, WriteFlushMode};
-use crate::proto::perfetto::{
+use heaptap_proto::perfetto::heapprofd_config::ContinuousDumpConfig;
+use heaptap_proto::perfetto::process_stats_config::Quirks;
+use heaptap_proto::perfetto::trace_config::buffer_config::FillPolicy;
+use heaptap_proto::perfetto::trace_config::{BufferConfig, DataSource, WriteFlushMode};
+use heaptap_proto::perfetto::{
     DataSourceConfig, HeapprofdConfig, PackagesListConfig, ProcessStatsConfig, TraceConfig,
 };
 

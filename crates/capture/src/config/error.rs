@@ -3,11 +3,10 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::error::{Classified, ErrorClass};
+use heaptap_model::error::{Classified, ErrorClass};
 
 /// Why a config is refused.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum ConfigError {
     /// Nothing says which process to profile.
     #[error("no process is named")]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{ConfigError, Options, preset, text, yaml};
-use crate::proto::perfetto::TraceConfig;
+use heaptap_proto::perfetto::TraceConfig;
 
 /// Larger files are no configs.
 const MAX_BYTES: u64 = 4 << 20;

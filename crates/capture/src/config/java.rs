@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::encode::{self, EncodedConfig, Lists, Surroundings};
 use super::rules::{self, Notice};
 use super::{ConfigError, Targets};
-use crate::proto::perfetto::trace_config::trigger_config::{Trigger, TriggerMode};
-use crate::proto::perfetto::trace_config::{TriggerConfig, WriteFlushMode};
-use crate::proto::perfetto::{JavaHprofConfig, TraceConfig, java_hprof_config};
-use crate::units::ByteSize;
+use heaptap_model::units::ByteSize;
+use heaptap_proto::perfetto::trace_config::trigger_config::{Trigger, TriggerMode};
+use heaptap_proto::perfetto::trace_config::{TriggerConfig, WriteFlushMode};
+use heaptap_proto::perfetto::{JavaHprofConfig, TraceConfig, java_hprof_config};
 
 /// The data source that dumps Java heaps.
 pub const JAVA_HPROF: &str = "android.java_hprof";

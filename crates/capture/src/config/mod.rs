@@ -29,7 +29,7 @@ pub use java::{JAVA_HPROF, JAVA_HPROF_OOM, JavaSpec, Patience};
 pub use options::{FieldSetting, JavaAllocations, Options, Resolved, Snapshots, resolve};
 pub use preset::{PRESETS, Preset};
 pub use rules::{JAVA_HEAP, Notice};
-pub(crate) use text::{is_slip, nearest};
+pub use text::{is_slip, nearest};
 pub use text::{parse_text, print_text};
 
 #[cfg(test)]
@@ -37,7 +37,7 @@ mod tests;
 
 use std::time::Duration;
 
-use crate::proto::perfetto::TraceConfig;
+use heaptap_proto::perfetto::TraceConfig;
 
 /// Which processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

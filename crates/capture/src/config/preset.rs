@@ -14,7 +14,7 @@ macro_rules! presets {
         /// Every preset, in the order of `docs/config.md`.
         pub const PRESETS: &[Preset] = &[$(Preset {
             name: $name,
-            text: include_str!(concat!("../../configs/", $name, ".yaml")),
+            text: include_str!(concat!("../../../../configs/", $name, ".yaml")),
         }),*];
     };
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::encode::heapprofd_of;
 use super::{CaptureSpec, ConfigError, JavaAllocations, Targets};
-use crate::units::ByteSize;
+use heaptap_model::units::ByteSize;
 
 /// Something the user should know about what was asked for; it is recorded all the same.
 #[derive(Debug, Clone, PartialEq, Eq)]

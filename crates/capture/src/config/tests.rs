@@ -6,8 +6,8 @@ use std::time::Duration;
 use prost::Message as _;
 
 use super::*;
-use crate::error::{Classified as _, ErrorClass};
-use crate::proto::perfetto::trace_config::WriteFlushMode;
+use heaptap_model::error::{Classified as _, ErrorClass};
+use heaptap_proto::perfetto::trace_config::WriteFlushMode;
 
 fn named(name: &str) -> Options {
     Options {
@@ -27,7 +27,7 @@ fn refused(options: &Options) -> ConfigError {
     resolve(None, options).expect_err("a bad config")
 }
 
-fn heapprofd(config: &TraceConfig) -> &crate::proto::perfetto::HeapprofdConfig {
+fn heapprofd(config: &TraceConfig) -> &heaptap_proto::perfetto::HeapprofdConfig {
     encode::heapprofd_of(config).expect("a heapprofd source")
 }
 
@@ -417,7 +417,7 @@ fn single_fields_are_set_by_name() {
 
 #[test]
 fn every_preset_is_a_good_config_and_documented() {
-    let docs = include_str!("../../docs/config.md");
+    let docs = include_str!("../../../../docs/config.md");
     for preset in PRESETS {
         let file = ConfigFile::load(Path::new(preset.name)).unwrap();
         let resolved = resolve(Some(&file), &named("com.example.app")).unwrap();
@@ -440,7 +440,7 @@ fn every_preset_is_a_good_config_and_documented() {
             "docs/config.md lists {key}"
         );
     }
-    let on_disk = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("configs"))
+    let on_disk = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs"))
         .unwrap()
         .count();
     assert_eq!(on_disk, PRESETS.len(), "each file in configs/ is a preset");

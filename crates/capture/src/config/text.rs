@@ -13,9 +13,9 @@ use prost_reflect::{
 use super::ConfigError;
 use super::encode::heapprofd_in;
 use super::options::FieldSetting;
-use crate::proto;
-use crate::proto::perfetto::{HeapprofdConfig, TraceConfig};
-use crate::units::ByteSize;
+use heaptap_model::units::ByteSize;
+use heaptap_proto as proto;
+use heaptap_proto::perfetto::{HeapprofdConfig, TraceConfig};
 
 static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
     DescriptorPool::decode(proto::DESCRIPTORS).expect("the build checked its own descriptors")
@@ -279,7 +279,7 @@ fn parse_value(
 }
 
 /// The name closest to `word`, where one is close enough to be a slip.
-pub(crate) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     names
         .into_iter()
         .map(|name| {
@@ -292,7 +292,7 @@ pub(crate) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) 
 }
 
 /// Whether `word` is `name` but for a letter or two: too many, too few, others, or swapped.
-pub(crate) fn is_slip(word: &str, name: &str) -> bool {
+pub fn is_slip(word: &str, name: &str) -> bool {
     let (of_word, of_name) = (word.chars().count(), name.chars().count());
     let most = 1 + usize::from(of_word.min(of_name) >= 4);
     of_word.abs_diff(of_name) <= 1 && distance(word, name) <= most

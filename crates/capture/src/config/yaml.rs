@@ -9,7 +9,7 @@ use serde::de::{self, Deserialize, Deserializer, IgnoredAny, Visitor};
 use super::options::FieldSetting;
 use super::text::nearest;
 use super::{ConfigError, Options, Targets, file};
-use crate::units::{ByteSize, parse_duration};
+use heaptap_model::units::{ByteSize, parse_duration};
 
 /// Every key, as `docs/config.md` lists them.
 pub(super) const KEYS: &[&str] = &[

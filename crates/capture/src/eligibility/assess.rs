@@ -19,7 +19,7 @@ use super::packages::Package;
 use super::processes::{CACHED_ADJ, Pid, ProcDetails, Process, ProcessKind};
 use super::report::report;
 use crate::config::{CaptureSpec, Targets};
-use crate::device::Device;
+use heaptap_adb::Device;
 
 /// What becomes of targets that do not run yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

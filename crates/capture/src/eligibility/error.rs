@@ -2,12 +2,11 @@
 
 use super::assess::Assessment;
 use super::finding::{Finding, FindingId, Scope, Severity};
-use crate::device::DeviceError;
-use crate::error::{Classified, ErrorClass};
+use heaptap_adb::DeviceError;
+use heaptap_model::error::{Classified, ErrorClass};
 
 /// Why eligibility could not be found out, or is not given.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum EligibilityError {
     /// The phone was lost, or silent.
     #[error(transparent)]

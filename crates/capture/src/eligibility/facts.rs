@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::properties::Properties;
 use super::sections::Sections;
-use crate::untrusted::shown_bytes;
+use heaptap_model::untrusted::shown_bytes;
 
 /// `ro.build.type`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -254,7 +254,7 @@ impl DeviceFacts {
     /// Adds what `perfetto --query-raw` answered: a `TracingServiceState`. An answer proves
     /// that the tracing daemon runs.
     pub fn read_query(&mut self, stdout: &[u8]) {
-        use crate::proto::perfetto::TracingServiceState;
+        use heaptap_proto::perfetto::TracingServiceState;
         use prost::Message as _;
         if stdout.is_empty() {
             return;
@@ -535,7 +535,7 @@ Filesystem       1K-blocks     Used Available Use% Mounted on
         assert_eq!(f.screen_on, Some(false));
         assert_eq!(f.perfetto_version.as_deref(), Some("45.0"));
 
-        use crate::proto::perfetto::{TracingServiceState, tracing_service_state as t};
+        use heaptap_proto::perfetto::{TracingServiceState, tracing_service_state as t};
         use prost::Message as _;
         let state = TracingServiceState {
             tracing_sessions: vec![t::TracingSession {

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::packages::{AppType, Package};
 use super::processes::Process;
-use crate::units::ByteSize;
-use crate::untrusted::shell::{Shell, quoted};
+use heaptap_model::units::ByteSize;
+use heaptap_model::untrusted::shell::{Shell, quoted};
 
 /// Stable ids of findings; `docs/eligibility.md` lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -15,8 +15,8 @@ use super::packages::{
 use super::processes::{
     Pid, ProcDetails, Process, build_processes, read_activity, read_details, read_ps,
 };
-use crate::device::{Command, Device, DeviceError, Output};
-use crate::proto::perfetto::{
+use heaptap_adb::{Command, Device, DeviceError, Output};
+use heaptap_proto::perfetto::{
     DataSourceConfig, PackagesListConfig, TraceConfig,
     trace_config::{BufferConfig, DataSource},
 };

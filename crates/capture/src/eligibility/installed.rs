@@ -9,7 +9,7 @@ use super::finding::{Finding, Severity};
 use super::gather::{self, Which, of_appid, user_of};
 use super::packages::{PER_USER, Package};
 use super::processes::{Pid, Process};
-use crate::device::Device;
+use heaptap_adb::Device;
 
 /// Which packages to list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

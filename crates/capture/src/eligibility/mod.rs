@@ -47,7 +47,7 @@ pub use post_mortem::{
 };
 pub use processes::{Pid, Process, ProcessKind};
 
-use crate::device::{Device, DeviceError};
+use heaptap_adb::{Device, DeviceError};
 
 /// Asks a phone for everything that decides what may be profiled on it: three shell calls
 /// at once. What it does not answer stays unknown.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::sections::{Sections, text_lines};
-use crate::untrusted::shown_bytes;
+use heaptap_model::untrusted::shown_bytes;
 
 /// What the manifest of a package allows, as the phone's own package manager sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -185,8 +185,8 @@ pub fn read_packages_list(text: &[u8]) -> Vec<PackageRow> {
         .collect()
 }
 
-impl From<&crate::profile::Package> for PackageRow {
-    fn from(package: &crate::profile::Package) -> PackageRow {
+impl From<&heaptap_model::profile::Package> for PackageRow {
+    fn from(package: &heaptap_model::profile::Package) -> PackageRow {
         PackageRow {
             name: shown_bytes(package.name.as_bytes()),
             // No phone has such a uid: the row is nobody's.
@@ -201,7 +201,7 @@ impl From<&crate::profile::Package> for PackageRow {
 /// Reads the rows of a trace that holds `android.packages_list`. `None` where the bytes are
 /// no such trace, or the phone could not read its list.
 pub fn read_packages_trace(bytes: &[u8]) -> Option<Vec<PackageRow>> {
-    let packages = crate::trace::read_packages(bytes);
+    let packages = perfetto_heap::read_packages(bytes);
     (!packages.is_empty()).then(|| packages.iter().map(PackageRow::from).collect())
 }
 
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_trace_tells_rows_or_that_it_could_not() {
-        use crate::proto::perfetto::{
+        use heaptap_proto::perfetto::{
             PackagesList, Trace, TracePacket, packages_list::PackageInfo,
         };
         use prost::Message as _;

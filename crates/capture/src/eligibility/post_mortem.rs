@@ -14,8 +14,8 @@ use super::names;
 use super::packages::{PER_USER, Package, PackageRow};
 use super::processes::Pid;
 use super::sections::text_lines;
-use crate::device::{Command, Device, DeviceError};
-use crate::untrusted::shown_bytes;
+use heaptap_adb::{Command, Device, DeviceError};
+use heaptap_model::untrusted::shown_bytes;
 
 /// A line of the phone's log.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::packages::PER_USER;
 use super::sections::Sections;
-use crate::untrusted::shown_bytes;
+use heaptap_model::untrusted::shown_bytes;
 
 /// A process id on the phone.
 pub type Pid = u32;

@@ -13,7 +13,7 @@ use super::matching::{Asked, Snapshot, belongs_to, matching, owner_appid, packag
 use super::names;
 use super::packages::Package;
 use super::processes::{Process, ProcessKind};
-use crate::untrusted::shown_bytes;
+use heaptap_model::untrusted::shown_bytes;
 
 pub(super) fn report(
     facts: &DeviceFacts,

@@ -12,7 +12,6 @@ const BLOCK: usize = 64 << 10;
 
 /// Why a runtime was not heard.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum JdwpError {
     /// It closed the connection, or the cable is gone.
     #[error("the connection was closed")]

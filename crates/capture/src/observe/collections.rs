@@ -2,8 +2,8 @@
 //! caused marked. One whose window is still open waits until that is known.
 
 use super::ours::{OurWindows, Whose};
-use crate::memory::gc::{self, Event, Stamp};
-use crate::memory::timeline::{Entry, Seen, Source};
+use android_memory::gc::{self, Event, Stamp};
+use heaptap_model::timeline::{Entry, Seen, Source};
 
 /// So long a collection waits to be known for ours, ns: nothing that asks for one takes longer.
 const UNDECIDED_NS: u64 = 120_000_000_000;

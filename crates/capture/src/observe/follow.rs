@@ -14,9 +14,9 @@ use super::log::{self, Position, Said, SharedPosition};
 use super::ours::OurWindows;
 use super::rounds::{Rounds, Step};
 use super::{Event, Options, script};
-use crate::device::{Device, DeviceError, Shell, ShellEvent};
-use crate::memory::gc::{self, Stamp};
-use crate::memory::timeline::Source;
+use android_memory::gc::{self, Stamp};
+use heaptap_adb::{Device, DeviceError, Shell, ShellEvent};
+use heaptap_model::timeline::Source;
 
 /// Time allowed for the loop to start.
 const QUICK: Duration = Duration::from_secs(15);

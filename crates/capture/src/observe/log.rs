@@ -14,10 +14,10 @@ use super::clock::Clock;
 use super::collections::Collections;
 use super::lines::Lines;
 use super::ours::OurWindows;
-use crate::device::{Command, Device, DeviceError, ShellEvent};
-use crate::memory::gc;
-use crate::memory::status;
-use crate::memory::timeline::Entry;
+use android_memory::gc;
+use android_memory::status;
+use heaptap_adb::{Command, Device, DeviceError, ShellEvent};
+use heaptap_model::timeline::Entry;
 
 /// Time allowed for logcat to start, or to print what it has.
 const PATIENCE: Duration = Duration::from_secs(15);

@@ -1,6 +1,6 @@
 //! What is read from a running phone beside a recording: samples of memory through one shell
 //! loop, and the log, followed line by line. Turns answers into entries of
-//! [`crate::memory::timeline`]; what they mean is said elsewhere.
+//! [`heaptap_model::timeline`]; what they mean is said elsewhere.
 //!
 //! | module | owns |
 //! |---|---|
@@ -31,7 +31,7 @@ pub use follow::{End, observe};
 pub use log::{LogEvent, RingLog, follow_lines, read_ring};
 pub use ours::{OpenWindow, OurWindows};
 
-use crate::memory::timeline::{Entry, Spent};
+use heaptap_model::timeline::{Entry, Spent};
 
 /// What is observed, and how often.
 #[derive(Debug, Clone, PartialEq)]

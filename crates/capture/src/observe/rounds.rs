@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::clock::Clock;
 use super::ours::{OpenWindow, OurWindows};
 use super::{Event, Options};
-use crate::memory::gc::Stamp;
-use crate::memory::graphics;
-use crate::memory::meminfo::Meminfo;
-use crate::memory::status::{self, Status};
-use crate::memory::timeline::{
+use android_memory::gc::Stamp;
+use android_memory::graphics;
+use android_memory::meminfo::Meminfo;
+use android_memory::status::{self, Status};
+use heaptap_model::timeline::{
     Cost, Entry, Gap, Graphics, Ours, Process, Seen, Source, Spent, System, Unread,
 };
 

@@ -20,7 +20,7 @@
 use std::time::Duration;
 
 use super::Options;
-use crate::device::Command;
+use heaptap_adb::Command;
 
 /// `$1` seconds between rounds, `$2` and `$3` between questions for meminfo and graphics (0:
 /// never), `$4` flags of meminfo, `$5` pids, the rest names.

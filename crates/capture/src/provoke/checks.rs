@@ -11,7 +11,7 @@ use super::look::{self, Front, QUICK, SLOW};
 use super::read::{self, Shown};
 use super::run::Runner;
 use super::saved::end_monkey;
-use crate::device::ShellEvent;
+use heaptap_adb::ShellEvent;
 
 /// Pause between two looks for an effect.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -164,7 +164,7 @@ impl Runner<'_> {
         } else if why.contains("Unknown process") {
             "it does not run".to_owned()
         } else {
-            crate::untrusted::shown(&why).into_owned()
+            heaptap_model::untrusted::shown(&why).into_owned()
         };
         Ok(Effect::TrimRefused {
             level: level.name(),
@@ -214,7 +214,7 @@ impl Runner<'_> {
         };
         let end = read::monkey(&text);
         let aborted = match (end.aborted, exit) {
-            (Some(why), _) => Some(crate::untrusted::shown(&why).into_owned()),
+            (Some(why), _) => Some(heaptap_model::untrusted::shown(&why).into_owned()),
             (None, None) => Some("it fell silent".to_owned()),
             (None, Some(code)) if code != 0 && end.injected.is_none() => {
                 Some(format!("exit status {code}"))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::action::{Action, Monkey, Trim, TrimLevel};
 use super::error::ProvokeError;
 use super::{Plan, Target};
-use crate::device::Command;
+use heaptap_adb::Command;
 
 /// What is known of a phone when its commands are made.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use super::error::ProvokeError;
 use super::look;
 use super::run::{dismiss, saved, stay_on, wants_front};
 use super::saved::Setting;
-use crate::device::{Command, Device};
+use heaptap_adb::{Command, Device};
 
 /// A command that would be sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -4,14 +4,13 @@ use std::io;
 use std::path::PathBuf;
 
 use super::saved::Left;
-use crate::device::DeviceError;
-use crate::error::{Classified, ErrorClass};
-use crate::untrusted::shell::{Shell, quoted};
-use crate::untrusted::shown;
+use heaptap_adb::DeviceError;
+use heaptap_model::error::{Classified, ErrorClass};
+use heaptap_model::untrusted::shell::{Shell, quoted};
+use heaptap_model::untrusted::shown;
 
 /// Why provoking failed.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum ProvokeError {
     /// The phone.
     #[error(transparent)]

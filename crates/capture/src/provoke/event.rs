@@ -8,7 +8,6 @@ use super::trend::Trend;
 /// Something happened.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum Event {
     /// What an earlier run had left was put back first.
     PutBackFirst(PutBack),
@@ -101,7 +100,6 @@ impl Step {
 /// What came of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "effect", rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum Effect {
     /// The activity in front was created anew.
     Recreated {

@@ -8,7 +8,7 @@ use super::error::ProvokeError;
 use super::event::Death;
 use super::read::{self, Pulse, Record, Shown};
 use super::{Plan, Target};
-use crate::device::{Command, Device, Output};
+use heaptap_adb::{Command, Device, Output};
 
 /// Time for a look at files of /proc and properties.
 pub(super) const QUICK: Duration = Duration::from_secs(15);
@@ -313,8 +313,8 @@ pub(super) fn texts(output: &Output) -> (String, String) {
 pub(super) fn refused(device: &Device, command: &Command, why: &str) -> ProvokeError {
     ProvokeError::Refused {
         serial: device.serial().to_owned(),
-        command: crate::untrusted::shown(command.text()).into_owned(),
-        why: crate::untrusted::shown(why).into_owned(),
+        command: heaptap_model::untrusted::shown(command.text()).into_owned(),
+        why: heaptap_model::untrusted::shown(why).into_owned(),
     }
 }
 

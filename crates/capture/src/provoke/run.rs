@@ -14,7 +14,7 @@ use super::read::Pulse;
 use super::saved::{Journals, Saved, Setting, identity, put_back};
 use super::settle::{PAUSE, Resting, Sample};
 use super::trend::{FEWEST, Held, Trend};
-use crate::device::{Command, Device};
+use heaptap_adb::{Command, Device};
 
 /// How long an effect may take to be seen, on the phone's clock.
 const EFFECT_NS: u64 = 5_000_000_000;

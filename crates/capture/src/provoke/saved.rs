@@ -12,9 +12,9 @@ use super::deeds::press;
 use super::error::ProvokeError;
 use super::look::{QUICK, hardware_serial, run_quick};
 use super::read;
-use crate::device::{Command, Device};
-use crate::untrusted;
-use crate::untrusted::shell::Shell;
+use heaptap_adb::{Command, Device};
+use heaptap_model::untrusted;
+use heaptap_model::untrusted::shell::Shell;
 
 /// A setting and what it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -430,8 +430,8 @@ pub(super) async fn try_put_back(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::scripted::*;
-    use crate::error::Classified as _;
+    use heaptap_adb::scripted::*;
+    use heaptap_model::error::Classified as _;
 
     #[test]
     fn a_note_is_kept_until_it_is_forgotten() {

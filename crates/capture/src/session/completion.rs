@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use super::journal::Chronicle;
 use super::session::Session;
 use super::snapshot::{DumpScan, LOOK, NewScan, TraceFile, look, target_pids};
-use crate::device::Device;
+use heaptap_adb::Device;
 
 /// Tells when the dumps of a session are complete. Nobody looks any more once it is dropped.
 #[derive(Default)]

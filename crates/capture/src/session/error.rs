@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::id::SessionId;
-use crate::device::DeviceError;
-use crate::error::{Classified, ErrorClass};
+use heaptap_adb::DeviceError;
+use heaptap_model::error::{Classified, ErrorClass};
 
 /// What went wrong with a session.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum SessionError {
     /// Talking to the device failed before anything was recorded.
     #[error(transparent)]

@@ -10,7 +10,6 @@ use super::id::SessionId;
 /// What happens in a session, for whoever shows it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum SessionEvent {
     /// perfetto runs on the device.
     Started {

@@ -15,7 +15,7 @@ use super::journal::BootId;
 use super::probe::{self, QUICK};
 use super::session::Session;
 use super::snapshot::{self, NewScan, Taken};
-use crate::device::{Command, DeviceError, Shell, ShellEvent};
+use heaptap_adb::{Command, DeviceError, Shell, ShellEvent};
 
 /// Reports once a second and looks five times as often whether perfetto still runs.
 /// `$1` pid, `$2` the files that grow, `$3` pids of targets, the rest: names of targets.

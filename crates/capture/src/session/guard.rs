@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::error::SessionError;
 use super::session::Session;
-use crate::device::{Command, Device};
+use heaptap_adb::{Command, Device};
 
 /// Runs as root. `$1` is the trace file that only our perfetto writes to, `$2` the guard: a
 /// program of its own, so that it holds nothing of this connection.

@@ -21,7 +21,7 @@ use super::probe::{self, ProcessFacts, QUICK};
 use super::pull::RawTrace;
 use super::session::Session;
 use super::start::Unseen;
-use crate::device::{Command, DeviceError};
+use heaptap_adb::{Command, DeviceError};
 
 /// Where the activity manager and the shell may both write.
 const FOLDER: &str = "/data/local/tmp";

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::error::SessionError;
 use super::heap_files::SCRIPT_NAME;
 use super::journal::{BootId, Opening, ProcessKey};
-use crate::device::{Command, Device, DeviceError};
+use heaptap_adb::{Command, Device, DeviceError};
 
 /// Time allowed for a command that only reads `/proc`.
 pub(super) const QUICK: Duration = Duration::from_secs(15);

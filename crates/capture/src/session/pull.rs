@@ -17,8 +17,8 @@ use super::journal::{self, Entry};
 use super::probe::QUICK;
 use super::session::Session;
 use super::unfinished;
-use crate::device::{Command, DeviceError};
-use crate::units::hex;
+use heaptap_adb::{Command, DeviceError};
+use heaptap_model::units::hex;
 
 /// Longest silence between two blocks of a pull.
 const STALL: Duration = Duration::from_secs(20);

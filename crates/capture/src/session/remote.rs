@@ -5,7 +5,7 @@ use super::error::SessionError;
 use super::id::{SessionId, TRACE_DIR};
 use super::journal::ProcessKey;
 use super::probe::{self, QUICK, Writer};
-use crate::device::{Command, Device, RemoteStat};
+use heaptap_adb::{Command, Device, RemoteStat};
 
 /// A trace on a device.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use super::id::SessionId;
 use super::journal::{Chronicle, Entry, Journal, Opening};
 use super::probe::{self, QUICK};
 use super::store::{SessionLock, Store};
-use crate::device::{Command, Device};
+use heaptap_adb::{Command, Device};
 
 /// Between what a followed recording lasted, by the device's clock. A cable that was away, or a
 /// busy host, leaves a while in which it ended at some time.

@@ -18,7 +18,7 @@ use super::probe::{self, QUICK};
 use super::session::Session;
 use super::store::Store;
 use crate::config::HEAPPROFD;
-use crate::device::{Command, Device, ShellEvent};
+use heaptap_adb::{Command, Device, ShellEvent};
 
 /// How a dump can be caused in a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

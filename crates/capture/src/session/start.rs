@@ -8,7 +8,7 @@ use super::event::SessionEvent;
 use super::journal::{Entry, ProcessKey};
 use super::probe::{self, ProcessFacts, QUICK};
 use super::session::Session;
-use crate::device::{Command, DeviceError, Output};
+use heaptap_adb::{Command, DeviceError, Output};
 
 /// What is known of a start when the connection goes.
 pub(super) enum Unseen {

@@ -15,7 +15,7 @@ use super::journal::Entry;
 use super::probe::{self, QUICK};
 use super::session::Session;
 use super::store::Store;
-use crate::device::{Command, Device, DeviceError, ShellEvent};
+use heaptap_adb::{Command, Device, DeviceError, ShellEvent};
 
 /// `$1` pid, `$2` start ticks (100 a second), `$3` boot id, `$4` trace file, `$5` whether
 /// nobody has signalled before. SIGTERM is bit 14 of the mask of caught signals: the 4 of its

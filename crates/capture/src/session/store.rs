@@ -14,7 +14,7 @@ use super::error::SessionError;
 use super::folder::{self, Owner};
 use super::id::SessionId;
 use super::journal::{self, Chronicle, Journal, Opening};
-use crate::device::RemoteStat;
+use heaptap_adb::RemoteStat;
 
 /// Environment variable that names the state folder.
 pub const STATE_DIR_VAR: &str = "HEAPTAP_STATE_DIR";

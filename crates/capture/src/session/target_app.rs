@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::error::SessionError;
-use crate::device::{Command, Device};
+use heaptap_adb::{Command, Device};
 
 /// `am` is a program of Android's runtime and takes its time.
 const AM_LIMIT: Duration = Duration::from_secs(30);

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::journal::tests::opening;
 use super::*;
-use crate::device::{Connect, Connecting, Device, Server, Stream, parse_list};
+use heaptap_adb::{Connect, Connecting, Device, Server, Stream, parse_list};
 
 /// What the phone does with a command.
 enum Answer {

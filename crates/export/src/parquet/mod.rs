@@ -16,9 +16,9 @@ mod table;
 
 use super::chosen::{Chosen, ChosenDump, Needed, headings};
 use super::json::kind_name;
-use crate::heap_graph::{ClassIndex, Dominators, HeapGraph};
-use crate::profile::DumpKind;
-use crate::stacks::{Measure, NodeId, View};
+use heaptap_model::heap_graph::{ClassIndex, Dominators, HeapGraph};
+use heaptap_model::profile::DumpKind;
+use heaptap_model::stacks::{Measure, NodeId, View};
 use std::io::{self, Write};
 use table::{Cell, Column, Holds, Table, always, maybe, unless_empty, unless_zero};
 

@@ -4,11 +4,11 @@
 //! Without annotations a location is a frame, its id the frame's + 1, and a callsite's ids are
 //! what the tables hold already.
 
-use crate::export::wire::put_varint;
-use crate::profile::index::{Index, Seed};
-use crate::profile::{CallsiteId, FrameId, MappingId, Recording, Tables};
-use crate::stacks::annotation::{Annotation, Classes, Walk};
-use crate::stacks::naming::{FrameNamer, NameSource};
+use crate::wire::put_varint;
+use heaptap_model::profile::index::{Index, Seed};
+use heaptap_model::profile::{CallsiteId, FrameId, MappingId, Recording, Tables};
+use heaptap_model::stacks::annotation::{Annotation, Classes, Walk};
+use heaptap_model::stacks::naming::{FrameNamer, NameSource};
 
 /// A name of a function or file in [`Locations::text`]; 0 is the empty one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -14,9 +14,9 @@
 mod locations;
 pub mod stacks;
 
-use crate::export::wire::{put_bytes, put_number, put_varint, varint_len};
-use crate::profile::{DumpKind, Figures, HeapDump, MappingId, Recording};
-use crate::stacks::allocators;
+use crate::wire::{put_bytes, put_number, put_varint, varint_len};
+use heaptap_model::profile::{DumpKind, Figures, HeapDump, MappingId, Recording};
+use heaptap_model::stacks::allocators;
 use locations::{Locations, NameId};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -66,19 +66,19 @@ struct Column {
 
 /// Fields of `Profile`.
 pub(super) mod field {
-    pub(in crate::export) const SAMPLE_TYPE: u32 = 1;
-    pub(in crate::export) const SAMPLE: u32 = 2;
-    pub(in crate::export) const MAPPING: u32 = 3;
-    pub(in crate::export) const LOCATION: u32 = 4;
-    pub(in crate::export) const FUNCTION: u32 = 5;
-    pub(in crate::export) const STRING: u32 = 6;
-    pub(in crate::export) const DROP_FRAMES: u32 = 7;
-    pub(in crate::export) const TIME_NANOS: u32 = 9;
-    pub(in crate::export) const DURATION_NANOS: u32 = 10;
-    pub(in crate::export) const PERIOD_TYPE: u32 = 11;
-    pub(in crate::export) const PERIOD: u32 = 12;
-    pub(in crate::export) const COMMENT: u32 = 13;
-    pub(in crate::export) const DEFAULT_SAMPLE_TYPE: u32 = 14;
+    pub(crate) const SAMPLE_TYPE: u32 = 1;
+    pub(crate) const SAMPLE: u32 = 2;
+    pub(crate) const MAPPING: u32 = 3;
+    pub(crate) const LOCATION: u32 = 4;
+    pub(crate) const FUNCTION: u32 = 5;
+    pub(crate) const STRING: u32 = 6;
+    pub(crate) const DROP_FRAMES: u32 = 7;
+    pub(crate) const TIME_NANOS: u32 = 9;
+    pub(crate) const DURATION_NANOS: u32 = 10;
+    pub(crate) const PERIOD_TYPE: u32 = 11;
+    pub(crate) const PERIOD: u32 = 12;
+    pub(crate) const COMMENT: u32 = 13;
+    pub(crate) const DEFAULT_SAMPLE_TYPE: u32 = 14;
 }
 
 impl Pprof {

@@ -5,8 +5,8 @@
 //! A location is a frame: nothing is known of addresses here.
 
 use super::field;
-use crate::export::wire::{put_bytes, put_number, put_varint};
-use crate::stacks::{Measure, NodeId, StackTable, TextId, Unit, Values, allocators};
+use crate::wire::{put_bytes, put_number, put_varint};
+use heaptap_model::stacks::{Measure, NodeId, StackTable, TextId, Unit, Values, allocators};
 
 /// Values to write.
 #[derive(Debug, Clone, Copy)]

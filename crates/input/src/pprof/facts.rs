@@ -2,8 +2,8 @@
 //! ours, process and heap.
 
 use super::message::Message;
-use crate::profile::DumpKind;
-use crate::stacks::{Dump, TRACKED_HEAP, View};
+use heaptap_model::profile::DumpKind;
+use heaptap_model::stacks::{Dump, TRACKED_HEAP, View};
 
 /// Fills in what is known of the dump.
 pub(super) fn fill(dump: &mut Dump, message: &Message<'_>, comments: &[String]) {

@@ -3,7 +3,7 @@
 use super::super::detect::{Kind, detect};
 use super::super::spool::{Budget, Spool};
 use super::super::{DEEPEST, HEAD, ImportError};
-use crate::bytes::Bytes;
+use heaptap_model::bytes::Bytes;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ pub struct PprofInput {
 }
 
 /// The pprof in a file's bytes.
-pub(in crate::import) fn of_bytes(
+pub(crate) fn of_bytes(
     mut bytes: Bytes,
     name: &str,
     budget: &Budget,
@@ -57,7 +57,7 @@ pub(in crate::import) fn of_bytes(
 /// The pprofs of native heaps in a folder, then those of tracked Java allocations, which are counted
 /// by themselves; each in order of the numbers in their names: `heap_dump.<n>.<pid>.<heap>.pb.gz`, `java_allocations.<n>.<pid>.pb.gz`, packed or
 /// not.
-pub(in crate::import) fn in_folder(folder: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn in_folder(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();

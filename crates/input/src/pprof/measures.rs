@@ -9,7 +9,7 @@
 //!
 //! The unit decides beside the name: bytes in other units than bytes are brought to bytes.
 
-use crate::stacks::{Measure, Unit, View};
+use heaptap_model::stacks::{Measure, Unit, View};
 
 /// A column as it is to be read.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! The messages of a pprof (`perftools.profiles.Profile`), taken apart without regard to their
 //! order. Owns the wire; ids and string indices are as they stand there, unchecked.
 
-use crate::trace::wire::{Fields, Value, WireError};
-use crate::units::Allowance;
+use heaptap_model::units::Allowance;
+use perfetto_heap::wire::{Fields, Value, WireError};
 
 /// Columns that are read; tools write up to a dozen.
 const COLUMNS: usize = 64;

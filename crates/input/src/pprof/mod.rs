@@ -21,7 +21,7 @@ mod read;
 pub use find::PprofInput;
 pub(super) use find::{in_folder, of_bytes};
 
-use crate::stacks::StackProfile;
+use heaptap_model::stacks::StackProfile;
 use message::Message;
 use std::fmt;
 

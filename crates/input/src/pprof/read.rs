@@ -10,14 +10,14 @@ use std::collections::{HashMap, HashSet};
 use super::PprofDamage;
 use super::measures::Column;
 use super::message::{Line, Location, Message, each};
-use crate::names::{demangle, module, nameless, nowhere};
-use crate::profile::index::FastHash;
-use crate::stacks::{
+use heaptap_model::names::{demangle, module, nameless, nowhere};
+use heaptap_model::profile::index::FastHash;
+use heaptap_model::stacks::{
     Dump, Facts, Frame, FrameId, Function, Kind, Library, LibraryId, NodeId, StackProfile,
     StackTable, TextId, ThreadValues, Values,
 };
-use crate::trace::wire::WireError;
-use crate::units::Allowance;
+use heaptap_model::units::Allowance;
+use perfetto_heap::wire::WireError;
 
 /// Frames that may be walked, for each byte of the input and beside them: real profiles take
 /// one to three a byte.

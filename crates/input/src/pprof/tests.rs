@@ -1,8 +1,8 @@
 //! Profiles as tools write them, written by hand; and what hostile ones may not do.
 
 use super::read_pprof;
-use crate::profile::DumpKind;
-use crate::stacks::{Kind, NodeId, StackProfile, Unit, View};
+use heaptap_model::profile::DumpKind;
+use heaptap_model::stacks::{Kind, NodeId, StackProfile, Unit, View};
 use proptest::prelude::*;
 
 /// Writes messages.
@@ -240,7 +240,7 @@ fn columns_of_perfetto_and_others_are_known() {
 
 #[test]
 fn our_own_profiles_say_why_data_are_missing() {
-    let flags = crate::profile::DumpFlags {
+    let flags = heaptap_model::profile::DumpFlags {
         rejected_concurrent: true,
         disconnected: true,
         buffer_overran: true,

@@ -4,11 +4,11 @@ use super::ids::{ClassIndex, ObjectIndex};
 
 /// So many classes are looked at from one upwards: no program has as many above each other, a
 /// hostile dump may have a chain of millions.
-pub(crate) const DEEPEST: usize = 255;
+pub const DEEPEST: usize = 255;
 
 /// A class and those above it, nearest first, at most [`DEEPEST`]. Ends where they go round in a
 /// circle, though not before some have come again.
-pub(crate) fn upwards<T: Copy + PartialEq>(
+pub fn upwards<T: Copy + PartialEq>(
     class: T,
     above: impl Fn(T) -> Option<T>,
 ) -> impl Iterator<Item = T> {

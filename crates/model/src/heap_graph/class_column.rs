@@ -4,7 +4,7 @@ use super::ids::{ClassIndex, ObjectIndex};
 
 /// Classes by object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ClassColumn(Column);
+pub struct ClassColumn(Column);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Column {
@@ -13,7 +13,7 @@ enum Column {
 }
 
 impl ClassColumn {
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         match &self.0 {
             Column::Narrow(classes) => classes.len(),
             Column::Wide(classes) => classes.len(),
@@ -21,7 +21,7 @@ impl ClassColumn {
     }
 
     #[inline]
-    pub(crate) fn get(&self, object: ObjectIndex) -> ClassIndex {
+    pub fn get(&self, object: ObjectIndex) -> ClassIndex {
         match &self.0 {
             Column::Narrow(classes) => ClassIndex(classes[object.at()].into()),
             Column::Wide(classes) => classes[object.at()],

@@ -14,38 +14,38 @@ use std::ops::Range;
 /// most 2^32 - 2 objects, and as many references and referents together; every index of an object
 /// or class in it is one of its own, or `NONE` where said.
 pub struct HeapGraph {
-    pub(crate) ids: Ids,
+    pub ids: Ids,
     /// Class by object.
-    pub(crate) class_of: ClassColumn,
+    pub class_of: ClassColumn,
     /// Shallow size by object in bytes; [`u32::MAX`] where `huge` has it.
-    pub(crate) shallow: Vec<u32>,
+    pub shallow: Vec<u32>,
     /// Shallow sizes that no `u32` holds.
-    pub(crate) huge: BTreeMap<ObjectIndex, u64>,
+    pub huge: BTreeMap<ObjectIndex, u64>,
     /// Native bytes that objects own, ascending by object, none 0.
-    pub(crate) native: Vec<(ObjectIndex, u64)>,
+    pub native: Vec<(ObjectIndex, u64)>,
     /// Heap by object; empty where all lie in one, `only_heap`.
-    pub(crate) heaps: Vec<HeapKind>,
-    pub(crate) only_heap: HeapKind,
+    pub heaps: Vec<HeapKind>,
+    pub only_heap: HeapKind,
     /// Where each object's references begin in `targets`; one more than objects.
-    pub(crate) starts: Vec<u32>,
+    pub starts: Vec<u32>,
     /// Targets in the dump's order, [`ObjectIndex::NONE`] for null where the reader keeps nulls.
     /// `Reference.referent` fields are `NONE` here and stand in `referents`.
-    pub(crate) targets: Vec<ObjectIndex>,
+    pub targets: Vec<ObjectIndex>,
     /// `Reference.referent`s that are not null, ascending by owner.
-    pub(crate) referents: Vec<Referent>,
-    pub(crate) classes: Vec<Class>,
+    pub referents: Vec<Referent>,
+    pub classes: Vec<Class>,
     /// Ascending by object; those of one object in the dump's order.
-    pub(crate) roots: Vec<Root>,
+    pub roots: Vec<Root>,
     /// Objects that are referred to but were never dumped (heap graphs), ascending. Their
     /// shallow size counts as 0 and their class says nothing.
-    pub(crate) placeholders: Vec<ObjectIndex>,
+    pub placeholders: Vec<ObjectIndex>,
     /// Class objects and the classes they stand for, ascending by object.
-    pub(crate) class_objects: Vec<(ObjectIndex, ClassIndex)>,
-    pub(crate) contents: Box<dyn Contents>,
+    pub class_objects: Vec<(ObjectIndex, ClassIndex)>,
+    pub contents: Box<dyn Contents>,
     /// By object: its place in the order in which the dump first names objects, as themselves or
     /// as what others refer to. Of equals, Perfetto's shortest paths take who was named first.
     /// Empty where that is the order of ids.
-    pub(crate) first_named: Vec<u32>,
+    pub first_named: Vec<u32>,
     /// What is known of the dump as a whole.
     pub facts: DumpFacts,
 }

@@ -43,7 +43,7 @@ mod root;
 
 pub use build::{BuildError, GraphBuilder, NewObject};
 pub use class::{BasicType, Class, ClassKind, FieldDecl};
-pub(crate) use class::{DEEPEST, upwards};
+pub use class::{DEEPEST, upwards};
 pub use contents::{
     AllocationSite, Contents, Field, FieldRenamer, NoContents, OriginalField, PrimitiveArray,
     ReferenceName, ThreadFacts, Value,

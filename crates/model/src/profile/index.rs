@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 /// Hashes short byte and word strings. Seeded per process, so that a crafted file cannot aim
 /// for collisions; nothing that is written depends on the order of hashes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seed(u64);
+pub struct Seed(u64);
 
 impl Default for Seed {
     fn default() -> Self {
@@ -26,7 +26,7 @@ fn fold(a: u64, b: u64) -> u64 {
 impl Seed {
     /// Hash of a byte string.
     #[inline]
-    pub(crate) fn bytes(self, bytes: &[u8]) -> u64 {
+    pub fn bytes(self, bytes: &[u8]) -> u64 {
         let mut hash = self.0 ^ bytes.len() as u64;
         let mut chunks = bytes.chunks_exact(8);
         for chunk in &mut chunks {
@@ -41,7 +41,7 @@ impl Seed {
 
     /// Hash of a string of 32-bit words.
     #[inline]
-    pub(crate) fn words(self, words: &[u32]) -> u64 {
+    pub fn words(self, words: &[u32]) -> u64 {
         let mut hash = self.0 ^ words.len() as u64;
         let mut pairs = words.chunks_exact(2);
         for pair in &mut pairs {
@@ -54,18 +54,18 @@ impl Seed {
 
     /// Hash of one number.
     #[inline]
-    pub(crate) fn number(self, number: u64) -> u64 {
+    pub fn number(self, number: u64) -> u64 {
         fold(number ^ self.0, MULTIPLIER)
     }
 }
 
 /// The hash of [`Seed::number`] for maps of the standard library that are keyed by a number.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct FastHash(Seed);
+pub struct FastHash(Seed);
 
 /// See [`FastHash`].
 #[derive(Debug)]
-pub(crate) struct FastHasher {
+pub struct FastHasher {
     seed: Seed,
     hash: u64,
 }
@@ -99,7 +99,7 @@ const EMPTY: u32 = u32::MAX;
 
 /// From hash to id; equality is asked of the caller.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Index {
+pub struct Index {
     /// Upper half of the hash and the id; the length is a power of two, or zero.
     slots: Vec<(u32, u32)>,
     used: usize,
@@ -109,7 +109,7 @@ impl Index {
     /// The id of the entry for which `same` holds, or `next` after having entered it.
     /// The flag says whether it was there.
     #[inline]
-    pub(crate) fn find_or_insert(
+    pub fn find_or_insert(
         &mut self,
         hash: u64,
         next: u32,

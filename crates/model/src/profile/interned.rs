@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// The part of a flat array that belongs to entry `id`, given where each entry ends.
 #[inline]
-pub(crate) fn span(ends: &[usize], id: u32) -> Range<usize> {
+pub fn span(ends: &[usize], id: u32) -> Range<usize> {
     let id = id as usize;
     let start = if id == 0 { 0 } else { ends[id - 1] };
     start..ends[id]
@@ -14,13 +14,13 @@ pub(crate) fn span(ends: &[usize], id: u32) -> Range<usize> {
 
 /// The id of the entry after `len` others.
 #[inline]
-pub(crate) fn next_id(len: usize) -> u32 {
+pub fn next_id(len: usize) -> u32 {
     u32::try_from(len).expect("a table outgrows memory before it has 2^32 entries")
 }
 
 /// Texts, each once; 0 is the empty one.
 #[derive(Debug, Clone)]
-pub(crate) struct Texts {
+pub struct Texts {
     seed: Seed,
     index: Index,
     text: String,
@@ -42,7 +42,7 @@ impl Default for Texts {
 
 impl Texts {
     /// The id of a text.
-    pub(crate) fn id(&mut self, text: &str) -> u32 {
+    pub fn id(&mut self, text: &str) -> u32 {
         let hash = self.seed.bytes(text.as_bytes());
         let next = next_id(self.ends.len());
         let (all, ends) = (&self.text, &self.ends);
@@ -58,17 +58,17 @@ impl Texts {
 
     /// The text of an id.
     #[inline]
-    pub(crate) fn get(&self, id: u32) -> &str {
+    pub fn get(&self, id: u32) -> &str {
         &self.text[span(&self.ends, id)]
     }
 
     /// How many there are.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.ends.len()
     }
 
     /// Gives back what only interning needs, once nothing more will be interned.
-    pub(crate) fn seal(&mut self) {
+    pub fn seal(&mut self) {
         self.index = Index::default();
         self.text.shrink_to_fit();
     }
@@ -76,7 +76,7 @@ impl Texts {
 
 /// Entries, each once.
 #[derive(Debug, Clone)]
-pub(crate) struct Interned<T> {
+pub struct Interned<T> {
     index: Index,
     all: Vec<T>,
 }
@@ -93,7 +93,7 @@ impl<T> Default for Interned<T> {
 impl<T: PartialEq> Interned<T> {
     /// The id of an entry; equal ones have equal hashes.
     #[inline]
-    pub(crate) fn id(&mut self, hash: u64, entry: T) -> u32 {
+    pub fn id(&mut self, hash: u64, entry: T) -> u32 {
         let next = next_id(self.all.len());
         let all = &self.all;
         let (id, there) = self
@@ -107,12 +107,12 @@ impl<T: PartialEq> Interned<T> {
 
     /// All, in order of their ids.
     #[inline]
-    pub(crate) fn all(&self) -> &[T] {
+    pub fn all(&self) -> &[T] {
         &self.all
     }
 
     /// Gives back what only interning needs, once nothing more will be interned.
-    pub(crate) fn seal(&mut self) {
+    pub fn seal(&mut self) {
         self.index = Index::default();
         self.all.shrink_to_fit();
     }

@@ -11,8 +11,8 @@
 
 mod dump;
 mod health;
-pub(crate) mod index;
-pub(crate) mod interned;
+pub mod index;
+pub mod interned;
 mod name_maps;
 mod recording;
 mod symbols;

@@ -171,7 +171,7 @@ impl Tables {
     }
 
     /// The frames of a callsite as they are kept: id + 1 as a varint, leaf first.
-    pub(crate) fn packed_callsite(&self, id: CallsiteId) -> &[u8] {
+    pub fn packed_callsite(&self, id: CallsiteId) -> &[u8] {
         &self.stacks[span(&self.stack_ends, id.0)]
     }
 
@@ -191,7 +191,7 @@ impl Tables {
     }
 
     /// Gives back what only interning needs, once nothing more will be interned.
-    pub(crate) fn seal(&mut self) {
+    pub fn seal(&mut self) {
         self.texts.seal();
         self.mappings.seal();
         self.frames.seal();

@@ -67,7 +67,7 @@ impl Annotation {
 
 /// What a frame is, looked at alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FrameClass {
+pub enum FrameClass {
     Plain,
     Managed(Annotation),
     Runtime { interpreter: bool },
@@ -86,13 +86,13 @@ const INTERPRETER: [&str; 5] = [
 
 /// Classes of all frames of a recording.
 #[derive(Debug)]
-pub(crate) struct Classes {
+pub struct Classes {
     of_frames: Vec<FrameClass>,
     annotates: bool,
 }
 
 impl Classes {
-    pub(crate) fn of(recording: &Recording) -> Classes {
+    pub fn of(recording: &Recording) -> Classes {
         let tables = &recording.tables;
         let kinds: Vec<MappingClass> = tables
             .mappings()
@@ -115,12 +115,12 @@ impl Classes {
     }
 
     /// Whether any frame can be annotated at all.
-    pub(crate) fn annotates(&self) -> bool {
+    pub fn annotates(&self) -> bool {
         self.annotates
     }
 
     #[inline]
-    pub(crate) fn get(&self, frame: FrameId) -> FrameClass {
+    pub fn get(&self, frame: FrameId) -> FrameClass {
         self.of_frames[frame.0 as usize]
     }
 }
@@ -141,7 +141,7 @@ impl FrameClass {
     }
 
     /// Of a frame of a library, by the library's path and the name that was recorded.
-    pub(crate) fn of_path(path: &str, name: &str) -> FrameClass {
+    pub fn of_path(path: &str, name: &str) -> FrameClass {
         FrameClass::of(MappingClass::of(path), name)
     }
 }
@@ -170,13 +170,13 @@ impl MappingClass {
 
 /// Walks a callstack from root to leaf and says how each frame is annotated.
 #[derive(Debug, Default)]
-pub(crate) struct Walk {
+pub struct Walk {
     below_managed: bool,
     below_trampoline: bool,
 }
 
 impl Walk {
-    pub(crate) fn step(&mut self, class: FrameClass) -> Annotation {
+    pub fn step(&mut self, class: FrameClass) -> Annotation {
         if std::mem::take(&mut self.below_trampoline) {
             // It may be the native side of a Java method, also where it is in the runtime.
             return Annotation::None;

@@ -13,7 +13,7 @@ pub mod annotation;
 mod dump;
 pub mod fold;
 mod join;
-pub(crate) mod naming;
+pub mod naming;
 mod project;
 mod table;
 

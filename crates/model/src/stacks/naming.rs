@@ -16,22 +16,22 @@ use crate::profile::{FrameId, Line, Recording, StringId};
 
 /// A function that a frame is in, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ShownLine<'a> {
+pub struct ShownLine<'a> {
     /// As it is shown, annotated; never empty.
-    pub(crate) name: &'a str,
+    pub name: &'a str,
     /// As it was recorded or linked; empty where neither is known.
-    pub(crate) system_name: &'a str,
+    pub system_name: &'a str,
     /// Source file; empty where not known.
-    pub(crate) file: &'a str,
+    pub file: &'a str,
     /// Line in it; 0 where not known.
-    pub(crate) line: u32,
+    pub line: u32,
     /// Whether the compiler put it into the line that comes next.
-    pub(crate) inlined: bool,
+    pub inlined: bool,
 }
 
 /// Whose names a frame's lines have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NameSource {
+pub enum NameSource {
     /// A symbolizer's.
     Symbols,
     /// The one that was recorded, or what stands for it in the source.
@@ -42,7 +42,7 @@ pub(crate) enum NameSource {
 
 /// Names frames; each recorded name is demangled once.
 #[derive(Debug)]
-pub(crate) struct FrameNamer<'a> {
+pub struct FrameNamer<'a> {
     recording: &'a Recording,
     /// Only names that demangle to something else.
     demangled: HashMap<u64, Option<Box<str>>, FastHash>,
@@ -50,7 +50,7 @@ pub(crate) struct FrameNamer<'a> {
 }
 
 impl<'a> FrameNamer<'a> {
-    pub(crate) fn new(recording: &'a Recording) -> FrameNamer<'a> {
+    pub fn new(recording: &'a Recording) -> FrameNamer<'a> {
         FrameNamer {
             recording,
             demangled: HashMap::default(),
@@ -59,7 +59,7 @@ impl<'a> FrameNamer<'a> {
     }
 
     /// Demangles the names that these frames will want, on all processors where that pays.
-    pub(crate) fn prepare(&mut self, frames: impl Iterator<Item = FrameId>) {
+    pub fn prepare(&mut self, frames: impl Iterator<Item = FrameId>) {
         let tables = &self.recording.tables;
         let mut seen = vec![false; tables.frames().len()];
         let mut wanted = Vec::new();
@@ -100,7 +100,7 @@ impl<'a> FrameNamer<'a> {
     }
 
     /// Hands out the lines of a frame, innermost first.
-    pub(crate) fn lines(
+    pub fn lines(
         &mut self,
         id: FrameId,
         annotation: Annotation,
@@ -214,7 +214,7 @@ impl Kind {
         }
     }
 
-    pub(crate) fn of(class: FrameClass, path: &str, name: &str) -> Kind {
+    pub fn of(class: FrameClass, path: &str, name: &str) -> Kind {
         match class {
             FrameClass::Managed(_) => return Kind::Java,
             FrameClass::Runtime { .. } | FrameClass::Trampoline => return Kind::Runtime,

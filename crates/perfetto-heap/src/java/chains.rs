@@ -2,11 +2,11 @@
 //! one sequence up to one with `continued` unset, or up to number 0 of another dump; chains with one process and one time are one
 //! dump. Packets are numbered from 0 within a chain.
 
-use crate::heap_graph::OutOfMemory;
-use crate::trace::metadata::pay;
-use crate::trace::reader::Place;
-use crate::trace::wire::{Fields, WireError};
-use crate::units::Allowance;
+use crate::metadata::pay;
+use crate::reader::Place;
+use crate::wire::{Fields, WireError};
+use heaptap_model::heap_graph::OutOfMemory;
+use heaptap_model::units::Allowance;
 use std::collections::BTreeMap;
 
 /// What a dump takes until it is decoded, and each further packet of it.
@@ -15,7 +15,7 @@ const PART: usize = size_of::<Part>() * 3 / 2;
 
 /// What the first reading wants of a `HeapGraph`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::trace) struct Outline {
+pub(crate) struct Outline {
     pid: u64,
     continued: bool,
     index: u64,
@@ -64,7 +64,7 @@ impl Outline {
 
 /// A packet of a dump.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::trace) struct Part {
+pub(crate) struct Part {
     pub(super) place: Place,
     /// Which `HeapGraph` of its packet it is.
     pub(super) nth: u32,
@@ -76,7 +76,7 @@ pub(in crate::trace) struct Part {
 
 /// Packets of one sequence that belong together.
 #[derive(Debug, Clone, Default)]
-pub(in crate::trace) struct Chain {
+pub(crate) struct Chain {
     pub(super) packets: Vec<Part>,
     /// Process and time, once a packet with objects or roots told.
     of: Option<(u64, u64)>,
@@ -91,7 +91,7 @@ pub(in crate::trace) struct Chain {
 
 /// The chains of all sequences while the trace is read.
 #[derive(Debug, Default)]
-pub(in crate::trace) struct Chains {
+pub(crate) struct Chains {
     open: BTreeMap<u32, Chain>,
     done: Vec<Chain>,
     out_of_memory: Vec<(u64, u64, OutOfMemory)>,
@@ -102,7 +102,7 @@ impl Chains {
     ///
     /// # Errors
     /// Where it is damaged; what stands before that counts.
-    pub(in crate::trace) fn add(
+    pub(crate) fn add(
         &mut self,
         message: &[u8],
         sequence: u32,
@@ -153,12 +153,12 @@ impl Chains {
     }
 
     /// Takes what a process says of its OutOfMemoryError.
-    pub(in crate::trace) fn add_out_of_memory(&mut self, pid: u64, time_ns: u64, oom: OutOfMemory) {
+    pub(crate) fn add_out_of_memory(&mut self, pid: u64, time_ns: u64, oom: OutOfMemory) {
         self.out_of_memory.push((pid, time_ns, oom));
     }
 
     /// All dumps, in order of their time.
-    pub(in crate::trace) fn finish(self) -> Vec<JavaPlan> {
+    pub(crate) fn finish(self) -> Vec<JavaPlan> {
         let mut dumps: Vec<JavaPlan> = Vec::new();
         let mut known: BTreeMap<(u64, u64), usize> = BTreeMap::new();
         for chain in self.done.into_iter().chain(self.open.into_values()) {
@@ -188,7 +188,7 @@ impl Chains {
 
 /// The packets of one dump.
 #[derive(Debug, Clone)]
-pub(in crate::trace) struct JavaPlan {
+pub(crate) struct JavaPlan {
     pub(super) pid: u64,
     pub(super) time_ns: u64,
     pub(super) chains: Vec<Chain>,
@@ -197,7 +197,7 @@ pub(in crate::trace) struct JavaPlan {
 
 impl JavaPlan {
     /// The process.
-    pub(in crate::trace) fn pid(&self) -> u64 {
+    pub(crate) fn pid(&self) -> u64 {
         self.pid
     }
 

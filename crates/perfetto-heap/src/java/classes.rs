@@ -2,8 +2,8 @@
 //! of fields by which references get their names.
 
 use super::tables::{FieldName, NONE, Tables, UNDEFINED};
-use crate::heap_graph::{Class, ClassIndex, FieldDecl, Losses, ObjectId, upwards};
-use crate::units::Allowance;
+use heaptap_model::heap_graph::{Class, ClassIndex, FieldDecl, Losses, ObjectId, upwards};
+use heaptap_model::units::Allowance;
 use std::collections::HashMap;
 
 /// The field by which a `java.lang.ref.Reference` refers to what it is about.

@@ -3,9 +3,9 @@
 
 use super::object::{Object, Packed, Rare};
 use super::tables::Tables;
-use crate::heap_graph::{HeapKind, RootKind};
-use crate::profile::index::{Index, Seed};
-use crate::trace::wire::{Fields, WireError};
+use crate::wire::{Fields, WireError};
+use heaptap_model::heap_graph::{HeapKind, RootKind};
+use heaptap_model::profile::index::{Index, Seed};
 
 /// The number of a field list in [`Columns::shapes`], for objects that name their fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,11 +6,11 @@ use super::classes::{Name, Names, REFERENT, position_of_referent};
 use super::columns::{Shape, ShapeId};
 use super::object::{Packed, Rare};
 use super::tables::NONE;
-use crate::heap_graph::{
+use crate::wire::Value as WireValue;
+use heaptap_model::heap_graph::{
     ClassIndex, Contents, Field, FieldRenamer, HeapGraph, ObjectIndex, PrimitiveArray,
     ReferenceName, Value,
 };
-use crate::trace::wire::Value as WireValue;
 use std::ops::ControlFlow;
 
 /// The name of references that only the runtime holds.

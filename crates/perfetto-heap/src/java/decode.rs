@@ -7,12 +7,12 @@ use super::contents::{FieldList, TraceContents};
 use super::native;
 use super::references::{self, Found, Known};
 use super::tables::{NONE, Tables, UNDEFINED};
-use crate::heap_graph::{
+use crate::wire::{Fields, WireError};
+use heaptap_model::heap_graph::{
     Class, ClassIndex, DumpFacts, HeapGraph, HeapKind, Ids, IdsBuilder, ObjectId, ObjectIndex,
     ReferenceKind, Referent, Root, RootKind,
 };
-use crate::trace::wire::{Fields, WireError};
-use crate::units::Allowance;
+use heaptap_model::units::Allowance;
 use std::collections::BTreeMap;
 
 /// A `HeapGraph` of a dump.

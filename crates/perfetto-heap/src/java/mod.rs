@@ -1,5 +1,5 @@
 //! Java heap dumps of `android.java_hprof`: `HeapGraph` packets (trace_packet.heap_graph, field
-//! 56) decoded into [`crate::heap_graph`]. Owns the packets' wire format and what ART means by
+//! 56) decoded into [`heaptap_model::heap_graph`]. Owns the packets' wire format and what ART means by
 //! it, from Android 11 on; what a graph tells is computed elsewhere.
 //!
 //! A dump is a chain of packets on one sequence, up to one with `continued` unset, all with one
@@ -49,8 +49,8 @@ use super::TraceError;
 use super::clocks::{Clock, Clocks};
 use super::dumps::Trace;
 use super::packet::{Packet, payload};
-use crate::heap_graph::{HeapGraph, OutOfMemory};
-use crate::profile::Recording;
+use heaptap_model::heap_graph::{HeapGraph, OutOfMemory};
+use heaptap_model::profile::Recording;
 
 /// A Java heap dump of a trace, before it is decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]

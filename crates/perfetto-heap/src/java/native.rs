@@ -5,7 +5,7 @@
 //! whose `this$0` is the registry. A Cleaner whose `next` is itself has run. Cleaners count
 //! whether anything reaches them or not.
 
-use crate::heap_graph::{HeapGraph, ObjectIndex, Value};
+use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Value};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 

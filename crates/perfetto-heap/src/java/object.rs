@@ -1,6 +1,6 @@
 //! `HeapGraphObject` as it stands on the wire, without a meaning yet.
 
-use crate::trace::wire::{Fields, Value, WireError, varint};
+use crate::wire::{Fields, Value, WireError, varint};
 
 /// A repeated number, packed as ART writes it, or put together from several fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! `ArtProcessMetadata` (trace_packet.art_process_metadata, field 131): what a process says of
 //! itself beside a heap dump, and of the OutOfMemoryError that caused it.
 
-use crate::heap_graph::{OutOfMemory, ThrownFrame};
-use crate::profile::{Package, Recording};
-use crate::trace::wire::{Fields, WireError};
+use crate::wire::{Fields, WireError};
+use heaptap_model::heap_graph::{OutOfMemory, ThrownFrame};
+use heaptap_model::profile::{Package, Recording};
 use std::collections::HashSet;
 
 /// Frames that are read of a stack: the runtime's own end much earlier.
@@ -11,7 +11,7 @@ const MOST_FRAMES: usize = 1 << 14;
 
 /// Names of the packages that a recording lists, so that many packets are no search each.
 #[derive(Debug, Default)]
-pub(in crate::trace) struct KnownPackages {
+pub(crate) struct KnownPackages {
     names: HashSet<String>,
     /// So many of the recording's are among them.
     taken: usize,
@@ -29,7 +29,7 @@ impl KnownPackages {
 
 /// Reads a packet: process id, and the error where there was one. Names the process where
 /// nothing else has, and lists its package.
-pub(in crate::trace) fn read_art_metadata(
+pub(crate) fn read_art_metadata(
     message: &[u8],
     recording: &mut Recording,
     known_packages: &mut KnownPackages,

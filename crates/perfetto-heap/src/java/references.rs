@@ -2,8 +2,8 @@
 //! types are known. Messages are independent of each other by now, so all cores read.
 
 use super::columns::{Piece, read_object};
-use crate::heap_graph::{Ids, ObjectId, ObjectIndex, ReferenceKind};
-use crate::trace::wire::Fields;
+use crate::wire::Fields;
+use heaptap_model::heap_graph::{Ids, ObjectId, ObjectIndex, ReferenceKind};
 
 /// What is known of an object before its references are read.
 pub(super) struct Known<'a> {

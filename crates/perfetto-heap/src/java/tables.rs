@@ -1,9 +1,9 @@
 //! Types, field names and locations of a chain: what its objects refer to by number. They come
 //! last, so objects are decoded against numbers given out when a type is first referred to.
 
-use crate::heap_graph::ClassKind;
-use crate::trace::iids::IidMap;
-use crate::trace::wire::{Fields, WireError};
+use crate::iids::IidMap;
+use crate::wire::{Fields, WireError};
+use heaptap_model::heap_graph::ClassKind;
 
 /// A `HeapGraphType` that was not defined.
 pub(super) const UNDEFINED: &str = "[unknown class]";

@@ -2,7 +2,7 @@
 //! of damage in them.
 
 use super::super::Trace;
-use crate::heap_graph::{
+use heaptap_model::heap_graph::{
     Follow, HeapGraph, HeapKind, ObjectId, ObjectIndex, Reachable, ReferenceKind, RootKind, Value,
 };
 use std::io::Cursor;
@@ -623,7 +623,8 @@ fn every_prefix_and_many_mutations_are_borne() {
         for at in 0..trace.java_dumps().len() {
             let graph = trace.read_java_dump(at).unwrap();
             for object in graph.objects() {
-                let visit = &mut |_: crate::heap_graph::Field<'_>| ControlFlow::Continue(());
+                let visit =
+                    &mut |_: heaptap_model::heap_graph::Field<'_>| ControlFlow::Continue(());
                 graph.contents().fields(&graph, object, visit);
             }
             objects += graph.len();

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use super::ftrace::{Event, Kind};
 use super::{MemoryLoss, Sink};
-use crate::memory::timeline::{Collection, Entry, JavaHeap, Seen, Source};
+use heaptap_model::timeline::{Collection, Entry, JavaHeap, Seen, Source};
 
 /// Sizes of a heap are kept this often, beside those around collections.
 const EVERY: u64 = 20_000_000;

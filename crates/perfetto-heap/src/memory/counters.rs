@@ -10,10 +10,10 @@ use super::super::reader::PlaceReader;
 use super::super::wire::{Fields, WireError};
 use super::time::Times;
 use super::{MemoryWanted, Places};
-use crate::memory::counter::{Counters, Kind, Track, Value};
-use crate::memory::timeline::{Seen, Source};
-use crate::profile::Recording;
-use crate::units::Allowance;
+use heaptap_model::counter::{Counters, Kind, Track, Value};
+use heaptap_model::profile::Recording;
+use heaptap_model::timeline::{Seen, Source};
+use heaptap_model::units::Allowance;
 
 /// A figure of a process: its field number, of which kind it is, and its name.
 type Figure = (usize, Kind, &'static str);
@@ -186,7 +186,7 @@ impl Places {
     ///
     /// # Errors
     /// Where the source can't be read; damage in it is no error.
-    pub(in crate::trace) fn counters(
+    pub(crate) fn counters(
         &self,
         reader: &mut PlaceReader,
         clocks: &Clocks,
@@ -265,7 +265,7 @@ impl Places {
     ///
     /// # Errors
     /// As [`Places::counters`].
-    pub(in crate::trace) fn counted(&self, reader: &mut PlaceReader) -> io::Result<BTreeSet<u32>> {
+    pub(crate) fn counted(&self, reader: &mut PlaceReader) -> io::Result<BTreeSet<u32>> {
         let mut pids = BTreeSet::new();
         for stands in self.places.iter().filter(|stands| stands.has_figures) {
             let Some(body) = reader.body(stands.place)? else {

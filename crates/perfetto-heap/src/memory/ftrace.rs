@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use super::collections::{self, Collections};
 use super::time::Times;
 use super::{MemoryLoss, Sink};
-use crate::trace::wire::{Fields, WireError};
+use crate::wire::{Fields, WireError};
 
 /// Events that wait to be put in order. Half of them are given on when it is full: the service
 /// reads all processors several times a second, and that is far fewer.

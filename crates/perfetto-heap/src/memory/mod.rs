@@ -32,9 +32,9 @@ use super::clocks::Clocks;
 use super::packet::{Packet, payload};
 use super::reader::{Place, PlaceReader};
 use super::wire::WireError;
-use crate::memory::timeline::{Entry, Process, Seen, Timeline};
-use crate::profile::Recording;
-use crate::units::Allowance;
+use heaptap_model::profile::Recording;
+use heaptap_model::timeline::{Entry, Process, Seen, Timeline};
+use heaptap_model::units::Allowance;
 
 /// More entries of one trace are not kept: a week of one process, each second.
 const MOST_ENTRIES: usize = 2 << 20;

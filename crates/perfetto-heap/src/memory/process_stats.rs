@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use super::Sink;
-use crate::memory::timeline::{Resident, Seen, Source};
-use crate::trace::wire::{Fields, WireError};
+use crate::wire::{Fields, WireError};
+use heaptap_model::timeline::{Resident, Seen, Source};
 
 /// What a process takes.
 const PROCESS: usize = 400;

@@ -1,8 +1,8 @@
 //! `SysStats` (7), as far as it tells of memory: lines of /proc/meminfo by number.
 
 use super::Sink;
-use crate::memory::timeline::{Seen, Source, System};
-use crate::trace::wire::{Fields, WireError};
+use crate::wire::{Fields, WireError};
+use heaptap_model::timeline::{Seen, Source, System};
 
 const MEM_TOTAL: u64 = 1;
 const MEM_FREE: u64 = 2;

@@ -6,10 +6,10 @@ use std::io::Cursor;
 use proptest::prelude::*;
 
 use super::{MemoryLoss, MemoryWanted, TraceMemory};
-use crate::memory::counter::Counters;
-use crate::memory::gc::of_timeline;
-use crate::memory::timeline::{Collection, Resident, Seen, System};
-use crate::trace::Trace;
+use crate::Trace;
+use android_memory::gc::of_timeline;
+use heaptap_model::counter::Counters;
+use heaptap_model::timeline::{Collection, Resident, Seen, System};
 
 fn varint(mut n: u64) -> Vec<u8> {
     let mut out = Vec::new();

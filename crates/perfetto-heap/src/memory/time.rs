@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::trace::clocks::{Clock, Clocks};
+use crate::clocks::{Clock, Clocks};
 
 /// BOOTTIME is what a clock id of 0 means: traced_probes names none, since it is the default.
 const UNSAID: u32 = 0;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::Asked;
 use super::tree::{Figures, Flamegraph, Label, Layout, Order};
-use crate::analyze::class_tree::{ClassTree, Merge, NodeIndex, Over};
-use crate::query::java::Heaps;
-use crate::query::table::TableError;
+use crate::java::Heaps;
+use crate::table::TableError;
+use heaptap_analyze::class_tree::{ClassTree, Merge, NodeIndex, Over};
 
 /// The flamegraph of one dump.
 pub(super) fn flamegraph(heaps: &Heaps, asked: &Asked) -> Result<Flamegraph, TableError> {

@@ -7,11 +7,11 @@ use std::sync::{Arc, OnceLock};
 
 use super::Asked;
 use super::tree::{Figures, Flamegraph, Label, Layout, Order};
-use crate::profile::index::{Index, Seed};
-use crate::profile::{FrameId, Recording, StringId};
-use crate::query::native::{NativeHeaps, time_of};
-use crate::query::processes::Processes;
-use crate::query::table::TableError;
+use crate::native::{NativeHeaps, time_of};
+use crate::processes::Processes;
+use crate::table::TableError;
+use heaptap_model::profile::index::{Index, Seed};
+use heaptap_model::profile::{FrameId, Recording, StringId};
 
 /// The call stacks of a trace.
 pub(super) struct Stacks {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::super::processes::Processes;
 use super::super::table::{Catalog, Cell, Column, Rows, Schema};
 use super::heaps::{Heap, Heaps, LazyHeaps};
-use crate::heap_graph::ObjectIndex;
+use heaptap_model::heap_graph::ObjectIndex;
 
 const BITMAP: &str = "android.graphics.Bitmap";
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::super::table::{Catalog, Cell, Column, Rows, Schema};
 use super::heaps::{Heap, Heaps, LazyHeaps};
-use crate::heap_graph::{ClassIndex, ClassKind, DumpSource};
+use heaptap_model::heap_graph::{ClassIndex, ClassKind, DumpSource};
 
 const SCHEMA: Schema = Schema {
     name: "heap_graph_class",

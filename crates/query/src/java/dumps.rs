@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::table::{Catalog, Cell, Column, Rows, Schema};
 use super::heaps::{Heap, Heaps, LazyHeaps};
-use crate::heap_graph::{OutOfMemory, ThrownFrame};
+use heaptap_model::heap_graph::{OutOfMemory, ThrownFrame};
 
 const DUMPS: Schema = Schema {
     name: "heap_graph",

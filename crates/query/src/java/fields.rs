@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use super::super::table::{Catalog, Cell, Column, Rows, Schema};
 use super::heaps::{Heap, Heaps, LazyHeaps};
-use crate::heap_graph::{BasicType, ClassKind, DumpSource, Field, HeapGraph, ObjectIndex, Value};
+use heaptap_model::heap_graph::{
+    BasicType, ClassKind, DumpSource, Field, HeapGraph, ObjectIndex, Value,
+};
 
 const DATA: Schema = Schema {
     name: "heap_graph_object_data",

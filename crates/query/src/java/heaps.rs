@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use super::super::processes::Processes;
 use super::super::table::TableError;
 use super::{JavaHeapFacts, JavaHeaps};
-use crate::heap_graph::{
+use heaptap_model::heap_graph::{
     ClassIndex, Dominators, Follow, HeapGraph, ObjectIndex, Reachable, Referrers, ShortestPaths,
 };
 
@@ -25,10 +25,7 @@ struct Shared {
 }
 
 impl LazyHeaps {
-    pub(in crate::query) fn new(
-        input: &Arc<dyn JavaHeaps>,
-        processes: &Arc<Processes>,
-    ) -> LazyHeaps {
+    pub(crate) fn new(input: &Arc<dyn JavaHeaps>, processes: &Arc<Processes>) -> LazyHeaps {
         LazyHeaps {
             shared: Arc::new(Shared {
                 input: Arc::clone(input),
@@ -39,7 +36,7 @@ impl LazyHeaps {
     }
 
     /// What is known of the dumps without reading them, with their `upid`s.
-    pub(in crate::query) fn list(&self) -> impl Iterator<Item = (&JavaHeapFacts, u32)> {
+    pub(crate) fn list(&self) -> impl Iterator<Item = (&JavaHeapFacts, u32)> {
         let all = self.shared.input.list().iter();
         all.map(|facts| (facts, self.upid(facts)))
     }
@@ -59,7 +56,7 @@ impl LazyHeaps {
     ///
     /// # Errors
     /// Those of reading them, each time.
-    pub(in crate::query) fn get(&self) -> Result<Arc<Heaps>, TableError> {
+    pub(crate) fn get(&self) -> Result<Arc<Heaps>, TableError> {
         let read = || {
             let listed = self.list().enumerate();
             let dumps = listed.map(|(at, (facts, upid))| {
@@ -83,15 +80,15 @@ pub(super) struct Dump {
 }
 
 /// All dumps of an input, in order of time.
-pub(in crate::query) struct Heaps {
+pub(crate) struct Heaps {
     heaps: Vec<Heap>,
 }
 
 /// A dump, where its rows begin, and what was computed of it.
-pub(in crate::query) struct Heap {
-    pub(in crate::query) graph: Arc<HeapGraph>,
+pub(crate) struct Heap {
+    pub(crate) graph: Arc<HeapGraph>,
     pub(super) facts: JavaHeapFacts,
-    pub(in crate::query) upid: u32,
+    pub(crate) upid: u32,
     first_object: usize,
     first_class: usize,
     first_reference: usize,
@@ -190,7 +187,7 @@ impl Heap {
     }
 
     /// When it was dumped, ns of trace time.
-    pub(in crate::query) fn ts(&self) -> i64 {
+    pub(crate) fn ts(&self) -> i64 {
         self.facts.time_ns as i64
     }
 
@@ -207,7 +204,7 @@ impl Heap {
     }
 
     /// The shortest paths from roots.
-    pub(in crate::query) fn paths(&self) -> &ShortestPaths {
+    pub(crate) fn paths(&self) -> &ShortestPaths {
         self.paths
             .get_or_init(|| ShortestPaths::of(&self.graph, Follow::default()))
     }
@@ -274,7 +271,7 @@ impl Heaps {
     }
 
     /// The dumps, in order of time.
-    pub(in crate::query) fn all(&self) -> &[Heap] {
+    pub(crate) fn all(&self) -> &[Heap] {
         &self.heaps
     }
 

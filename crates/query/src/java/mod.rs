@@ -30,9 +30,9 @@ use std::sync::Arc;
 
 use super::processes::Processes;
 use super::table::{Catalog, TableError};
-use crate::heap_graph::{HeapGraph, OutOfMemory};
 pub(super) use heaps::Heaps;
 pub use heaps::LazyHeaps;
+use heaptap_model::heap_graph::{HeapGraph, OutOfMemory};
 
 /// What is known of a Java heap before it is read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

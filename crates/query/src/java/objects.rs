@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::table::{Access, Catalog, Cell, Column, Rows, Schema};
 use super::heaps::{Heap, Heaps, LazyHeaps};
 use super::references;
-use crate::heap_graph::{HeapKind, ObjectIndex};
+use heaptap_model::heap_graph::{HeapKind, ObjectIndex};
 
 const SCHEMA: Schema = Schema {
     name: "heap_graph_object",

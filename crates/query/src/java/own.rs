@@ -6,11 +6,11 @@ use std::sync::{Arc, OnceLock};
 
 use super::super::table::{Access, Argument, Catalog, Cell, Column, Rows, Schema, TableError};
 use super::heaps::{Heap, Heaps, LazyHeaps};
-use crate::analyze::filter::Filter;
-use crate::analyze::histogram::{Among, By, Row, Sums, histogram};
-use crate::analyze::label;
-use crate::analyze::paths::{self, Path, Place};
-use crate::heap_graph::{Follow, ObjectIndex};
+use heaptap_analyze::filter::Filter;
+use heaptap_analyze::histogram::{Among, By, Row, Sums, histogram};
+use heaptap_analyze::label;
+use heaptap_analyze::paths::{self, Path, Place};
+use heaptap_model::heap_graph::{Follow, ObjectIndex};
 
 static OBJECTS: Schema = Schema {
     name: "heaptap_java_object",

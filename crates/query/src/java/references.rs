@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::super::table::{Access, Catalog, Cell, Column, Rows, Schema};
 use super::heaps::{Heap, Heaps, LazyHeaps};
-use crate::heap_graph::{DumpSource, FieldDecl, HeapGraph, ObjectIndex, Value};
+use heaptap_model::heap_graph::{DumpSource, FieldDecl, HeapGraph, ObjectIndex, Value};
 
 const SCHEMA: Schema = Schema {
     name: "heap_graph_reference",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::processes::Processes;
 use super::super::table::{Catalog, Cell, Column, Rows, Schema};
 use super::heaps::{Heap, Heaps, LazyHeaps};
-use crate::analyze::aggregation::{ClassSums, class_aggregation};
+use heaptap_analyze::aggregation::{ClassSums, class_aggregation};
 
 const BY_CLASS: Schema = Schema {
     name: "android_heap_graph_class_aggregation",

@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::{JavaHeapFacts, JavaHeaps};
-use crate::analyze::dsl;
-use crate::heap_graph::HeapGraph;
-use crate::query::{Catalog, Database, Processes, Sink, TableError, Value, modules, native};
+use crate::{Catalog, Database, Processes, Sink, TableError, Value, modules, native};
+use heaptap_analyze::dsl;
+use heaptap_model::heap_graph::HeapGraph;
 
 /// A cache that a static holds, and garbage.
 const HEAP: &str = "

@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 use super::super::table::{Access, Catalog, Cell, Column, Rows, Schema};
 use super::heaps::{Heap, Heaps, LazyHeaps};
 use super::objects::heap_name;
-use crate::analyze::class_tree::{ClassTree, Cumulative, Merge, NodeIndex, Over};
-use crate::heap_graph::{Dominators, ObjectIndex, Retained};
+use heaptap_analyze::class_tree::{ClassTree, Cumulative, Merge, NodeIndex, Over};
+use heaptap_model::heap_graph::{Dominators, ObjectIndex, Retained};
 
 const DOMINATORS: Schema = Schema {
     name: "heap_graph_dominator_tree",

@@ -3,10 +3,10 @@
 
 use std::sync::{Arc, LazyLock};
 
-use crate::names::demangle;
-use crate::profile::{FrameId, Line, StringId};
-use crate::query::native::NativeHeaps;
-use crate::query::table::{Catalog, Cell, Column, Rows, Schema};
+use crate::native::NativeHeaps;
+use crate::table::{Catalog, Cell, Column, Rows, Schema};
+use heaptap_model::names::demangle;
+use heaptap_model::profile::{FrameId, Line, StringId};
 
 static FOREST: Schema = Schema {
     name: "_callstack_spc_forest",

@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use rusqlite::types::Value;
 use rusqlite::{Error, Statement, params_from_iter};
 
-use crate::heap_graph::{
+use crate::table::{Catalog, MacroCall, WorkedMacro};
+use heaptap_model::heap_graph::{
     ClassIndex, Dominators, DumpFacts, Follow, GraphBuilder, HeapKind, NewObject, NoContents,
     ObjectId, ObjectIndex, RootKind,
 };
-use crate::query::table::{Catalog, MacroCall, WorkedMacro};
 
 const SEARCH: Option<&str> = Some("graphs.search");
 const SCAN: Option<&str> = Some("graphs.scan");

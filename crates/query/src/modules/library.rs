@@ -1,6 +1,6 @@
 //! Macros and views of the library, in SQL of our own.
 
-use crate::query::table::{Catalog, LibraryMacro, View};
+use crate::table::{Catalog, LibraryMacro, View};
 
 /// References that keep nothing: referents of weak, finalizer and phantom references.
 const EXCLUDED: &str = "

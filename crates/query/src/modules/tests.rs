@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::query::{Catalog, Database, Sink, Value};
+use crate::{Catalog, Database, Sink, Value};
 
 struct Rows(Vec<String>);
 

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::NativeHeaps;
-use crate::profile::index::{Index, Seed};
-use crate::profile::{CallsiteId, FrameId, Tables};
-use crate::query::table::{Catalog, Cell, Column, Rows, Schema};
+use crate::table::{Catalog, Cell, Column, Rows, Schema};
+use heaptap_model::profile::index::{Index, Seed};
+use heaptap_model::profile::{CallsiteId, FrameId, Tables};
 
 /// A callsite: the frame, who called it, and how deep it lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::NativeHeaps;
-use crate::profile::{FrameId, Line, Lines, Recording, StringId};
-use crate::query::table::{Catalog, Cell, Column, Rows, Schema};
-use crate::units::hex;
+use crate::table::{Catalog, Cell, Column, Rows, Schema};
+use heaptap_model::profile::{FrameId, Line, Lines, Recording, StringId};
+use heaptap_model::units::hex;
 
 static FRAMES: Schema = Schema {
     name: "stack_profile_frame",

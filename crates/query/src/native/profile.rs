@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{NativeHeaps, time_of};
-use crate::query::processes::Processes;
-use crate::query::table::{Catalog, Cell, Column, Rows, Schema};
+use crate::processes::Processes;
+use crate::table::{Catalog, Cell, Column, Rows, Schema};
 
 static PROFILES: Schema = Schema {
     name: "heap_profile",

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{Stacks, VIEWS, figure};
-use crate::profile::DumpKind;
-use crate::query::table::{Catalog, Cell, Column, Rows, Schema};
-use crate::stacks::NodeId;
+use crate::table::{Catalog, Cell, Column, Rows, Schema};
+use heaptap_model::profile::DumpKind;
+use heaptap_model::stacks::NodeId;
 
 static DUMPS: Schema = Schema {
     name: "heaptap_dump",

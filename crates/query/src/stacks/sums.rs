@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::tree::{depths, function, library, text, word};
 use super::{Stacks, VIEWS};
-use crate::analyze::native::filter::Filter;
-use crate::analyze::native::groups::{By, Groups};
-use crate::analyze::native::shown::Shown;
-use crate::analyze::native::table::{Key, Table};
-use crate::query::table::{Argument, Catalog, Cell, Column, Rows, Schema, TableError};
-use crate::stacks::{Dump, FrameId, NodeId};
+use crate::table::{Argument, Catalog, Cell, Column, Rows, Schema, TableError};
+use heaptap_analyze::native::filter::Filter;
+use heaptap_analyze::native::groups::{By, Groups};
+use heaptap_analyze::native::shown::Shown;
+use heaptap_analyze::native::table::{Key, Table};
+use heaptap_model::stacks::{Dump, FrameId, NodeId};
 
 macro_rules! with_figures {
     ($($column:expr),* $(,)?) => {

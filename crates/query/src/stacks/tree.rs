@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::Stacks;
-use crate::query::table::{Catalog, Cell, Column, Rows, Schema};
-use crate::stacks::{FrameId, Function, Kind, NodeId, StackTable, TextId};
+use crate::table::{Catalog, Cell, Column, Rows, Schema};
+use heaptap_model::stacks::{FrameId, Function, Kind, NodeId, StackTable, TextId};
 
 static STACKS: Schema = Schema {
     name: "heaptap_stack",

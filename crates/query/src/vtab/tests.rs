@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::query::{Access, Argument, Catalog, Cell, Column, Database, Rows, Schema, TableError};
+use crate::{Access, Argument, Catalog, Cell, Column, Database, Rows, Schema, TableError};
 
 /// n rows: `half` = n / 2 (sorted), `mod7` with nulls (indexed), `name` (indexed), `own` = n % 5.
 struct Sample(usize);

@@ -5,8 +5,8 @@ use super::MAGIC;
 use super::header::{FORMAT, Header};
 use super::values::Rows;
 use super::varint::Reader;
-use crate::profile::{DumpFlags, DumpKind};
-use crate::stacks::{
+use heaptap_model::profile::{DumpFlags, DumpKind};
+use heaptap_model::stacks::{
     Dump, Facts, Frame, FrameId, Function, FunctionId, Kind, Library, LibraryId, Measure, NodeId,
     StackProfile, StackTable, TextId, Unit, Values, View,
 };

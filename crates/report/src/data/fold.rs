@@ -8,9 +8,9 @@
 //! which among the left out ones, and lines.
 
 use super::header::Folded;
-use crate::analyze::native::sampled::{SampledColumn, small_name};
-use crate::profile::index::FastHash;
-use crate::stacks::{
+use heaptap_analyze::native::sampled::{SampledColumn, small_name};
+use heaptap_model::profile::index::FastHash;
+use heaptap_model::stacks::{
     Dump, Frame, FrameId, Function, Kind, LibraryId, Measure, NodeId, StackProfile, StackTable,
     TextId, Unit, Values, View,
 };

@@ -35,8 +35,8 @@ pub use order::Order;
 use header::{Header, Section};
 use values::Rows;
 
-use crate::profile::{DumpFlags, DumpKind};
-use crate::stacks::{Dump, Facts, StackProfile};
+use heaptap_model::profile::{DumpFlags, DumpKind};
+use heaptap_model::stacks::{Dump, Facts, StackProfile};
 
 /// What the data begins with.
 const MAGIC: &[u8; 4] = b"HTR1";

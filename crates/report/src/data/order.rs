@@ -3,7 +3,7 @@
 //! use.
 
 use super::varint::{self, Delta};
-use crate::stacks::{FrameId, Kind, NodeId, StackProfile, StackTable, TextId};
+use heaptap_model::stacks::{FrameId, Kind, NodeId, StackProfile, StackTable, TextId};
 
 /// The number of what is not written.
 const NONE: u32 = u32::MAX;

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::memory::reconcile::Table;
+use android_memory::reconcile::Table;
 
 /// Moments that a page has; of more, the last ones.
 const MOST: usize = 24;
@@ -130,8 +130,8 @@ impl Reconciled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::reconcile::{At, Known, NativeResident};
-    use crate::memory::timeline::HeapCells;
+    use android_memory::reconcile::{At, Known, NativeResident};
+    use heaptap_model::timeline::HeapCells;
 
     #[test]
     fn the_last_moment_comes_first_and_what_compares_nothing_is_left_out() {

@@ -2,8 +2,8 @@
 
 use super::header::Header;
 use super::*;
-use crate::profile::DumpKind;
-use crate::stacks::{
+use heaptap_model::profile::DumpKind;
+use heaptap_model::stacks::{
     Dump, Frame, Function, Kind, Library, Measure, NodeId, StackProfile, StackTable, Unit, Values,
     View,
 };

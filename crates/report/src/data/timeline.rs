@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::words::Words;
-use crate::memory::timeline::{self as seen, Entry, Seen, Source};
+use heaptap_model::timeline::{self as seen, Entry, Seen, Source};
 
 /// Processes (lives of them); those with most readings.
 const PROCESSES: usize = 64;

@@ -3,8 +3,8 @@
 use super::header::{self, From};
 use super::order::Order;
 use super::varint;
-use crate::analyze::native::sampled::small_of;
-use crate::stacks::{Dump, Measure, Unit, View};
+use heaptap_analyze::native::sampled::small_of;
+use heaptap_model::stacks::{Dump, Measure, Unit, View};
 
 /// Rows of a dump by number of the callsite, ascending; columns in the order of the measures.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -2,7 +2,7 @@
 //! their objects now.
 
 use super::super::html::{Foreign, Html};
-use crate::units::{ByteSize, SignedSize, thousands};
+use heaptap_model::units::{ByteSize, SignedSize, thousands};
 
 /// Rows that are shown of each table; the viewer has all classes.
 const ROWS: usize = 60;

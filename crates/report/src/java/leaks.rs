@@ -2,8 +2,8 @@
 
 use super::super::html::{Foreign, Html};
 use super::shortened;
-use crate::analyze::leaks::{Leaks, Reference, Shape, Status, Step};
-use crate::units::{ByteSize, thousands};
+use heaptap_analyze::leaks::{Leaks, Reference, Shape, Status, Step};
+use heaptap_model::units::{ByteSize, thousands};
 use std::borrow::Cow;
 
 /// The section.

@@ -1,8 +1,8 @@
 //! Waste on the page: what is there several times, what is empty, what is only large.
 
 use super::super::html::{Foreign, Html};
-use crate::analyze::waste::{Duplicates, LARGE_ARRAY_BYTES, Waste};
-use crate::units::{ByteSize, thousands};
+use heaptap_analyze::waste::{Duplicates, LARGE_ARRAY_BYTES, Waste};
+use heaptap_model::units::{ByteSize, thousands};
 
 /// The section. Kinds of waste that were not found are left out.
 /// Contents of the heap are shown only where `contents` says so.

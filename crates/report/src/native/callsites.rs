@@ -3,12 +3,12 @@
 use super::super::data::header::{Header, Series};
 use super::super::html::{Foreign, Html};
 use super::Place;
-use crate::analyze::native::filter::Filter;
-use crate::analyze::native::sampled::SampledColumn;
-use crate::analyze::native::shown::{Shown, ShownId};
-use crate::analyze::sampling::Estimate;
-use crate::stacks::{Dump, StackProfile, Unit, View};
-use crate::units::{SignedSize, thousands};
+use heaptap_analyze::native::filter::Filter;
+use heaptap_analyze::native::sampled::SampledColumn;
+use heaptap_analyze::native::shown::{Shown, ShownId};
+use heaptap_analyze::sampling::Estimate;
+use heaptap_model::stacks::{Dump, StackProfile, Unit, View};
+use heaptap_model::units::{SignedSize, thousands};
 use std::cmp::Reverse;
 
 /// Rows for the heap that holds most, and for each of the others.

@@ -3,7 +3,7 @@
 use super::super::data::header::{Dump, Header, Measure};
 use super::super::html::{Foreign, Html};
 use super::callsites::size;
-use crate::units::{ByteSize, thousands};
+use heaptap_model::units::{ByteSize, thousands};
 
 /// Libraries that are listed.
 const LIBRARIES: usize = 40;

@@ -5,12 +5,12 @@ use super::super::data::header::{Diff, Growth, Header, Per, Series};
 use super::super::html::{Foreign, Html};
 use super::callsites::size;
 use super::{Place, fitting};
-use crate::analyze::native::filter::Filter;
-use crate::analyze::native::shown::{Shown, ShownId};
-use crate::analyze::sampling::{Counters, Interval, Turnover};
-use crate::profile::DumpKind;
-use crate::stacks::{Dump, StackProfile, Values, View};
-use crate::units::thousands;
+use heaptap_analyze::native::filter::Filter;
+use heaptap_analyze::native::shown::{Shown, ShownId};
+use heaptap_analyze::sampling::{Counters, Interval, Turnover};
+use heaptap_model::profile::DumpKind;
+use heaptap_model::stacks::{Dump, StackProfile, Values, View};
+use heaptap_model::units::thousands;
 use std::cmp::Reverse;
 
 /// Rows of each heap.

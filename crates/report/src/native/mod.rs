@@ -19,10 +19,10 @@ mod summary;
 
 use super::data::header::Header;
 use super::html::{Foreign, Html};
-use crate::analyze::native::groups::{file_of, function_of, library_name};
-use crate::analyze::native::scope;
-use crate::analyze::native::shown::{Shown, ShownId};
-use crate::stacks::StackProfile;
+use heaptap_analyze::native::groups::{file_of, function_of, library_name};
+use heaptap_analyze::native::scope;
+use heaptap_analyze::native::shown::{Shown, ShownId};
+use heaptap_model::stacks::StackProfile;
 use std::borrow::Cow;
 
 /// What stands on top of every page: what it is about, warnings, where the memory went.

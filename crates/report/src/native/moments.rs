@@ -8,7 +8,7 @@ use super::super::data::header::{Dump, Header};
 use super::super::data::timeline::{Process, Rows, Timeline};
 use super::super::html::{Foreign, Html};
 use super::callsites::size;
-use crate::units::HumanDuration;
+use heaptap_model::units::HumanDuration;
 
 /// A reading further from its moment than this is not of it: rows are read each ten seconds.
 const NEAR_MS: f64 = 30_000.0;

@@ -3,7 +3,7 @@
 use super::super::data::header::{Dump, Folded, Header};
 use super::super::html::{Foreign, Html, Sentence};
 use super::callsites::size;
-use crate::units::{ByteSize, thousands};
+use heaptap_model::units::{ByteSize, thousands};
 
 /// Title, warnings, where the memory went.
 pub(super) fn head(html: &mut Html, header: &Header) {

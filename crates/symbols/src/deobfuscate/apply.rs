@@ -11,7 +11,7 @@ use super::frame_name::FrameName;
 use super::lookup::{Lookup, NamedLine, Resolver, SourceFile};
 use super::owner::SeenIn;
 use super::source_file;
-use crate::profile::{Line, Lines, NameMap, Recording, StringId};
+use heaptap_model::profile::{Line, Lines, NameMap, Recording, StringId};
 use std::collections::HashMap;
 
 /// Calls that one frame may get.

@@ -2,7 +2,7 @@
 
 use super::apply::{AppMap, MapSource, Scope};
 use super::owner::{Owner, Packages, SeenIn, is_native, is_platform, profiled_packages};
-use crate::profile::{FrameId, Line, MappingId, Recording, StringId};
+use heaptap_model::profile::{FrameId, Line, MappingId, Recording, StringId};
 use std::collections::{BTreeSet, HashMap};
 
 /// Maps that a frame falls under.

@@ -1,8 +1,8 @@
 //! Why a file gives no map.
 
 use super::index::BadLine;
-use crate::error::{Classified, ErrorClass};
-use crate::units::ByteSize;
+use heaptap_model::error::{Classified, ErrorClass};
+use heaptap_model::units::ByteSize;
 use std::io;
 use std::path::PathBuf;
 

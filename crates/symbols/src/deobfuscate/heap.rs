@@ -7,9 +7,9 @@ use super::owner::{Owner, Packages, is_platform};
 use super::packets::PacketMap;
 use super::retracer::{FieldType, Retracer};
 use super::types::Type;
-use crate::heap_graph::{BasicType, FieldRenamer, HeapGraph, OriginalField};
-use crate::names::platform;
-use crate::profile::Recording;
+use heaptap_model::heap_graph::{BasicType, FieldRenamer, HeapGraph, OriginalField};
+use heaptap_model::names::platform;
+use heaptap_model::profile::Recording;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -5,7 +5,7 @@
 use super::class::MOST_MEMBERS;
 use super::grammar::{Fault, Line};
 use super::metadata::{Metadata, Version, json_of};
-use crate::profile::index::Seed;
+use heaptap_model::profile::index::Seed;
 use std::collections::HashMap;
 
 /// Bad lines, and classes that stand twice, that are kept one by one.

@@ -1,7 +1,7 @@
 //! Which build a map is of: R8 writes an id into the map (`pg_map_id`) and, since 2023, into the
 //! app's code as the name of all source files (`r8-map-id-…`).
 
-use crate::profile::{FrameId, Recording, StringId};
+use heaptap_model::profile::{FrameId, Recording, StringId};
 use std::collections::BTreeSet;
 
 const IN_SOURCE_FILE: &str = "r8-map-id-";
@@ -34,7 +34,7 @@ pub fn is_same_map(a: &str, b: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::Frame;
+    use heaptap_model::profile::Frame;
 
     #[test]
     fn ids_stand_in_source_files() {

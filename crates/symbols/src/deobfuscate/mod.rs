@@ -1,7 +1,7 @@
 //! Java names as they were before R8 or ProGuard renamed them: mapping files and the packets of
 //! a trace, the rules by which their entries answer, and names for the frames of a recording.
-//! Knows recordings only as [`crate::profile`], Java heaps only as
-//! [`crate::heap_graph`]; never prints.
+//! Knows recordings only as [`heaptap_model::profile`], Java heaps only as
+//! [`heaptap_model::heap_graph`]; never prints.
 //!
 //! | file | owns |
 //! |---|---|

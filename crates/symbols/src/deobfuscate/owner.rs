@@ -4,7 +4,7 @@
 //! Where a trace does not list the packages, a process's name is that of its package.
 
 use super::frame_name::FrameName;
-use crate::profile::{FrameId, Recording};
+use heaptap_model::profile::{FrameId, Recording};
 use std::collections::{BTreeSet, HashMap};
 
 /// Processes in which each frame was sampled.
@@ -163,7 +163,7 @@ pub fn profiled_packages(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Package, Process};
+    use heaptap_model::profile::{Package, Process};
 
     #[test]
     fn an_apk_names_its_package() {

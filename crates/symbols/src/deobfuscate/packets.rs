@@ -2,7 +2,7 @@
 //! types and no metadata.
 
 use super::class::{Class, Field, LineRange, Method, OriginalLines, qualified};
-use crate::profile::{NameMap, PacketLines};
+use heaptap_model::profile::{NameMap, PacketLines};
 
 /// A [`NameMap`] with its classes in order of their names in the app.
 #[derive(Debug)]

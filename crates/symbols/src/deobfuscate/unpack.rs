@@ -4,8 +4,8 @@
 
 use super::error::MapError;
 use super::index::LARGEST;
-use crate::bytes::Bytes;
-use crate::units::ByteSize;
+use heaptap_model::bytes::Bytes;
+use heaptap_model::units::ByteSize;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::Path;

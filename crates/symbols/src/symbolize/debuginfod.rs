@@ -8,7 +8,7 @@
 //! does not have a file is remembered for ten minutes.
 
 use super::cache::{Cache, MOST_LIBRARIES, NotKept, Origin};
-use crate::units::{BuildId, ByteSize};
+use heaptap_model::units::{BuildId, ByteSize};
 use sha2::{Digest as _, Sha256};
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};

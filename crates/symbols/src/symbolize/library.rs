@@ -1,9 +1,9 @@
 //! What a recording wants names for: each mapped library with a frame that has no lines yet,
 //! and the addresses of those frames.
 
-use crate::names::java_code;
-use crate::profile::{FrameId, Line, MappingId, Recording, StringId};
-use crate::units::BuildId;
+use heaptap_model::names::java_code;
+use heaptap_model::profile::{FrameId, Line, MappingId, Recording, StringId};
+use heaptap_model::units::BuildId;
 use std::collections::BTreeMap;
 
 /// A library some of whose frames want names. Several mappings of one file make one library as
@@ -86,7 +86,7 @@ fn with_frames(recording: &Recording, are_wanted: impl Fn(&[Line]) -> bool) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Frame, Mapping};
+    use heaptap_model::profile::{Frame, Mapping};
 
     #[test]
     fn a_library_is_wanted_once_with_the_addresses_that_have_no_lines() {

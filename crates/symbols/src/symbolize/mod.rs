@@ -1,5 +1,5 @@
 //! Addresses to functions, files and lines, in process: which library wants names, where its
-//! symbols may lie, what they say. Knows recordings only as [`crate::profile`]; never prints,
+//! symbols may lie, what they say. Knows recordings only as [`heaptap_model::profile`]; never prints,
 //! never talks to a device.
 //!
 //! ```text

@@ -2,13 +2,13 @@
 
 use super::packages::take_user;
 use super::{Cmd, Done};
-use crate::phone::deeds::Deed;
-use crate::phone::kernel::State;
-use crate::phone::memory::Event;
-use crate::phone::packages::Package;
-use crate::phone::process::{Process, Role};
-use crate::phone::screen::{self, Launch, Now, UI_HIDDEN, Why};
-use crate::phone::tracing;
+use crate::deeds::Deed;
+use crate::kernel::State;
+use crate::memory::Event;
+use crate::packages::Package;
+use crate::process::{Process, Role};
+use crate::screen::{self, Launch, Now, UI_HIDDEN, Why};
+use crate::tracing;
 
 /// What `am force-stop` writes into the history of exits.
 const FORCE_STOP: Why<'static> = Why {
@@ -434,7 +434,7 @@ fn start(cmd: &mut Cmd, rest: &[String], user: u32) -> Done {
 
 /// Lets milliseconds of the phone pass.
 pub(super) fn wait(cmd: &Cmd, ms: u64) -> Result<(), super::Halt> {
-    let until = cmd.kernel.clock.boot() + ms * crate::phone::clock::MILLI;
+    let until = cmd.kernel.clock.boot() + ms * crate::clock::MILLI;
     cmd.kernel.block(cmd.pid, Some(until), || None::<()>)?;
     Ok(())
 }

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Cmd, Done, on_thread};
-use crate::phone::clock::{BootNs, MILLI};
-use crate::phone::faults::FaultKind;
-use crate::phone::fs::{FileData, normalize};
-use crate::phone::io::Fd;
-use crate::phone::java::{self, Inputs, JavaDumpKind, PictureFormat};
-use crate::phone::kernel::Kernel;
-use crate::phone::packages::Package;
-use crate::phone::process::{Pid, Process, Role, SIGSEGV};
-use crate::phone::screen::{self, Now};
-use crate::phone::spec::BuildType;
-use crate::phone::tracing::{self, JavaDump};
+use crate::clock::{BootNs, MILLI};
+use crate::faults::FaultKind;
+use crate::fs::{FileData, normalize};
+use crate::io::Fd;
+use crate::java::{self, Inputs, JavaDumpKind, PictureFormat};
+use crate::kernel::Kernel;
+use crate::packages::Package;
+use crate::process::{Pid, Process, Role, SIGSEGV};
+use crate::screen::{self, Now};
+use crate::spec::BuildType;
+use crate::tracing::{self, JavaDump};
 
 /// Until the app's main thread has taken the request and stopped all others.
 const BEGINS_AFTER: u64 = 80 * MILLI;

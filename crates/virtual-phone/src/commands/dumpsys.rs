@@ -1,10 +1,10 @@
 //! dumpsys: package, meminfo, power, activity; and how long it waits for a service.
 
 use super::{Cmd, Done};
-use crate::phone::clock::{MILLI, SECOND};
-use crate::phone::faults::FaultKind;
-use crate::phone::packages::{Package, Profiling};
-use crate::phone::process::{Process, Role};
+use crate::clock::{MILLI, SECOND};
+use crate::faults::FaultKind;
+use crate::packages::{Package, Profiling};
+use crate::process::{Process, Role};
 
 /// So long a service may take where nothing else is said.
 const PATIENCE: u64 = 10 * SECOND;

@@ -1,10 +1,11 @@
 //! Programs that read, list, copy and remove files, as toybox has them.
 
 use super::{Cmd, Done, flags};
-use crate::phone::files::Body;
-use crate::phone::fs::{DEVICE, DIRECTORY, Errno, LINK, Stat};
-use crate::phone::io::Fd;
-use crate::phone::logcat::timestamp;
+use crate::files::Body;
+use crate::fs::{DEVICE, DIRECTORY, Errno, LINK, Stat};
+use crate::io::Fd;
+use crate::logcat::timestamp;
+use crate::spec::bytes;
 
 pub(super) fn cat(cmd: &mut Cmd) -> Done {
     let (_, paths) = flags(&cmd.args(), "");
@@ -326,9 +327,7 @@ pub(super) fn dd(cmd: &mut Cmd) -> Done {
         match key {
             "if" => input = Some(value.to_owned()),
             "of" => output = Some(value.to_owned()),
-            "bs" => {
-                size = crate::units::ByteSize::parse(value).map_or(512, |s| s.0);
-            }
+            "bs" => size = bytes(value).unwrap_or(512),
             "count" => count = value.parse().unwrap_or(0),
             "skip" => skip = value.parse().unwrap_or(0),
             "status" | "conv" => {}
@@ -363,7 +362,7 @@ pub(super) fn dd(cmd: &mut Cmd) -> Done {
     };
     let mut ahead = size.saturating_mul(skip);
     if let Fd::File { position, .. } = &from {
-        *crate::phone::events::lock(position) += ahead;
+        *crate::events::lock(position) += ahead;
         ahead = 0;
     }
     while ahead > 0 {
@@ -407,7 +406,7 @@ pub(super) fn readlink(cmd: &mut Cmd) -> Done {
         let entry = cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, whole);
         match entry {
             Ok(_) if whole => {
-                let parts = crate::phone::fs::normalize(&cmd.cwd, path);
+                let parts = crate::fs::normalize(&cmd.cwd, path);
                 let resolved = cmd.kernel.state().tree.resolve(&parts, true);
                 let resolved = resolved.map_or(parts, |r| r).join("/");
                 cmd.out(&format!("/{resolved}\n"))?;

@@ -2,10 +2,10 @@
 //! how processes ended.
 
 use super::Cmd;
-use crate::phone::kernel::State;
-use crate::phone::memory::Ledger;
-use crate::phone::population;
-use crate::phone::screen::{Activity, Screen, Task};
+use crate::kernel::State;
+use crate::memory::Ledger;
+use crate::population;
+use crate::screen::{Activity, Screen, Task};
 
 /// `ActivityRecord{…}` as this release writes it.
 fn record(android: u32, task: &Task, activity: &Activity) -> String {
@@ -151,7 +151,7 @@ pub(super) fn exits(cmd: &Cmd, package: Option<&String>) -> String {
         out.push_str(&format!("  package: {name}\n"));
         let of = state.screen.exits.iter().filter(|e| e.package == name);
         for (n, e) in of.enumerate() {
-            let time = crate::phone::logcat::timestamp(e.real_ns);
+            let time = crate::logcat::timestamp(e.real_ns);
             let was = Ledger::of(&cmd.kernel, &state, &e.last, e.boot);
             let (pss, rss) = was.map_or((0, 0), |l| (l.rows().total_pss(), l.pages().rss()));
             out.push_str(&format!(

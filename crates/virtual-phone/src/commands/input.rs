@@ -2,8 +2,8 @@
 
 use super::activity::wait;
 use super::{Cmd, Done};
-use crate::phone::packages::APP;
-use crate::phone::screen::{self, LAUNCHER, Now, Screen};
+use crate::packages::APP;
+use crate::screen::{self, LAUNCHER, Now, Screen};
 
 /// Keys that mean something here, by their names without `KEYCODE_`, and their numbers.
 const KEYS: [(&str, u32); 24] = [
@@ -96,7 +96,7 @@ fn press(cmd: &Cmd, key: &str) {
             let again = state
                 .screen
                 .recents
-                .is_some_and(|at| now.boot.saturating_sub(at) < 3 * crate::phone::clock::SECOND);
+                .is_some_and(|at| now.boot.saturating_sub(at) < 3 * crate::clock::SECOND);
             state.screen.recents = (!again).then_some(now.boot);
             if again {
                 screen::previous_app(&mut state, now);
@@ -382,7 +382,7 @@ pub(super) fn monkey(cmd: &mut Cmd) -> Done {
         wait(cmd, throttle + 4)?;
     }
     rotation(cmd, &["free"])?;
-    let elapsed = (cmd.kernel.clock.boot() - began) / crate::phone::clock::MILLI;
+    let elapsed = (cmd.kernel.clock.boot() - began) / crate::clock::MILLI;
     cmd.out(&format!("Events injected: {count}\n"))?;
     if verbose {
         cmd.out(":Sending rotation degree=0, persist=false\n:Dropped: keys=0 pointers=0 trackballs=0 flips=0 rotations=0\n")?;

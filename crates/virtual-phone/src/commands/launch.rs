@@ -1,12 +1,12 @@
 //! Programs that run other programs: sh, su, run-as, setsid, nohup, timeout, xargs, env.
 
 use super::{Cmd, Done, find, flags, names, on_thread, run};
-use crate::phone::access::has_su;
-use crate::phone::clock::MILLI;
-use crate::phone::io::{Fd, Stop};
-use crate::phone::kernel::Cred;
-use crate::phone::process::{SIGHUP, signal_number};
-use crate::phone::shell::Shell;
+use crate::access::has_su;
+use crate::clock::MILLI;
+use crate::io::{Fd, Stop};
+use crate::kernel::Cred;
+use crate::process::{SIGHUP, signal_number};
+use crate::shell::Shell;
 
 pub(super) fn sh(cmd: &mut Cmd) -> Done {
     let args = cmd.args();

@@ -1,8 +1,8 @@
 //! logcat: options, and following the log as the phone's time goes on.
 
 use super::{Cmd, Done};
-use crate::phone::clock::{MILLI, SECOND};
-use crate::phone::logcat::{Format, LogFilter, LogLine};
+use crate::clock::{MILLI, SECOND};
+use crate::logcat::{Format, LogFilter, LogLine};
 
 /// How often a follower looks for lines that nobody announces.
 const LOOK_EVERY: u64 = 500 * MILLI;
@@ -254,7 +254,7 @@ pub(super) fn logcat(cmd: &mut Cmd) -> Done {
             None => cmd.out(&text)?,
             Some(path) => {
                 file.extend_from_slice(text.as_bytes());
-                if let Ok(crate::phone::io::Fd::File { data, .. }) =
+                if let Ok(crate::io::Fd::File { data, .. }) =
                     kernel.open_write(&cmd.cred, &cmd.cwd, path, 0o660, false)
                     && kernel.write_file(&data, 0, &file).is_err()
                 {

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use super::{Cmd, Done, Halt};
-use crate::phone::access::may_inspect;
-use crate::phone::clock::MILLI;
-use crate::phone::memory::{Backing, Ledger, Mapping, Pages, compressed, has_java};
-use crate::phone::process::{Pid, Process, Role};
+use crate::access::may_inspect;
+use crate::clock::MILLI;
+use crate::memory::{Backing, Ledger, Mapping, Pages, compressed, has_java};
+use crate::process::{Pid, Process, Role};
 
 /// Mappings of one name.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! pm, cmd and simpleperf_app_runner: what is installed and what may be profiled.
 
 use super::{Cmd, Done, flags};
-use crate::phone::packages::{Package, Profiling};
+use crate::packages::{Package, Profiling};
 
 fn installed(cmd: &Cmd, user: Option<u32>) -> Vec<Package> {
     let state = cmd.kernel.state();

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use prost::Message as _;
 
 use super::{Cmd, Done, on_thread};
-use crate::phone::clock::MILLI;
-use crate::phone::faults::FaultKind;
-use crate::phone::fs::{Errno, FileData, Kind, Node, normalize};
-use crate::phone::io::{Fd, Fds, Stop};
-use crate::phone::kernel::Kernel;
-use crate::phone::process::{Pid, SIGINT, SIGTERM};
-use crate::phone::tracing::Session;
-use crate::phone::tracing::config;
-use crate::phone::tracing::recording::{self, Outcome};
-use crate::proto::perfetto as pb;
+use crate::clock::MILLI;
+use crate::faults::FaultKind;
+use crate::fs::{Errno, FileData, Kind, Node, normalize};
+use crate::io::{Fd, Fds, Stop};
+use crate::kernel::Kernel;
+use crate::process::{Pid, SIGINT, SIGTERM};
+use crate::tracing::Session;
+use crate::tracing::config;
+use crate::tracing::recording::{self, Outcome};
+use heaptap_proto::perfetto as pb;
 
 /// Where SELinux lets the client write.
 const TRACES: &str = "/data/misc/perfetto-traces/";

@@ -2,9 +2,9 @@
 
 use super::files::user_name;
 use super::{Cmd, Done, flags};
-use crate::phone::logcat::timestamp;
-use crate::phone::memory::Ledger;
-use crate::phone::process::{Delivered, Pid, Process, Role, SIGNALS, signal_number};
+use crate::logcat::timestamp;
+use crate::memory::Ledger;
+use crate::process::{Delivered, Pid, Process, Role, SIGNALS, signal_number};
 
 /// Columns that `ps -o` knows, their header and whether they are right-aligned.
 fn column(

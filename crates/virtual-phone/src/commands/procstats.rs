@@ -2,10 +2,10 @@
 //! on average and at most, as the account of memory has it for those moments.
 
 use super::{Cmd, Halt};
-use crate::phone::clock::SECOND;
-use crate::phone::memory::Ledger;
-use crate::phone::packages;
-use crate::phone::process::{Process, Role};
+use crate::clock::SECOND;
+use crate::memory::Ledger;
+use crate::packages;
+use crate::process::{Process, Role};
 
 /// So many samples of each process at most, evenly over the time.
 const SAMPLES: u64 = 6;

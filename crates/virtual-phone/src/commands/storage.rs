@@ -2,9 +2,9 @@
 
 use super::files::{mode_text, type_letter, user_name};
 use super::{Cmd, Done, flags};
-use crate::phone::faults::FaultKind;
-use crate::phone::files::Body;
-use crate::phone::fs::{DEVICE, DIRECTORY, LINK, Stat};
+use crate::faults::FaultKind;
+use crate::files::Body;
+use crate::fs::{DEVICE, DIRECTORY, LINK, Stat};
 
 /// `stat -c FORMAT`, and toybox's long form without.
 pub(super) fn stat(cmd: &mut Cmd) -> Done {
@@ -172,7 +172,7 @@ pub(super) fn df(cmd: &mut Cmd) -> Done {
                 status = 1;
                 continue;
             }
-            let parts = crate::phone::fs::normalize(&cmd.cwd, path);
+            let parts = crate::fs::normalize(&cmd.cwd, path);
             let parts = cmd
                 .kernel
                 .state()
@@ -224,8 +224,8 @@ pub(super) fn find(cmd: &mut Cmd) -> Done {
         };
         let base: Vec<char> = path.rsplit('/').next().unwrap_or(&path).chars().collect();
         let named = name.as_ref().is_none_or(|n| {
-            let pattern = crate::phone::shell::pattern::unquoted(n);
-            crate::phone::shell::pattern::matches(&pattern, &base)
+            let pattern = crate::shell::pattern::unquoted(n);
+            crate::shell::pattern::matches(&pattern, &base)
         });
         let typed = kind
             .as_ref()

@@ -2,10 +2,10 @@
 
 use super::files::user_name;
 use super::{Cmd, Done, flags};
-use crate::phone::access::may_set_property;
-use crate::phone::clock::SECOND;
-use crate::phone::fs::Errno;
-use crate::phone::procfs::kernel_release;
+use crate::access::may_set_property;
+use crate::clock::SECOND;
+use crate::fs::Errno;
+use crate::procfs::kernel_release;
 
 pub(super) fn yes(_cmd: &mut Cmd) -> Done {
     Ok(0)
@@ -49,9 +49,9 @@ pub(super) fn setprop(cmd: &mut Cmd) -> Done {
         state.properties.insert(name.clone(), value.clone());
         if name == "persist.traced.enable" {
             if value == "1" {
-                crate::phone::population::start_traced(&mut state);
+                crate::population::start_traced(&mut state);
             } else {
-                crate::phone::population::stop_traced(&mut state);
+                crate::population::stop_traced(&mut state);
             }
         }
     }

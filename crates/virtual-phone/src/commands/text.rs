@@ -2,7 +2,7 @@
 
 use super::format::{format_printf, unescape};
 use super::{Cmd, Done, flags};
-use crate::phone::io::Fd;
+use crate::io::Fd;
 
 pub(super) fn printf(cmd: &mut Cmd) -> Done {
     let args = cmd.args();
@@ -30,7 +30,7 @@ pub(super) fn test(cmd: &mut Cmd) -> Done {
         cmd.err("[: missing ]\n")?;
         return Ok(2);
     }
-    match crate::phone::shell::test(&cmd.kernel, &cmd.cred, &cmd.cwd, &args) {
+    match crate::shell::test(&cmd.kernel, &cmd.cred, &cmd.cwd, &args) {
         Ok(yes) => Ok(u8::from(!yes)),
         Err(error) => {
             cmd.err(&format!("test: {error}\n"))?;
@@ -302,11 +302,7 @@ pub(super) fn tee(cmd: &mut Cmd) -> Done {
             }
         }
     }
-    let stdin = cmd
-        .fds
-        .get(0)
-        .cloned()
-        .unwrap_or(crate::phone::io::Fd::Null);
+    let stdin = cmd.fds.get(0).cloned().unwrap_or(crate::io::Fd::Null);
     cmd.each_block(&stdin, |block| {
         for file in &files {
             if file.write(&cmd.kernel, cmd.pid, block).is_err() {

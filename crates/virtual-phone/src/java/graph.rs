@@ -10,7 +10,7 @@ use super::heap::{
     Body, CLASS, ClassRef, FieldDef, JavaHeap, Kind, Obj, RootKind, Space, Type, Value,
 };
 use super::{Inputs, build};
-use crate::proto::perfetto::{
+use heaptap_proto::perfetto::{
     HeapGraph, HeapGraphObject, HeapGraphRoot, HeapGraphType, InternedString, heap_graph_object,
     heap_graph_root, heap_graph_type,
 };

@@ -2,10 +2,10 @@
 //! it cached, objects it dropped. A pure function of time and of what happened to the process,
 //! from which the heap is built.
 
-use crate::phone::clock::{BootNs, SECOND};
-use crate::phone::kernel::Kernel;
-use crate::phone::memory::{COLLECTION_EVERY, History};
-use crate::phone::process::Process;
+use crate::clock::{BootNs, SECOND};
+use crate::kernel::Kernel;
+use crate::memory::{COLLECTION_EVERY, History};
+use crate::process::Process;
 
 /// Listeners that are registered before anybody looks.
 const LISTENERS_AT_START: u64 = 40;

@@ -9,7 +9,7 @@ use super::app::{ROWS, garbage_line, listener_name, row_text};
 use super::heap::{ALIGNMENT, Body, ClassRef, JavaHeap, STRING_BYTES, Space};
 use super::life::Life;
 use super::{Inputs, Role, build};
-use crate::phone::events::lock;
+use crate::events::lock;
 
 /// Where the large object space lies.
 const LARGE: std::ops::Range<u32> = 0x4000_0000..0x6f00_0000;

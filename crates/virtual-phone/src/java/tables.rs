@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use crate::phone::image::MAPPING;
+use crate::image::MAPPING;
 
 /// Classes of the runtime and the framework.
 const FRAMEWORK: &str = include_str!("framework.txt");

@@ -1,8 +1,8 @@
 //! What happened to a process that its memory depends on: when it slept, when a collection was
 //! asked for, and what the screen and the system did to it.
 
-use crate::phone::clock::{BootNs, SECOND};
-use crate::phone::deeds::Deeds;
+use crate::clock::{BootNs, SECOND};
+use crate::deeds::Deeds;
 
 /// How long after its start a process is busy with starting.
 pub(super) const STARTUP: u64 = 2 * SECOND;
@@ -175,7 +175,7 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::phone::deeds::Deed;
+    use crate::deeds::Deed;
 
     #[test]
     fn sleep_stops_its_clock() {

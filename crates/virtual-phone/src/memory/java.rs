@@ -4,9 +4,9 @@
 
 use super::history::{History, Request};
 use super::{Android, COLLECTION_EVERY, mix};
-use crate::phone::clock::{BootNs, MILLI, SECOND};
-use crate::phone::java::{Life, Model, Sizes};
-use crate::phone::tracing::Flow;
+use crate::clock::{BootNs, MILLI, SECOND};
+use crate::java::{Life, Model, Sizes};
+use crate::tracing::Flow;
 
 /// Until a young process holds what it holds ever after, of what comes and goes.
 const RAMP: u64 = 2 * SECOND;

@@ -3,10 +3,10 @@
 use super::history::{Event, Request};
 use super::java::Collection;
 use super::{COLLECTION_EVERY, Memory, has_java};
-use crate::phone::clock::BootNs;
-use crate::phone::kernel::{Kernel, State};
-use crate::phone::logcat::LogLine;
-use crate::phone::process::Process;
+use crate::clock::BootNs;
+use crate::kernel::{Kernel, State};
+use crate::logcat::LogLine;
+use crate::process::Process;
 
 /// Letters that the log keeps of a process's name.
 const NAME: usize = 15;

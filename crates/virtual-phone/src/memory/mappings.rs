@@ -6,10 +6,10 @@ use super::history::History;
 use super::java::JavaHeapState;
 use super::native::NativeHeap;
 use super::{has_java, hash, mix};
-use crate::phone::clock::{BootNs, SECOND};
-use crate::phone::packages::Package;
-use crate::phone::process::{Process, Role};
-use crate::phone::spec::PhoneSpec;
+use crate::clock::{BootNs, SECOND};
+use crate::packages::Package;
+use crate::process::{Process, Role};
+use crate::spec::PhoneSpec;
 
 const PAGE_KB: u64 = 4;
 /// Until a process in the back is swapped out as far as it gets.

@@ -3,8 +3,8 @@
 
 use super::history::History;
 use super::mix;
-use crate::phone::clock::{BootNs, SECOND};
-use crate::phone::tracing::{Blocks, LiveHeaps, rounded};
+use crate::clock::{BootNs, SECOND};
+use crate::tracing::{Blocks, LiveHeaps, rounded};
 
 const PAGE: u64 = 4096;
 /// From this size on, a block has pages of its own.

@@ -2,9 +2,9 @@
 
 use super::rows::Row;
 use super::{Ledger, Memory};
-use crate::phone::clock::{BootNs, SECOND};
-use crate::phone::events::lock;
-use crate::phone::kernel::{Kernel, State};
+use crate::clock::{BootNs, SECOND};
+use crate::events::lock;
+use crate::kernel::{Kernel, State};
 
 /// Of a phone with 8 GB, and of one with 12 since Android 15.
 const TOTAL: [u64; 2] = [7_831_084, 11_672_640];

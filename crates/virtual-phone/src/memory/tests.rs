@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::phone::clock::MILLI;
-use crate::phone::deeds::Deed;
-use crate::phone::faults::Faults;
-use crate::phone::java::JavaDumpKind;
-use crate::phone::packages::APP;
-use crate::phone::population::main_process;
-use crate::phone::tracing::malloc_info;
+use crate::clock::MILLI;
+use crate::deeds::Deed;
+use crate::faults::Faults;
+use crate::java::JavaDumpKind;
+use crate::packages::APP;
+use crate::population::main_process;
+use crate::tracing::malloc_info;
 
 /// A phone, and a process of it by name.
 fn phone(spec: &str) -> Arc<Kernel> {

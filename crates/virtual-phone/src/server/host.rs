@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::wire::Wire;
 use super::{Forward, Link, Server, jdwp, shell, sync};
-use crate::phone::events::lock;
-use crate::phone::faults::FaultKind;
-use crate::phone::properties;
+use crate::events::lock;
+use crate::faults::FaultKind;
+use crate::properties;
 
 /// Protocol version of adb 1.0.41.
 const VERSION: u64 = 41;
@@ -404,7 +404,7 @@ impl Server {
             "track-jdwp" => jdwp::track(kernel, wire),
             "root" | "unroot" | "remount" => {
                 wire.okay()?;
-                let text = match (base, crate::phone::access::has_su(&kernel.spec)) {
+                let text = match (base, crate::access::has_su(&kernel.spec)) {
                     ("root", false) => "adbd cannot run as root in production builds\n",
                     ("unroot", _) => "adbd not running as root\n",
                     ("root", true) => "adbd cannot run as root on this virtual phone: use su\n",

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::wire::{Waited, Wire};
-use crate::phone::access::java_debuggable_build;
-use crate::phone::clock::BootNs;
-use crate::phone::faults::FaultKind;
-use crate::phone::kernel::{Kernel, State};
-use crate::phone::packages;
-use crate::phone::process::{Pid, Process, Role};
-use crate::phone::tracing::{Tracked, TrackedTruth};
+use crate::access::java_debuggable_build;
+use crate::clock::BootNs;
+use crate::faults::FaultKind;
+use crate::kernel::{Kernel, State};
+use crate::packages;
+use crate::process::{Pid, Process, Role};
+use crate::tracing::{Tracked, TrackedTruth};
 
 const HANDSHAKE: &[u8; 14] = b"JDWP-Handshake";
 const HEADER: usize = 11;

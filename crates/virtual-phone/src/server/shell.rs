@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::wire::Wire;
-use crate::phone::commands::{self, Cmd};
-use crate::phone::events::{Events, lock};
-use crate::phone::faults::FaultKind;
-use crate::phone::io::{Fd, Fds, PipeWriter, Sink, Stop, pipe};
-use crate::phone::kernel::{Cred, Kernel};
-use crate::phone::process::{Pid, SIGHUP};
+use crate::commands::{self, Cmd};
+use crate::events::{Events, lock};
+use crate::faults::FaultKind;
+use crate::io::{Fd, Fds, PipeWriter, Sink, Stop, pipe};
+use crate::kernel::{Cred, Kernel};
+use crate::process::{Pid, SIGHUP};
 
 /// Ids of shell v2's packets.
 const STDIN: u8 = 0;

@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use crate::phone::events::lock;
+use crate::events::lock;
 
 /// Longest request that an adb server takes.
 const MAX_REQUEST: usize = 64 << 10;

@@ -1,10 +1,10 @@
 //! Commands that the shell runs itself.
 
 use super::{Flow, Shell, Variable, condition, parser};
-use crate::phone::commands::format::{format_printf, unescape};
-use crate::phone::fs::normalize;
-use crate::phone::io::Stop;
-use crate::phone::process::{Delivered, SIGNALS, signal_number};
+use crate::commands::format::{format_printf, unescape};
+use crate::fs::normalize;
+use crate::io::Stop;
+use crate::process::{Delivered, SIGNALS, signal_number};
 
 const BUILTINS: [&str; 35] = [
     ".", ":", "[", "alias", "break", "builtin", "cd", "command", "continue", "echo", "eval",
@@ -186,7 +186,7 @@ impl Shell {
             Some(path) => path.to_owned(),
         };
         let listed = self.kernel.entry(&self.cred, &self.cwd, &target, true);
-        match listed.map(|e| e.stat.mode & crate::phone::fs::DIRECTORY != 0) {
+        match listed.map(|e| e.stat.mode & crate::fs::DIRECTORY != 0) {
             Ok(true) => {
                 let old = self.cwd.clone();
                 self.cwd = format!("/{}", normalize(&self.cwd, &target).join("/"));
@@ -491,7 +491,7 @@ impl Shell {
             if shell.functions.contains_key(name) || Self::is_builtin(name) {
                 return Some(name.to_owned());
             }
-            crate::phone::commands::find(&shell.kernel.spec, name)
+            crate::commands::find(&shell.kernel.spec, name)
         };
         match (argv[0].as_str(), args.split_first()) {
             (_, None) => Ok(0),

@@ -3,10 +3,10 @@
 use super::ast::{Part, Word};
 use super::pattern;
 use super::{Flow, Shell};
-use crate::phone::access::{Want, mode_allows};
-use crate::phone::files::Body;
-use crate::phone::fs::{DEVICE, DIRECTORY, LINK, REGULAR};
-use crate::phone::kernel::{Cred, Kernel};
+use crate::access::{Want, mode_allows};
+use crate::files::Body;
+use crate::fs::{DEVICE, DIRECTORY, LINK, REGULAR};
+use crate::kernel::{Cred, Kernel};
 
 /// S_IFMT.
 const TYPE_BITS: u32 = 0o170_000;

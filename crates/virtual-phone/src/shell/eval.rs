@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::ast::{Node, Redirect, RedirectKind};
 use super::pattern;
 use super::{Flow, MAX_DEPTH, Shell, parser};
-use crate::phone::commands::{self, Cmd};
-use crate::phone::fs::{Errno, FileData};
-use crate::phone::io::{Fd, Stop, pipe};
-use crate::phone::process::{Pid, SIGINT, SIGPIPE, SIGQUIT};
+use crate::commands::{self, Cmd};
+use crate::fs::{Errno, FileData};
+use crate::io::{Fd, Stop, pipe};
+use crate::process::{Pid, SIGINT, SIGPIPE, SIGQUIT};
 
 impl Shell {
     /// Where the script is one plain program, the shell becomes it, as mksh does.
@@ -542,10 +542,10 @@ impl Shell {
             .map(|fd| fd.write(&self.kernel, self.pid, text.as_bytes()))
         {
             Some(Ok(())) => Ok(0),
-            Some(Err(crate::phone::io::WriteError::Stopped(Stop::Killed(signal)))) => {
+            Some(Err(crate::io::WriteError::Stopped(Stop::Killed(signal)))) => {
                 Err(Flow::Killed(signal))
             }
-            Some(Err(crate::phone::io::WriteError::Broken)) => Err(Flow::Killed(SIGPIPE)),
+            Some(Err(crate::io::WriteError::Broken)) => Err(Flow::Killed(SIGPIPE)),
             Some(Err(_)) => {
                 self.complain("write: No space left on device");
                 Ok(1)

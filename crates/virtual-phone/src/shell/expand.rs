@@ -4,8 +4,8 @@ use super::arith::{self, Variables};
 use super::ast::{Node, ParamOp, Part, Word};
 use super::pattern::{self, PatternChar};
 use super::{Flow, Shell};
-use crate::phone::io::pipe;
-use crate::phone::io::{Fd, Stop};
+use crate::io::pipe;
+use crate::io::{Fd, Stop};
 
 /// Bytes that a command substitution may give.
 const MAX_SUBSTITUTION: usize = 4 << 20;

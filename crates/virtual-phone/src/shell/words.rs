@@ -398,8 +398,8 @@ impl Parser<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::phone::shell::ast::Node;
-    use crate::phone::shell::parser::parse;
+    use crate::shell::ast::Node;
+    use crate::shell::parser::parse;
 
     #[test]
     fn scripts_parse() {

@@ -2,7 +2,7 @@
 
 use prost::Message as _;
 
-use crate::proto::perfetto as pb;
+use heaptap_proto::perfetto as pb;
 
 /// Bytes that a producer holds back until it is asked to flush.
 const PRODUCER_HOLDS: usize = 128 << 10;

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::workload::{FrameDef, Life, MappingDef, Phase, Site, hash, mix};
-use crate::phone::image::{Function, image};
-use crate::phone::installed::{Mapped, mapped, obfuscated};
-use crate::phone::packages::Package;
-use crate::phone::process::Process;
-use crate::phone::spec::{Abi, Names, PhoneSpec};
+use crate::image::{Function, image};
+use crate::installed::{Mapped, mapped, obfuscated};
+use crate::packages::Package;
+use crate::process::Process;
+use crate::spec::{Abi, Names, PhoneSpec};
 
 /// Collects the mappings and frames of one process.
 pub(super) struct Builder {

@@ -3,8 +3,8 @@
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 
-use crate::phone::spec::PhoneSpec;
-use crate::proto::{DESCRIPTORS, perfetto as pb};
+use crate::spec::PhoneSpec;
+use heaptap_proto::{DESCRIPTORS, perfetto as pb};
 
 /// Reads the binary form; fields that this Perfetto doesn't know are skipped.
 pub(crate) fn decode(bytes: &[u8]) -> Result<pb::TraceConfig, String> {

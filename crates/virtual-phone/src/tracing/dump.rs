@@ -3,9 +3,9 @@
 
 use super::interner::{Fresh, Interner};
 use super::workload::Workload;
-use crate::phone::clock::ClockValues;
-use crate::phone::process::{NOBODY, Pid};
-use crate::proto::perfetto as pb;
+use crate::clock::ClockValues;
+use crate::process::{NOBODY, Pid};
+use heaptap_proto::perfetto as pb;
 
 /// heapprofd starts a new packet after so many bytes.
 const PACKET_LIMIT: usize = 400 << 10;

@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::dump::DumpWriter;
 use super::target::{Ending, Target};
 use super::truth::DumpTruth;
-use crate::phone::clock::{BootNs, MILLI};
-use crate::phone::faults::FaultKind;
-use crate::phone::kernel::Kernel;
-use crate::phone::memory::Ledger;
-use crate::phone::packages;
-use crate::phone::process::{Pid, Process, Role, SIGSEGV};
-use crate::phone::screen::{self, Now};
-use crate::phone::shell::pattern;
-use crate::phone::spec::Abi;
-use crate::proto::perfetto as pb;
+use crate::clock::{BootNs, MILLI};
+use crate::faults::FaultKind;
+use crate::kernel::Kernel;
+use crate::memory::Ledger;
+use crate::packages;
+use crate::process::{Pid, Process, Role, SIGSEGV};
+use crate::screen::{self, Now};
+use crate::shell::pattern;
+use crate::spec::Abi;
+use heaptap_proto::perfetto as pb;
 
 /// From the signal to the first byte: the target attaches with its next allocation.
 const ATTACH_DELAY: u64 = 120 * MILLI;
@@ -62,7 +62,7 @@ impl HeapSource {
     ) -> HeapSource {
         let (heapprofd, requests) = {
             let mut state = kernel.state();
-            let pid = crate::phone::population::start_heapprofd(&mut state, now);
+            let pid = crate::population::start_heapprofd(&mut state, now);
             (pid, state.tracing.dump_requests.len())
         };
         let mut writer = DumpWriter::new(sequence, heapprofd, kernel.spec.android);
@@ -341,7 +341,7 @@ impl HeapSource {
                     .iter()
                     .any(|i| i == installer)
             };
-            let user_build = spec.build == crate::phone::spec::BuildType::User;
+            let user_build = spec.build == crate::spec::BuildType::User;
             let appid = process.uid % 100_000;
             if user_build && !state.packages.iter().any(|p| p.appid == appid && by(p)) {
                 return false;

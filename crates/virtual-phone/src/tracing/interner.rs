@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::workload::{FrameDef, MappingDef};
-use crate::proto::perfetto as pb;
+use heaptap_proto::perfetto as pb;
 
 /// Which table of InternedData a string belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,21 +1,21 @@
 //! `android.java_hprof`: which processes a data source dumps, when each forks, and how its
-//! packets come into the buffer. What is in them is [`crate::phone::java`]'s.
+//! packets come into the buffer. What is in them is [`crate::java`]'s.
 
 use std::collections::VecDeque;
 
 use super::oom::Oom;
 use super::packets;
 use super::truth::JavaDump;
-use crate::phone::clock::{BootNs, MILLI};
-use crate::phone::faults::FaultKind;
-use crate::phone::java::{self, Inputs, JavaDumpKind};
-use crate::phone::kernel::Kernel;
-use crate::phone::memory::Ledger;
-use crate::phone::packages;
-use crate::phone::process::{Pid, Process, Role, SIGSEGV};
-use crate::phone::screen::{self, Now};
-use crate::phone::shell::pattern;
-use crate::proto::perfetto as pb;
+use crate::clock::{BootNs, MILLI};
+use crate::faults::FaultKind;
+use crate::java::{self, Inputs, JavaDumpKind};
+use crate::kernel::Kernel;
+use crate::memory::Ledger;
+use crate::packages;
+use crate::process::{Pid, Process, Role, SIGSEGV};
+use crate::screen::{self, Now};
+use crate::shell::pattern;
+use heaptap_proto::perfetto as pb;
 
 /// From the signal to the fork: the app's main thread stops and a child of it writes.
 const FORK_TAKES: u64 = 60 * MILLI;
@@ -87,7 +87,7 @@ impl JavaSource {
         config: pb::JavaHprofConfig,
         (buffer, sequence): (usize, u32),
     ) -> JavaSource {
-        crate::phone::population::start_heapprofd(&mut kernel.state(), now);
+        crate::population::start_heapprofd(&mut kernel.state(), now);
         let mut source = JavaSource::new(kernel, config, buffer, sequence);
         let continuous = source.config.continuous_dump_config.unwrap_or_default();
         let interval = u64::from(continuous.dump_interval_ms()) * MILLI;
@@ -248,7 +248,7 @@ impl JavaSource {
         }
         if !self.config.target_installed_by.is_empty()
             && spec.android >= 12
-            && spec.build == crate::phone::spec::BuildType::User
+            && spec.build == crate::spec::BuildType::User
         {
             let appid = process.uid % 100_000;
             let installed = state.packages.iter().find(|p| p.appid == appid);

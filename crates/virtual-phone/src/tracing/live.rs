@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 
 use super::workload::{Allocation, Life, Site, TICK, Workload};
-use crate::phone::clock::{BootNs, MILLI};
-use crate::phone::memory::History;
-use crate::phone::packages::Package;
-use crate::phone::process::Process;
-use crate::phone::spec::PhoneSpec;
+use crate::clock::{BootNs, MILLI};
+use crate::memory::History;
+use crate::packages::Package;
+use crate::process::Process;
+use crate::spec::PhoneSpec;
 
 /// Sizes are rounded up to it, as Android's allocators do for small ones.
 pub(crate) const GRANULE: u64 = 16;
@@ -270,10 +270,10 @@ fn ticks(spans: &[(BootNs, BootNs)], first: u64, last: u64) -> impl Iterator<Ite
 pub(super) mod tests {
     use super::super::workload::Due;
     use super::*;
-    use crate::phone::clock::SECOND;
-    use crate::phone::packages;
-    use crate::phone::packages::Package;
-    use crate::phone::process::Role;
+    use crate::clock::SECOND;
+    use crate::packages;
+    use crate::packages::Package;
+    use crate::process::Role;
 
     /// The phone of these words, its app, and that app's process since `started`.
     pub fn app(words: &str, started: BootNs) -> (PhoneSpec, Option<Package>, Process) {
@@ -317,9 +317,9 @@ pub(super) mod tests {
         let mut history = History::for_tests(0);
         let now = 3 * SECOND;
         let before = heaps.at("libc.malloc", &history, now);
-        let mut deeds = crate::phone::deeds::Deeds::default();
+        let mut deeds = crate::deeds::Deeds::default();
         for _ in 0..3 {
-            deeds.note(2 * SECOND, crate::phone::deeds::Deed::Destroyed);
+            deeds.note(2 * SECOND, crate::deeds::Deed::Destroyed);
         }
         history.set_deeds(deeds);
         let after = heaps.at("libc.malloc", &history, now);
@@ -335,7 +335,7 @@ pub(super) mod tests {
         );
         // Before they came there was nothing of them.
         let early = heaps.at("libc.malloc", &history, SECOND);
-        history.set_deeds(crate::phone::deeds::Deeds::default());
+        history.set_deeds(crate::deeds::Deeds::default());
         assert_eq!(heaps.at("libc.malloc", &history, SECOND), early);
     }
 

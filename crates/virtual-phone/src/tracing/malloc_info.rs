@@ -1,10 +1,10 @@
 //! `malloc_info` of a process: what its native heap holds at a moment, by size, in the words of
 //! the allocator that its Android release has. Follows from the process's account of memory.
 
-use crate::phone::clock::BootNs;
-use crate::phone::kernel::Kernel;
-use crate::phone::memory::Ledger;
-use crate::phone::process::Process;
+use crate::clock::BootNs;
+use crate::kernel::Kernel;
+use crate::memory::Ledger;
+use crate::process::Process;
 
 /// jemalloc's largest small size; larger ones up to a chunk are "large".
 const SMALL: u64 = 14 << 10;

@@ -33,7 +33,7 @@ pub use truth::{DumpTruth, RecordingTruth, SiteTruth};
 
 use super::clock::BootNs;
 use super::process::Pid;
-use crate::proto::perfetto as pb;
+use heaptap_proto::perfetto as pb;
 
 /// Sessions of one uid, and of all, that the service allows.
 const MAX_PER_UID: usize = 5;

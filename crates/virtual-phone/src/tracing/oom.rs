@@ -1,18 +1,18 @@
 //! OutOfMemoryError: how an app runs out of memory, whom it tells, and sessions that wait for it.
 
 use super::java_hprof::globbed_whole;
-use crate::phone::access::java_debuggable_build;
-use crate::phone::clock::{BootNs, MILLI, SECOND};
-use crate::phone::installed::obfuscated;
-use crate::phone::io::Stop;
-use crate::phone::java::Inputs;
-use crate::phone::kernel::{Kernel, State};
-use crate::phone::memory::{Event, Limits, Request, limits};
-use crate::phone::packages::{APP, Package};
-use crate::phone::population;
-use crate::phone::process::{Pid, Process, Role, SIGINT, SIGTERM};
-use crate::phone::screen::{self, Now};
-use crate::proto::perfetto as pb;
+use crate::access::java_debuggable_build;
+use crate::clock::{BootNs, MILLI, SECOND};
+use crate::installed::obfuscated;
+use crate::io::Stop;
+use crate::java::Inputs;
+use crate::kernel::{Kernel, State};
+use crate::memory::{Event, Limits, Request, limits};
+use crate::packages::{APP, Package};
+use crate::population;
+use crate::process::{Pid, Process, Role, SIGINT, SIGTERM};
+use crate::screen::{self, Now};
+use heaptap_proto::perfetto as pb;
 
 use super::recording::Outcome;
 
@@ -54,7 +54,7 @@ pub(crate) fn run_out(kernel: &Kernel) -> bool {
     kernel.log(
         process.pid,
         'W',
-        &crate::phone::memory::log_tag(process.name()),
+        &crate::memory::log_tag(process.name()),
         &format!("Throwing OutOfMemoryError \"{text}\""),
     );
     let waited_for = {

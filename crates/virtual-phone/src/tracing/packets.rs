@@ -2,10 +2,10 @@
 
 use super::buffer::TraceBuffer;
 use super::oom::{Oom, TRIGGER as OOM_TRIGGER};
-use crate::phone::clock::ClockValues;
-use crate::phone::kernel::Kernel;
-use crate::phone::memory::Ledger;
-use crate::proto::perfetto as pb;
+use crate::clock::ClockValues;
+use crate::kernel::Kernel;
+use crate::memory::Ledger;
+use heaptap_proto::perfetto as pb;
 
 /// Sequence of the service itself.
 pub(super) const SERVICE: u32 = 1;
@@ -91,7 +91,7 @@ pub(super) fn system_info(kernel: &Kernel) -> pb::TracePacket {
             utsname: Some(pb::system_info::Utsname {
                 sysname: Some("Linux".to_owned()),
                 version: Some("#1 SMP PREEMPT".to_owned()),
-                release: Some(crate::phone::procfs::kernel_release(kernel).to_owned()),
+                release: Some(crate::procfs::kernel_release(kernel).to_owned()),
                 machine: Some("aarch64".to_owned()),
             }),
             android_build_fingerprint: fingerprint,
@@ -238,7 +238,7 @@ pub(super) fn process_tree(
             cmdline: p.argv.clone(),
             uid: Some(p.uid as i32),
             process_start_from_boot: None,
-            is_kthread: Some(p.role == crate::phone::process::Role::Kernel),
+            is_kthread: Some(p.role == crate::process::Role::Kernel),
         })
         .collect();
     pb::TracePacket {

@@ -5,12 +5,12 @@
 use std::collections::BTreeSet;
 
 use super::packets;
-use crate::phone::clock::{BootNs, MILLI};
-use crate::phone::kernel::{Cred, Kernel};
-use crate::phone::memory::{Collection, Ledger, has_java};
-use crate::phone::process::{Pid, Process, Role};
-use crate::proto::perfetto as pb;
-use crate::proto::perfetto::process_stats_config::Quirks;
+use crate::clock::{BootNs, MILLI};
+use crate::kernel::{Cred, Kernel};
+use crate::memory::{Collection, Ledger, has_java};
+use crate::process::{Pid, Process, Role};
+use heaptap_proto::perfetto as pb;
+use heaptap_proto::perfetto::process_stats_config::Quirks;
 use pb::ftrace_event_bundle::FtraceClock;
 
 /// The daemon takes shorter periods for this.

@@ -12,14 +12,14 @@ use super::oom::{self, Awaited, Oom};
 use super::packets::{self, Event};
 use super::probes::{Probes, Written};
 use super::workload::mix;
-use crate::phone::clock::{BootNs, MILLI, SECOND};
-use crate::phone::faults::FaultKind;
-use crate::phone::fs::FileData;
-use crate::phone::io::Stop;
-use crate::phone::kernel::Kernel;
-use crate::phone::process::{Pid, SIGINT, SIGTERM};
-use crate::proto::perfetto as pb;
-use crate::proto::perfetto::trace_config::{CompressionType, WriteFlushMode};
+use crate::clock::{BootNs, MILLI, SECOND};
+use crate::faults::FaultKind;
+use crate::fs::FileData;
+use crate::io::Stop;
+use crate::kernel::Kernel;
+use crate::process::{Pid, SIGINT, SIGTERM};
+use heaptap_proto::perfetto as pb;
+use heaptap_proto::perfetto::trace_config::{CompressionType, WriteFlushMode};
 
 /// From the signal to a complete file, measured on real ones: 20 to 80 ms.
 const STOP_TAKES: u64 = 45 * MILLI;
@@ -93,7 +93,7 @@ pub(crate) fn run(
         state.tracing.close(session);
         // init starts heapprofd for sessions that need it, and stops it after the last.
         if state.tracing.sessions.is_empty() {
-            crate::phone::population::stop_heapprofd(&mut state);
+            crate::population::stop_heapprofd(&mut state);
         }
     }
     kernel.events.notify();
@@ -327,7 +327,7 @@ impl<'a> Recording<'a> {
 
     fn accident(&self, kind: FaultKind) {
         let kernel = self.kernel;
-        let root = crate::phone::kernel::Cred::root();
+        let root = crate::kernel::Cred::root();
         match kind {
             FaultKind::PerfettoDies => {
                 kernel.signal(&root, self.pid, 9);

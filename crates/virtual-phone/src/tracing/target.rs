@@ -7,13 +7,13 @@ use super::dump::{DumpWriter, HeapDump};
 use super::sampler::Sampler;
 use super::truth::{DumpTruth, SiteTruth};
 use super::workload::{Allocation, Due, TICK, Workload};
-use crate::phone::clock::{BootNs, MILLI};
-use crate::phone::faults::FaultKind;
-use crate::phone::kernel::Kernel;
-use crate::phone::process::{Pid, Process};
-use crate::proto::perfetto as pb;
-use crate::proto::perfetto::profile_packet::process_heap_samples::ClientError;
-use crate::proto::perfetto::profile_packet::{
+use crate::clock::{BootNs, MILLI};
+use crate::faults::FaultKind;
+use crate::kernel::Kernel;
+use crate::process::{Pid, Process};
+use heaptap_proto::perfetto as pb;
+use heaptap_proto::perfetto::profile_packet::process_heap_samples::ClientError;
+use heaptap_proto::perfetto::profile_packet::{
     HeapSample, Histogram, ProcessHeapSamples, ProcessStats,
 };
 

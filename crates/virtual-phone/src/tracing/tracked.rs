@@ -6,10 +6,10 @@ use std::sync::{Arc, OnceLock};
 
 use super::live::LiveHeaps;
 use super::workload::{Allocation, Site, TICK, hash};
-use crate::phone::clock::BootNs;
-use crate::phone::image::MAPPING;
-use crate::phone::memory::History;
-use crate::phone::process::Pid;
+use crate::clock::BootNs;
+use crate::image::MAPPING;
+use crate::memory::History;
+use crate::process::Pid;
 
 /// ART gives away no more.
 pub(crate) const MOST: usize = u16::MAX as usize;
@@ -221,7 +221,7 @@ impl LiveHeaps {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::phone::clock::SECOND;
+    use crate::clock::SECOND;
 
     fn heaps(words: &str, started: BootNs) -> LiveHeaps {
         let (spec, package, process) = super::super::live::tests::app(words, started);

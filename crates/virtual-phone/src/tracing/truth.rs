@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::phone::java::{Inputs, JavaDumpKind};
+use crate::java::{Inputs, JavaDumpKind};
 
 /// One recording's truth.
 #[derive(Debug, Clone, Default)]

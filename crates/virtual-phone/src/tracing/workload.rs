@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::phone::clock::{BootNs, MILLI};
-use crate::phone::kernel::Kernel;
-use crate::phone::packages::{self, APP, Package};
-use crate::phone::process::{Process, Role};
-use crate::phone::spec::{AppState, PhoneSpec};
+use crate::clock::{BootNs, MILLI};
+use crate::kernel::Kernel;
+use crate::packages::{self, APP, Package};
+use crate::process::{Process, Role};
+use crate::spec::{AppState, PhoneSpec};
 
 /// Allocations happen on this grid.
 pub(super) const TICK: u64 = 10 * MILLI;

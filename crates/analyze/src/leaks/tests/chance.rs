@@ -58,7 +58,7 @@ fn random(seed: u64) -> HeapGraph {
     for _ in 0..chance.usize(5..60) {
         let object = match chance.u8(0..10) {
             0 => heap.string("text"),
-            1 => heap.primitives(crate::heap_graph::BasicType::Byte, &[7; 9]),
+            1 => heap.primitives(heaptap_model::heap_graph::BasicType::Byte, &[7; 9]),
             2 => {
                 let elements: Vec<Option<Obj>> = (0..chance.usize(0..80))
                     .map(|_| chance.choice(&all).copied().filter(|_| chance.bool()))
@@ -106,7 +106,10 @@ fn heaps_of_chance_end_and_agree_with_themselves() {
     for seed in 0..400 {
         let graph = random(seed);
         let leaks = find(&graph);
-        let reachable = crate::heap_graph::Reachable::of(&graph, crate::heap_graph::Follow::ALL);
+        let reachable = heaptap_model::heap_graph::Reachable::of(
+            &graph,
+            heaptap_model::heap_graph::Follow::ALL,
+        );
         for group in &leaks.groups {
             assert!(!group.leaks.is_empty(), "{seed}");
             assert_eq!(
@@ -128,10 +131,10 @@ fn heaps_of_chance_end_and_agree_with_themselves() {
         // What leaks keep is counted once.
         let kept: u64 = leaks.groups.iter().map(|group| group.kept.count).sum();
         assert!(kept <= graph.len() as u64, "{seed}");
-        let waste = crate::analyze::waste::find(&graph, &reachable, 3);
+        let waste = crate::waste::find(&graph, &reachable, 3);
         assert!(waste.strings.groups.len() <= 3, "{seed}");
-        let snapshot = crate::analyze::growth::Snapshot::of(&graph);
-        let same = crate::analyze::growth::compare(&[snapshot.clone(), snapshot], &graph, 1);
+        let snapshot = crate::growth::Snapshot::of(&graph);
+        let same = crate::growth::compare(&[snapshot.clone(), snapshot], &graph, 1);
         assert!(same.paths.is_empty() && same.classes.is_empty(), "{seed}");
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
-use crate::analyze::leaks::live::thread_name;
-use crate::heap_graph::{
+use crate::leaks::live::thread_name;
+use heaptap_model::heap_graph::{
     BasicType, Class, ClassIndex, ClassKind, Contents, DumpFacts, Field, FieldDecl, GraphBuilder,
     HeapGraph, HeapKind, NewObject, ObjectId, ObjectIndex, PrimitiveArray, ReferenceKind, Root,
     RootKind, ThreadFacts, Value,

@@ -1,12 +1,12 @@
 //! Leaks of heaps made here: Android's classes as far as the rules know them, by matter below.
 
 mod chance;
-pub(in crate::analyze) mod made;
+pub(crate) mod made;
 mod paths;
 mod rules;
 
 use super::*;
-use crate::heap_graph::{HeapGraph, RootKind};
+use heaptap_model::heap_graph::{HeapGraph, RootKind};
 use made::{Heap, Is, Obj};
 
 /// Android's classes, as far as the rules know them.

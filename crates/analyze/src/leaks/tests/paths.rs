@@ -230,8 +230,8 @@ fn shared_bytes_are_counted_once_and_never_for_what_else_is_held() {
         "app.Main",
         &[("one", Is::Null), ("two", Is::Null)],
     );
-    let shared = heap.primitives(crate::heap_graph::BasicType::Byte, &[0; 1000]);
-    let public = heap.primitives(crate::heap_graph::BasicType::Byte, &[0; 500]);
+    let shared = heap.primitives(heaptap_model::heap_graph::BasicType::Byte, &[0; 1000]);
+    let public = heap.primitives(heaptap_model::heap_graph::BasicType::Byte, &[0; 500]);
     keep(&mut heap, "PUBLIC", public);
     for name in ["A", "B"] {
         let big = heap.new_object(

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::stacks::{Facts, Measure};
+use heaptap_model::stacks::{Facts, Measure};
 
 const T: u64 = 4096;
 

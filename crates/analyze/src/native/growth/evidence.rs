@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 
 use super::HeapSeries;
-use crate::analyze::native::shown::{Shown, ShownId};
-use crate::analyze::sampling::poisson::Z95;
-use crate::analyze::sampling::verdict::turns_over;
-use crate::analyze::sampling::{Counters, Interval, Sampled, Turnover};
-use crate::stacks::{Dump, View};
+use crate::native::shown::{Shown, ShownId};
+use crate::sampling::poisson::Z95;
+use crate::sampling::verdict::turns_over;
+use crate::sampling::{Counters, Interval, Sampled, Turnover};
+use heaptap_model::stacks::{Dump, View};
 
 /// The callsites of a shown tree that have values of their own in any dump.
 #[derive(Debug)]

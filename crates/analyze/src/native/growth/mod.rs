@@ -18,13 +18,13 @@ use super::filter::Filter;
 use super::groups::{By, GroupId, Groups};
 use super::own::own_frames;
 use super::shown::{Shown, ShownId};
-use crate::analyze::sampling::plan::{self, Decider};
-use crate::analyze::sampling::verdict::{
+use crate::sampling::plan::{self, Decider};
+use crate::sampling::verdict::{
     Course, Doubt, Evidence, FALSE_DISCOVERIES, MIN_HITS_TO_TEST, Terms, Verdict,
     benjamini_hochberg, judge, steady,
 };
-use crate::analyze::sampling::{Estimate, Interval, Rate, Sampled, Turnover, growth};
-use crate::stacks::{Dump, FrameId, StackTable};
+use crate::sampling::{Estimate, Interval, Rate, Sampled, Turnover, growth};
+use heaptap_model::stacks::{Dump, FrameId, StackTable};
 
 /// The dumps of one heap that are compared, oldest first; two at least.
 #[derive(Debug, Clone)]

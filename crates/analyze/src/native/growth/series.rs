@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::stacks::{Dump, NodeId, View};
+use heaptap_model::stacks::{Dump, NodeId, View};
 
 /// Part of the bytes allocated before that may have got fewer in a later dump of the same
 /// recording: callsites that came back after they were left out.

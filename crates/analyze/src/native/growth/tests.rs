@@ -2,8 +2,8 @@
 
 use super::series::{continue_counters, continues};
 use super::*;
-use crate::analyze::sampling::Counters;
-use crate::stacks::{
+use crate::sampling::Counters;
+use heaptap_model::stacks::{
     Facts, Frame, Function, Kind, LibraryId, Measure, NodeId, TextId, Values, View,
 };
 

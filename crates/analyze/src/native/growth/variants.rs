@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 
 use super::tests::{dump_of, site};
 use super::*;
-use crate::analyze::sampling::Counters;
-use crate::analyze::sampling::simulation::sampler::{Sampler, Seen, normal};
-use crate::stacks::NodeId;
+use crate::sampling::Counters;
+use crate::sampling::simulation::sampler::{Sampler, Seen, normal};
+use heaptap_model::stacks::NodeId;
 
 /// What a site does with what it allocates.
 #[derive(Debug, Clone, Copy)]

@@ -292,7 +292,7 @@ fn errors_pauses_and_habits_are_told() {
 
 #[test]
 fn what_no_collection_tells_of_is_unknown_and_not_zero() {
-    use crate::memory::timeline::{Collection, Entry, Seen, Source, Timeline};
+    use heaptap_model::timeline::{Collection, Entry, Seen, Source, Timeline};
     let of = |freed: &[Option<i64>]| {
         let entries = (0..).zip(freed).map(|(n, freed_bytes)| Entry {
             boot_ns: n * 1_000_000_000,

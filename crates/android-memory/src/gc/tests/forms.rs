@@ -7,10 +7,10 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::super::*;
-use crate::memory::timeline::Collection;
+use heaptap_model::timeline::Collection;
 
-const LOG: &str = include_str!("../../../../fixtures/gclog/gc_forms.log");
-const EXPECTED: &str = include_str!("../../../../fixtures/gclog/gc_forms.expected.json");
+const LOG: &str = include_str!("../../../../../fixtures/gclog/gc_forms.log");
+const EXPECTED: &str = include_str!("../../../../../fixtures/gclog/gc_forms.expected.json");
 
 fn logged(message: &str) -> Logged {
     match parse_message(None, message) {

@@ -1,7 +1,7 @@
 //! Texts of every layout, written here by hand.
 
 use super::*;
-use crate::memory::timeline::Source;
+use heaptap_model::timeline::Source;
 
 /// Android 4.3: no Private Clean, no swap.
 const OLD: &str = "\

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::*;
 
 fn folders() -> Vec<PathBuf> {
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/meminfo")];
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/meminfo")];
     if let Some(more) = std::env::var_os("HEAPTAP_DEVICE_TEXTS") {
         folders.push(Path::new(&more).join("meminfo"));
     }
@@ -128,7 +128,9 @@ fn compare(table: &Table, rows: &Value, name: &str) {
 #[test]
 fn every_value_is_the_one_that_was_written() {
     let path = "fixtures/meminfo/synthetic_expected.json";
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(path);
     let expected = std::fs::read_to_string(path).expect("expected values");
     let expected: BTreeMap<String, Value> = serde_json::from_str(&expected).unwrap();
     let mut compared = 0;

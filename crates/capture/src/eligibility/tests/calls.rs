@@ -8,12 +8,12 @@ use prost::Message as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
 use crate::config::Targets;
-use crate::device::{Connect, Connecting, Device, DeviceError, Server, Stream, parse_list};
 use crate::eligibility::{
     Answer, AppTypeSource, AssessOptions, EligibilityError, FindingId, ListOptions, Root, assess,
     facts, list_apps, resolve_each, resolve_pids,
 };
-use crate::proto::perfetto::{
+use heaptap_adb::{Connect, Connecting, Device, DeviceError, Server, Stream, parse_list};
+use heaptap_proto::perfetto::{
     PackagesList, Trace, TraceConfig, TracePacket, packages_list::PackageInfo,
 };
 

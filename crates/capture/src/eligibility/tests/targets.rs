@@ -9,7 +9,7 @@ use crate::eligibility::finding::{FindingId as F, Scope};
 use crate::eligibility::matching::{Snapshot, list_targets};
 use crate::eligibility::packages::{AppType, read_list};
 use crate::eligibility::processes::{build_processes, read_ps};
-use crate::error::{Classified as _, ErrorClass};
+use heaptap_model::error::{Classified as _, ErrorClass};
 
 const PS: &[u8] = b"PID PPID UID S NAME\n\
     1 0 0 S init\n\

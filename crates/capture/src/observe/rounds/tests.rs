@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::memory::timeline::Parts;
 use crate::observe::PartsOptions;
+use heaptap_model::timeline::Parts;
 
 const S: u64 = 1_000_000_000;
 

@@ -23,7 +23,6 @@ const THROTTLE: Duration = Duration::from_millis(100);
 
 /// Something to be done to an app.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Action {
     /// Turn the screen so often: each time the activity in front is created anew.
     Rotate(u32),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Action, Key, Monkey, Point, SWIPE, Swipe, THROTTLE, Trim, TrimLevel};
 use crate::provoke::catalog;
-use crate::units::parse_duration;
+use heaptap_model::units::parse_duration;
 
 /// Most repetitions of anything.
 const MOST: u32 = 10_000;

@@ -1,13 +1,13 @@
 //! Totals, tables by library and errors are the same before and after; what stays holds most.
 
 use super::*;
-use crate::analyze::native::filter::Filter;
-use crate::analyze::native::groups::{By, Groups};
-use crate::analyze::native::sampled::total;
-use crate::analyze::native::shown::Shown;
-use crate::analyze::native::table::{Key as RowKey, Table};
-use crate::analyze::sampling::Interval;
-use crate::stacks::Library;
+use heaptap_analyze::native::filter::Filter;
+use heaptap_analyze::native::groups::{By, Groups};
+use heaptap_analyze::native::sampled::total;
+use heaptap_analyze::native::shown::Shown;
+use heaptap_analyze::native::table::{Key as RowKey, Table};
+use heaptap_analyze::sampling::Interval;
+use heaptap_model::stacks::Library;
 use std::collections::BTreeMap;
 
 /// Numbers that are drawn the same way each time.
@@ -120,7 +120,7 @@ fn table(
     let groups = Groups::of(&profile.table, by);
     let sums = shown.sums(&dump.values);
     let rows = Table::of(&shown, &groups, &sums);
-    let of_row = |row: crate::analyze::native::table::Row<'_>| {
+    let of_row = |row: heaptap_analyze::native::table::Row<'_>| {
         let RowKey::Group(group) = row.key else {
             panic!("grouped");
         };

@@ -1,7 +1,7 @@
 //! Readings as columns: lives, gaps, and what stays of many.
 
 use super::*;
-use crate::memory::timeline::{
+use heaptap_model::timeline::{
     Collection, Label, Ours, Parts, Process as Seenp, Resident, Timeline as Readings,
 };
 use proptest::prelude::*;

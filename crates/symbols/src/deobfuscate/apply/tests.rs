@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::deobfuscate::lookup::OR;
-use crate::profile::{Frame, FrameId, Mapping, NameMaps, Package, PacketLines, Process};
+use heaptap_model::profile::{Frame, FrameId, Mapping, NameMaps, Package, PacketLines, Process};
 use std::collections::BTreeSet;
 
 /// A recording of frames, each seen in process 7.

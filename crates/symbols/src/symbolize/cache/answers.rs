@@ -54,7 +54,7 @@ fn header_of(payload: &[u8]) -> [u8; HEADER] {
 }
 
 fn name(key: &[u8; 32]) -> String {
-    crate::units::BuildId(key.to_vec()).to_string()
+    heaptap_model::units::BuildId(key.to_vec()).to_string()
 }
 
 #[cfg(test)]

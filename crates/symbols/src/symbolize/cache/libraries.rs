@@ -3,7 +3,7 @@
 
 use super::shelf::Shelf;
 use crate::symbolize::file::{self, Bytes};
-use crate::units::BuildId;
+use heaptap_model::units::BuildId;
 use std::io;
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! What was found for each address, kept until all is found: names and files stand once.
 
-use crate::names::demangle;
+use heaptap_model::names::demangle;
 use std::collections::HashMap;
 
 /// One line of the answer for an address: a function, inlined or not, and where it was.

@@ -17,7 +17,7 @@
 
 use super::answers::{Answers, SourceLine};
 use super::facts::{Facts, Format, Knowledge, Machine};
-use crate::units::BuildId;
+use heaptap_model::units::BuildId;
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};

@@ -169,7 +169,7 @@ impl Companions for Beside {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::BuildId;
+    use heaptap_model::units::BuildId;
 
     #[test]
     fn paths_of_a_stranger_lead_nowhere_else() {

@@ -4,7 +4,7 @@
 
 use super::error::FileError;
 use super::facts::Machine;
-use crate::units::BuildId;
+use heaptap_model::units::BuildId;
 use object::elf::{self, FileHeader32, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use object::{LittleEndian, ReadRef, SectionIndex};

@@ -1,7 +1,7 @@
 //! Why a file gives no symbols at all. What is wrong with a part of a file is a
 //! [`Note`](super::Note): the rest of it is used.
 
-use crate::error::{Classified, ErrorClass};
+use heaptap_model::error::{Classified, ErrorClass};
 
 /// A file that cannot be used for symbols.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

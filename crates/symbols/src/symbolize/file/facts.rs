@@ -8,7 +8,7 @@
 use super::breakpad;
 use super::elf::{Elf, Section};
 use super::error::FileError;
-use crate::units::BuildId;
+use heaptap_model::units::BuildId;
 use object::elf;
 
 /// How much a file may tell of an address, least first.

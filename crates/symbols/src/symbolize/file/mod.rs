@@ -25,12 +25,12 @@ mod notes;
 mod sections;
 mod symtab;
 
-pub use crate::bytes::Bytes;
 pub use answers::SourceLine;
 pub use breakpad::debug_id;
 pub use companions::{Alone, Beside, Companion, Companions, Wanted};
 pub use error::FileError;
 pub use facts::{DebugLink, Facts, Format, Knowledge, Machine, Supplement, identify};
+pub use heaptap_model::bytes::Bytes;
 pub use notes::Note;
 
 use self::answers::{Answers, for_each};

@@ -1,7 +1,7 @@
 //! What is missing in a symbol file or wrong with a part of it, for people. The rest is used.
 
 use super::facts::{DebugLink, Supplement};
-use crate::error::contain;
+use heaptap_model::error::contain;
 use std::fmt;
 use std::sync::Mutex;
 
@@ -131,7 +131,7 @@ impl Notes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::is_contained;
+    use heaptap_model::error::is_contained;
 
     #[test]
     fn a_panic_of_a_thread_is_a_note() {

@@ -6,8 +6,8 @@ use super::index::{Ground, Tree};
 use super::names::Wanted;
 use super::source::{self, Source};
 use crate::symbolize::file::Facts;
-use crate::units::BuildId;
-use crate::untrusted::shown;
+use heaptap_model::units::BuildId;
+use heaptap_model::untrusted::shown;
 use std::path::{Component, Path};
 
 /// What a look at a path brought.

@@ -5,7 +5,7 @@ use super::companions::Around;
 use super::names::Wanted;
 use super::source::Source;
 use crate::symbolize::file::{Alone, Bytes, Companions, Knowledge};
-use crate::units::{BuildId, ByteSize};
+use heaptap_model::units::{BuildId, ByteSize};
 use std::cmp::Reverse;
 use std::fmt;
 use std::io;

@@ -205,7 +205,7 @@ pub(super) fn key_of(name: &str) -> &str {
 /// A build ID as the name of a file; `None` for one of a length that no linker writes.
 pub(super) fn hex_name(build_id: &[u8]) -> Option<String> {
     (!build_id.is_empty() && build_id.len() <= 64)
-        .then(|| crate::units::BuildId(build_id.to_vec()).to_string())
+        .then(|| heaptap_model::units::BuildId(build_id.to_vec()).to_string())
 }
 
 /// Whether `name` is one plain component of a path on every system: it can neither lead
@@ -241,7 +241,7 @@ fn is_plain_on_windows(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::BuildId;
+    use heaptap_model::units::BuildId;
 
     fn library(path: &str) -> Library {
         Library {

@@ -2,7 +2,7 @@
 //! that it could block or do something.
 
 use super::found::WhyNot;
-use crate::bytes;
+use heaptap_model::bytes;
 use std::fs::{File, Metadata};
 use std::io;
 use std::path::Path;

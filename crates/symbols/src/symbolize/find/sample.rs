@@ -1,7 +1,7 @@
 //! Small files for the tests of places, and trees of them.
 
 use crate::symbolize::library::Library;
-use crate::units::BuildId;
+use heaptap_model::units::BuildId;
 use std::path::{Path, PathBuf};
 
 /// Build IDs of the tests.

@@ -5,7 +5,7 @@ use super::archive::{self, Step};
 use super::found::WhyNot;
 use super::regular;
 use crate::symbolize::file::{self, Bytes, Facts, FileError};
-use crate::units::BuildId;
+use heaptap_model::units::BuildId;
 use sha2::{Digest as _, Sha256};
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};

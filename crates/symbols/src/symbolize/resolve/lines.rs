@@ -2,8 +2,8 @@
 //! numbers. Owns the form in which they are collected, and the bytes in which the cache keeps
 //! them.
 
-use crate::profile::index::{Index, Seed};
 use crate::symbolize::file::SourceLine;
+use heaptap_model::profile::index::{Index, Seed};
 
 /// Calls that were inlined into one another at one address, at most; outer ones beyond are
 /// left out, as they are when symbols are read from a trace.

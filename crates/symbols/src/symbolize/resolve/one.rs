@@ -5,10 +5,10 @@ use super::Resolver;
 use super::lines::AddressLines;
 use super::outcome::{FileFailure, LibraryOutcome, UsedFile};
 use super::stored::{self, Stored};
-use crate::error::contain;
 use crate::symbolize::file::{Knowledge, SymbolFile};
 use crate::symbolize::find::{Candidate, Found};
 use crate::symbolize::library::Library;
+use heaptap_model::error::contain;
 use std::num::NonZero;
 
 /// Files that are asked for one library, at most: beyond, they are copies of each other.

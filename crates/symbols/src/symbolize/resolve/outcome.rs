@@ -2,10 +2,10 @@
 //! looked for, the lines. Owns how lines become those of a recording's frames.
 
 use super::lines::AddressLines;
-use crate::profile::{Frame, FrameId, Line, Lines, Mapping, Recording, StringId};
 use crate::symbolize::file::Knowledge;
 use crate::symbolize::find::{Attempt, Candidate, Nearest, Place};
 use crate::symbolize::library::Library;
+use heaptap_model::profile::{Frame, FrameId, Line, Lines, Mapping, Recording, StringId};
 use std::collections::HashMap;
 
 /// All libraries of a recording.

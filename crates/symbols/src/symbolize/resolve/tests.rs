@@ -2,10 +2,10 @@
 //! be read here.
 
 use super::*;
-use crate::profile::{Frame, FrameId, Mapping, Recording, StringId};
 use crate::symbolize::find::{Places, sample};
 use crate::symbolize::library::wanted;
-use crate::units::BuildId;
+use heaptap_model::profile::{Frame, FrameId, Mapping, Recording, StringId};
+use heaptap_model::units::BuildId;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 

@@ -2,8 +2,8 @@
 
 use super::table::{self, Heaps};
 use super::{Cmd, Seen, name};
-use crate::phone::memory::{Row, Sums};
-use crate::phone::packages;
+use crate::memory::{Row, Sums};
+use crate::packages;
 
 /// The version of the line.
 const VERSION: u32 = 4;

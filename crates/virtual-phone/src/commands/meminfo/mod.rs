@@ -6,11 +6,11 @@ mod system;
 mod table;
 
 use super::{Cmd, Halt};
-use crate::phone::clock::{BootNs, MILLI};
-use crate::phone::faults::FaultKind;
-use crate::phone::memory::{Event, Ledger, Request, has_java};
-use crate::phone::process::{Pid, Process, Role, SIGKILL};
-use crate::phone::screen::{self, Now};
+use crate::clock::{BootNs, MILLI};
+use crate::faults::FaultKind;
+use crate::memory::{Event, Ledger, Request, has_java};
+use crate::process::{Pid, Process, Role, SIGKILL};
+use crate::screen::{self, Now};
 
 /// What the app is given until system_server turns away.
 const PATIENCE: u64 = 5_000 * MILLI;
@@ -246,7 +246,7 @@ fn count(cmd: &Cmd, pid: Pid) -> Result<Option<Ledger>, Halt> {
 }
 
 /// Has a process collect at once, as `System.gc()` does; how long that takes.
-pub(super) fn collect(kernel: &crate::phone::kernel::Kernel, pid: Pid) -> Option<u64> {
+pub(super) fn collect(kernel: &crate::kernel::Kernel, pid: Pid) -> Option<u64> {
     let now = kernel.clock.boot();
     let took = {
         let state = kernel.state();
@@ -294,7 +294,7 @@ fn block(cmd: &Cmd, seen: &Seen, options: &Options) -> Result<(), Halt> {
     }
     let package = {
         let state = cmd.kernel.state();
-        crate::phone::packages::of_process(&state.packages, &seen.process)
+        crate::packages::of_process(&state.packages, &seen.process)
     };
     cmd.out(&table::objects(inside, package.as_ref(), android))?;
     if options.unreachable {

@@ -2,8 +2,8 @@
 //! is left.
 
 use super::{Cmd, Halt, Options, Seen, name};
-use crate::phone::memory::{Ledger, Row};
-use crate::phone::process::{Process, Role};
+use crate::memory::{Ledger, Row};
+use crate::process::{Process, Role};
 
 /// Kinds of processes by their place in line to be killed: least score, long and short label.
 const KINDS: [(i32, &str, &str); 16] = [
@@ -226,7 +226,7 @@ fn tail(cmd: &Cmd, all: &[(Process, Ledger)], options: &Options) -> String {
     let (ram, limits) = {
         let state = kernel.state();
         let ram = kernel.memory.ram(kernel, &state);
-        (ram, crate::phone::memory::limits(&state))
+        (ram, crate::memory::limits(&state))
     };
     let pss: u64 = all.iter().map(|(_, l)| l.rows().total_pss()).sum();
     let cached: u64 = all

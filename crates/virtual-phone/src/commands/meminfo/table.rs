@@ -2,8 +2,8 @@
 //! Details, objects, databases.
 
 use super::Options;
-use crate::phone::memory::{Detail, Ledger, Row, Rows, Sums};
-use crate::phone::packages::Package;
+use crate::memory::{Detail, Ledger, Row, Rows, Sums};
+use crate::packages::Package;
 
 /// What the app's own heaps say of themselves, kB: size, allocated, free.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -40,11 +40,11 @@ use super::elf::Elf;
 use super::notes::{Note, Notes};
 use super::sections::{Allowance, Loan, read_debug};
 use super::symtab::Symbol;
-use crate::bytes::Bytes;
 use gimli::{
     DebugAddr, DebugLineStr, DebugRanges, DebugRngLists, DebugStr, DebugStrOffsets, DwarfFileType,
     LittleEndian, RangeLists,
 };
+use heaptap_model::bytes::Bytes;
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;

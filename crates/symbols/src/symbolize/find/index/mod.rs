@@ -12,7 +12,7 @@ use super::names::{Wanted, key_of};
 use super::source::{Source, identify};
 use crate::symbolize::cache::{Answers, READER};
 use crate::symbolize::file::{Knowledge, debug_id};
-use crate::untrusted::shown;
+use heaptap_model::untrusted::shown;
 use record::{Content, File, Folder, Folders, Known, Symbols};
 use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;

@@ -5,7 +5,7 @@ use crate::symbolize::file::{Facts, Knowledge};
 use crate::symbolize::find::archive::Entry;
 use crate::symbolize::find::found::WhyNot;
 use crate::symbolize::find::source::Stamp;
-use crate::units::BuildId;
+use heaptap_model::units::BuildId;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::io;

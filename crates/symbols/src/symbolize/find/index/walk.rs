@@ -9,12 +9,12 @@
 
 use super::folder_of_one;
 use super::record::{Below, Content, File, Folder, Folders, Symbols};
-use crate::error::contain;
 use crate::symbolize::file::Bytes;
 use crate::symbolize::find::archive;
 use crate::symbolize::find::found::WhyNot;
 use crate::symbolize::find::regular;
 use crate::symbolize::find::source::{Stamp, identify};
+use heaptap_model::error::contain;
 use std::collections::{HashMap, HashSet};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@ use super::{find, symbols};
 use crate::symbolize::file::{Bytes, DebugLink, Supplement, Wanted};
 use crate::symbolize::find::sample::{FULL, ID, NAMES, OTHER, elf, put, zip};
 use crate::symbolize::find::{Found, Places};
-use crate::units::BuildId;
+use heaptap_model::units::BuildId;
 
 /// The bytes of the companion whose bytes are `right`, if it is found.
 fn companion(found: &Found, wanted: &Wanted<'_>, right: &[u8]) -> Option<Bytes> {

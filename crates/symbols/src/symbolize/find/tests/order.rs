@@ -5,7 +5,7 @@ use super::{find, paths, reasons, symbols};
 use crate::symbolize::file::Knowledge;
 use crate::symbolize::find::sample::{FULL, ID, NAMES, OTHER, STRIPPED, elf, library, put};
 use crate::symbolize::find::{Attempt, Finder, Place, WhyNot};
-use crate::units::BuildId;
+use heaptap_model::units::BuildId;
 
 #[test]
 fn each_of_the_five_places_holds_a_library() {

@@ -7,7 +7,7 @@ use crate::symbolize::find::sample::{
     FULL, ID, NAMES, OTHER, STRIPPED, breakpad, elf, library, put,
 };
 use crate::symbolize::find::{Finder, Mode, Place, Places, WhyNot, project_around};
-use crate::units::BuildId;
+use heaptap_model::units::BuildId;
 
 const PATH: &str = "/data/app/~~r==/com.example-q==/base.apk!libfoo.so";
 

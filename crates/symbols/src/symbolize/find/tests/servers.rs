@@ -6,7 +6,7 @@ use crate::symbolize::debuginfod::Servers;
 use crate::symbolize::file::Knowledge;
 use crate::symbolize::find::sample::{FULL, ID, NAMES, OTHER, elf, library};
 use crate::symbolize::find::{Finder, Found, Place, Places, WhyNot};
-use crate::units::ByteSize;
+use heaptap_model::units::ByteSize;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};

@@ -38,7 +38,6 @@ pub struct Cost {
 /// What was seen of a process, or of the phone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum Seen {
     /// A process is followed from here on: it was there, or it (re)started.
     Process(Process),
@@ -75,7 +74,6 @@ pub enum Seen {
 /// Where a figure comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum Source {
     /// `/proc/PID/status`.
     Status,
