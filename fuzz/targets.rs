@@ -65,7 +65,7 @@ pub fn trace(bytes: &[u8]) {
     }
     for at in 0..trace.smaps().len() {
         if let Ok(rows) = trace.read_smaps(at) {
-            all_of_smaps(&heaptap::memory::smaps::Smaps::of_rows(rows));
+            all_of_smaps(&heaptap::memory::smaps::Smaps::of_rows(&rows));
         }
     }
     read_packages(bytes);

@@ -30,8 +30,8 @@ mod error;
 mod handle;
 mod host_adb;
 mod list;
-#[cfg(test)]
-pub(crate) mod scripted;
+#[cfg(any(test, feature = "scripted"))]
+pub mod scripted;
 mod select;
 mod server;
 mod shell;
@@ -65,10 +65,10 @@ pub struct Output {
     pub exit: u8,
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "scripted"))]
 impl Output {
     /// Of a command that said this, and ended well.
-    pub(crate) fn said(stdout: &str, stderr: &str) -> Output {
+    pub fn said(stdout: &str, stderr: &str) -> Output {
         Output {
             stdout: stdout.into(),
             stderr: stderr.into(),

@@ -43,7 +43,7 @@ pub mod sampling;
 pub mod tree;
 pub mod waste;
 
-#[cfg(test)]
-pub(crate) mod dsl;
+#[cfg(any(test, feature = "dsl"))]
+pub mod dsl;
 #[cfg(test)]
 mod tests;
