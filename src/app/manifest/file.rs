@@ -87,16 +87,20 @@ impl Manifest {
 
 /// A manifest of any version so far.
 fn parse(text: &[u8]) -> serde_json::Result<Manifest> {
-    let value: Value = serde_json::from_slice(text)?;
-    match value["schema_version"].as_u64() {
-        Some(..3) => serde_json::from_value(numbered(value)),
-        // Read once more: the text tells where what is wrong stands.
+    #[derive(serde::Deserialize)]
+    struct Version {
+        #[serde(default)]
+        schema_version: Option<u64>,
+    }
+    let version: Version = serde_json::from_slice(text)?;
+    match version.schema_version {
+        Some(..3) => serde_json::from_value(numbered(serde_json::from_slice(text)?)),
         _ => serde_json::from_slice(text),
     }
 }
 
-/// Before version 3, the dumps of all processes and heaps had one index, from 0, that labels and
-/// warnings named.
+/// Turns a manifest of an earlier version into one of this version. Before version 3, the dumps of
+/// all processes and heaps had one index, from 0, that labels and warnings named.
 fn numbered(mut manifest: Value) -> Value {
     fn each<'a>(value: &'a mut Value, list: &str) -> impl Iterator<Item = &'a mut Value> {
         let list = value.pointer_mut(list).and_then(Value::as_array_mut);
@@ -136,6 +140,10 @@ fn numbered(mut manifest: Value) -> Value {
     manifest
 }
 
+    // It is written again under the version of the form that it now has.
+    if let Some(manifest) = manifest.as_object_mut() {
+        manifest.insert("schema_version".to_owned(), SCHEMA_VERSION.into());
+    }
 /// How the names of unfinished files in a results folder begin.
 pub(in crate::app) const UNFINISHED: &str = ".heaptap-part-";
 
