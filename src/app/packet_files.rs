@@ -3,6 +3,7 @@
 //! that nothing comes into them through a link; what is in them is `export`'s.
 
 use std::collections::BTreeSet;
+use std::error::Error;
 use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
@@ -63,16 +64,17 @@ impl PacketFiles {
         written
     }
 
-    /// Adds the maps that named something, for the apps they are of. What the folder `knows` of
-    /// other apps stays.
+    /// Adds the maps that named something, for the apps they are of. What the folder knows of
+    /// other apps stays; it is read only where there is something to add.
     ///
     /// # Errors
-    /// Where the folder cannot be written.
-    pub fn add_maps(&mut self, maps: &[UsedMap], known: &NameMaps) -> io::Result<()> {
+    /// Where what the folder knows cannot be read, or the folder cannot be written.
+    pub fn keep_maps(&mut self, maps: &[UsedMap]) -> io::Result<()> {
         let maps: Vec<UsedMap> = maps.iter().filter(|map| map.named_any()).cloned().collect();
         if maps.is_empty() {
             return Ok(());
         }
+        let known = known_maps_io(&self.folder)?;
         let mut packages: BTreeSet<&str> = BTreeSet::new();
         for map in &maps {
             match map.packages.is_empty() {
@@ -87,7 +89,7 @@ impl PacketFiles {
             goal: self.folder.join(DEOBFUSCATION),
             file: &mut self.deobfuscation,
         };
-        let known = write_known(known, &packages, &mut lazy);
+        let known = write_known(&known, &packages, &mut lazy);
         let written = known.and_then(|()| write_packets(&maps, true, &mut lazy));
         if written.is_err() {
             self.deobfuscation = None;
@@ -154,10 +156,14 @@ pub fn keep_maps(
     let names = manifest.symbolization.get_or_insert_default();
     names.mappings = maps.iter().map(UsedMap::in_manifest).collect();
     let mut files = PacketFiles::new(folder);
-    let known = known_maps(folder).map_err(io::Error::other);
-    let kept = known.and_then(|known| files.add_maps(maps, &known));
+    let kept = files.keep_maps(maps);
     let error = kept.and_then(|()| files.finish_maps(written)).err()?;
     Some(findings::packets_unwritten(&error).into_warning())
+}
+
+/// [`known_maps`], for whoever writes them again.
+fn known_maps_io(folder: &Path) -> io::Result<Arc<NameMaps>> {
+    known_maps::<Box<dyn Error + Send + Sync>>(folder).map_err(io::Error::other)
 }
 
 /// The names that a recording keeps for Java code; none if it keeps none. `path` is its folder
@@ -165,7 +171,9 @@ pub fn keep_maps(
 ///
 /// # Errors
 /// Where they are there and cannot be read.
-pub fn known_maps(path: &Path) -> Result<Arc<NameMaps>, KnownMapsError> {
+pub fn known_maps<E: From<ImportError> + From<TraceError>>(
+    path: &Path,
+) -> Result<Arc<NameMaps>, E> {
     let folder = match path.is_dir() {
         true => Some(path),
         // Beside a file in any other folder, a file of that name is somebody else's.
@@ -181,17 +189,6 @@ pub fn known_maps(path: &Path) -> Result<Arc<NameMaps>, KnownMapsError> {
         return Ok(Arc::default());
     };
     Ok(Arc::clone(Surveyed::read(packets.source)?.name_maps()))
-}
-
-/// Why the names that a folder keeps cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum KnownMapsError {
-    /// The file is of another kind.
-    #[error(transparent)]
-    Import(#[from] ImportError),
-    /// The file cannot be read.
-    #[error(transparent)]
-    Trace(#[from] TraceError),
 }
 
 fn append(mut from: io::Take<File>, to: &mut WholeFile) -> io::Result<()> {
@@ -233,6 +230,8 @@ impl Write for Lazy<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::maps::{GivenMap, Origin};
+    use crate::deobfuscate::MapFile;
 
     fn listed(folder: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(folder).unwrap();
@@ -240,6 +239,31 @@ mod tests {
         let mut names: Vec<String> = names.collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn names_that_cannot_be_read_matter_only_where_others_are_added() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("mapping.txt"), "com.example.App -> a:\n").unwrap();
+        std::fs::write(path(DEOBFUSCATION), "damaged").unwrap();
+        let mut used = UsedMap {
+            map: GivenMap {
+                package: None,
+                file: Arc::new(MapFile::open(&path("mapping.txt")).unwrap()),
+                origin: Origin::Given,
+            },
+            packages: BTreeSet::new(),
+            frames_named: 0,
+            classes_named: 0,
+        };
+        let keep =
+            |used: &UsedMap| PacketFiles::new(folder.path()).keep_maps(std::slice::from_ref(used));
+        keep(&used).unwrap();
+        used.classes_named = 1;
+        keep(&used).unwrap_err();
+        let kept = std::fs::read(path(DEOBFUSCATION)).unwrap();
+        assert_eq!(kept, b"damaged", "what cannot be read is not replaced");
     }
 
     #[test]

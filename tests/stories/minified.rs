@@ -217,3 +217,22 @@ fn deobfuscate_by_the_map_of_one_app_keeps_the_names_of_another() {
     lab.expect(0, &["deobfuscate", "out", "--mapping", &of_app]);
     shows_names(&lab, "out");
 }
+
+#[test]
+fn a_damaged_file_of_java_names_ends_nothing_that_does_not_need_it() {
+    let lab = Lab::new(PHONE);
+    lab.expect(0, &["dump", "-n", APP, "-o", "out"]);
+    let packets = lab.work().join("out/deobfuscation-packets");
+    std::fs::write(&packets, "damaged").unwrap();
+    let ended = lab.run(&["symbolize", "out"]);
+    assert_ne!(ended.code(), Some(8), "{ended}");
+    assert!(ended.stderr.contains("wrote out"), "{ended}");
+    // A mapping file that names something is not added to what cannot be read.
+    let map = format!("{APP}={}", mapping(&lab));
+    let ended = lab.run(&["symbolize", "out", "--mapping", &map]);
+    assert!(
+        ended.stderr.contains("the names could not all be written"),
+        "{ended}"
+    );
+    assert_eq!(std::fs::read(&packets).unwrap(), b"damaged");
+}
