@@ -89,7 +89,8 @@ impl PacketFiles {
             goal: self.folder.join(DEOBFUSCATION),
             file: &mut self.deobfuscation,
         };
-        let known = write_known(&known, &packages, &mut lazy);
+        let keeps = |package: &str, _: &str| !packages.contains(package);
+        let known = write_known(&known, keeps, &mut lazy);
         let written = known.and_then(|()| write_packets(&maps, true, &mut lazy));
         if written.is_err() {
             self.deobfuscation = None;
@@ -159,6 +160,28 @@ pub fn keep_maps(
     let kept = files.keep_maps(maps);
     let error = kept.and_then(|()| files.finish_maps(written)).err()?;
     Some(findings::packets_unwritten(&error).into_warning())
+}
+
+/// Adds the names of Java code that the folder `from` keeps to those that `folder` keeps. For a
+/// class that both know, those of `from` count.
+///
+/// # Errors
+/// Where one of them cannot be read, or `folder` cannot be written.
+pub fn join_maps(folder: &Path, from: &Path) -> io::Result<()> {
+    if !is_own_file(&from.join(DEOBFUSCATION)) {
+        return Ok(());
+    }
+    let (known, new) = (known_maps_io(folder)?, known_maps_io(from)?);
+    let mut named: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for (package, map) in new.iter() {
+        let classes = (0..map.class_count()).map(|at| map.class(at).obfuscated);
+        named.extend(classes.map(|class| (package, class)));
+    }
+    let mut whole = WholeFile::named(&folder.join(DEOBFUSCATION))?;
+    let keeps = |package: &str, class: &str| !named.contains(&(package, class));
+    write_known(&known, keeps, &mut whole)?;
+    append(open_inside(from, DEOBFUSCATION)?.take(u64::MAX), &mut whole)?;
+    whole.finish()
 }
 
 /// [`known_maps`], for whoever writes them again.
@@ -232,6 +255,7 @@ mod tests {
     use super::*;
     use crate::app::maps::{GivenMap, Origin};
     use crate::deobfuscate::MapFile;
+    use crate::export::deobfuscation_packets::MapWriter;
 
     fn listed(folder: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(folder).unwrap();
@@ -239,6 +263,66 @@ mod tests {
         let mut names: Vec<String> = names.collect();
         names.sort();
         names
+    }
+
+    /// Packets of classes: package, minified name, name.
+    fn packets(classes: &[(&str, &str, &str)]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (package, obfuscated, original) in classes {
+            let mut writer = MapWriter::new(package, &mut bytes);
+            writer.class(obfuscated, original).unwrap();
+            writer.finish().unwrap();
+        }
+        bytes
+    }
+
+    fn kept(folder: &Path) -> Vec<(String, String, String)> {
+        let maps = known_maps_io(folder).unwrap();
+        let mut all = Vec::new();
+        for (package, map) in maps.iter() {
+            for class in (0..map.class_count()).map(|at| map.class(at)) {
+                let names = [package, class.obfuscated, class.original];
+                all.push(names.map(str::to_owned).into());
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn names_of_an_app_that_ended_stay_when_others_are_added() {
+        let (folder, from) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        join_maps(folder.path(), from.path()).unwrap();
+        assert_eq!(listed(folder.path()), [""; 0], "there is nothing to add");
+        let add = |classes: &[(&str, &str, &str)]| {
+            std::fs::write(from.path().join(DEOBFUSCATION), packets(classes)).unwrap();
+            join_maps(folder.path(), from.path()).unwrap();
+        };
+        let of = |classes: &[(&str, &str, &str)]| -> Vec<(String, String, String)> {
+            let owned = |c: &(&str, &str, &str)| (c.0.into(), c.1.into(), c.2.into());
+            classes.iter().map(owned).collect()
+        };
+        // Without a package are the maps of an app that nobody named.
+        let both = [
+            ("", "a", "Old"),
+            ("", "b", "Other"),
+            ("one", "a", "Activity"),
+            ("two", "a", "Service"),
+        ];
+        add(&both);
+        assert_eq!(kept(folder.path()), of(&both));
+        add(&[("", "a", "New"), ("one", "a", "Activity")]);
+        let mut all = kept(folder.path());
+        all.sort();
+        assert_eq!(
+            all,
+            of(&[
+                ("", "a", "New"),
+                ("", "b", "Other"),
+                ("one", "a", "Activity"),
+                ("two", "a", "Service"),
+            ])
+        );
+        assert_eq!(listed(folder.path()), [DEOBFUSCATION]);
     }
 
     #[test]
