@@ -286,6 +286,8 @@ impl Ui {
         };
         let host = host.strip_suffix(usual).unwrap_or(&host);
         if host.is_empty() {
+    /// What to start a browser with: it leads there once, and holds no secret afterwards.
+    pub once_url: String,
             return Err(bad());
         }
         Ok(Ui {
@@ -313,6 +315,8 @@ pub struct Given {
 /// Where the port can't be had.
 pub async fn give(trace: TraceToShow, way: &Way) -> Result<Given, OpenError> {
     let offer = Offer {
+    let url = server.page_url().unwrap_or_else(from_ui);
+    let once_url = server.lead_once(&url);
         source: trace.trace.source,
         name: trace.name,
         origin: way.ui.origin.clone(),
@@ -320,14 +324,15 @@ pub async fn give(trace: TraceToShow, way: &Way) -> Result<Given, OpenError> {
     };
     let port = way.port;
     let server = Server::bind(port, offer).await;
-    let server = server.map_err(|source| match source.kind() {
+    let mut server = server.map_err(|source| match source.kind() {
         io::ErrorKind::AddrInUse => OpenError::PortBusy { port },
         _ => OpenError::Listen { port, source },
     })?;
     let trace_url = server.file_url();
     let from_ui = || format!("{}/#!/?url={trace_url}", way.ui.address);
     Ok(Given {
-        url: server.page_url().unwrap_or_else(from_ui),
+        once_url: once_url.map_err(|source| OpenError::Listen { port, source })?,
+        url,
         bytes: server.length(),
         trace_url,
         server,
