@@ -9,7 +9,7 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-use super::error::SessionError;
+use super::error::{ForeignReason, SessionError};
 use super::event::{Controls, SessionEvent};
 use super::follow::stop_asked;
 use super::id::SessionId;
@@ -149,7 +149,7 @@ impl Session {
                     return Err(SessionError::OutputForeign {
                         id: self.id().clone(),
                         path: goal.to_owned(),
-                        why: "another file has that name".to_owned(),
+                        reason: ForeignReason::NameTaken,
                     });
                 }
                 Err(Attempt::Mismatch(why)) => {
