@@ -17,6 +17,7 @@ use super::journal::{self, Entry};
 use super::probe::QUICK;
 use super::session::Session;
 use super::unfinished;
+use crate::bytes::sha256_of;
 use crate::device::{Command, DeviceError};
 use crate::units::hex;
 
@@ -411,20 +412,9 @@ impl Session {
 
 /// Whether the file at `path` has this size and SHA-256.
 fn is_whole(path: &Path, size: u64, sha256: &str) -> bool {
-    let summed = || -> io::Result<String> {
-        let mut file = std::fs::File::open(path)?;
-        let mut hash = Sha256::new();
-        let mut block = vec![0; 1 << 16];
-        loop {
-            match file.read(&mut block)? {
-                0 => return Ok(hex(&hash.finalize())),
-                got => hash.update(&block[..got]),
-            }
-        }
-    };
     let metadata = std::fs::metadata(path);
     metadata.is_ok_and(|m| m.is_file() && m.len() == size)
-        && summed().is_ok_and(|sum| sum == sha256)
+        && sha256_of(path).is_ok_and(|sum| sum == sha256)
 }
 
 /// Gives the file at `path` a name that no other has: `raw-trace.changed`.

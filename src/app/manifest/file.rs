@@ -2,13 +2,14 @@
 //! can be wrong with it.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
 use super::{Manifest, Page, SCHEMA_VERSION};
 use crate::app::whole_file::unless_link;
+use crate::bytes::open_regular;
 use crate::error::{Classified, ErrorClass};
 use crate::profile::DumpNumbers;
 use crate::stacks::TRACKED_HEAP;
@@ -45,7 +46,9 @@ impl Manifest {
     /// Where it is missing, cannot be read, is no manifest, or is of a later schema.
     pub fn read(folder: &Path) -> Result<Manifest, ManifestError> {
         let path = folder.join(FILE_NAME);
-        let text = fs::read(&path).map_err(|source| ManifestError::Read {
+        let mut text = Vec::new();
+        let read = open_regular(&path).and_then(|mut file| file.read_to_end(&mut text));
+        read.map_err(|source| ManifestError::Read {
             path: path.clone(),
             source,
         })?;
@@ -137,13 +140,13 @@ fn numbered(mut manifest: Value) -> Value {
         let number = numbers.next(pid, TRACKED_HEAP);
         list.insert("number".to_owned(), number.into());
     }
-    manifest
-}
-
     // It is written again under the version of the form that it now has.
     if let Some(manifest) = manifest.as_object_mut() {
         manifest.insert("schema_version".to_owned(), SCHEMA_VERSION.into());
     }
+    manifest
+}
+
 /// How the names of unfinished files in a results folder begin.
 pub(in crate::app) const UNFINISHED: &str = ".heaptap-part-";
 
