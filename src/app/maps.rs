@@ -159,6 +159,12 @@ pub struct Renamed {
 }
 
 impl Renamed {
+    /// Whether each file named a frame or a class: more heaps tell nothing new of which are of use.
+    pub fn have_all_named(&self) -> bool {
+        let mut maps = self.maps.iter().zip(self.heaps.classes_named());
+        maps.all(|(map, &classes)| map.frames_named > 0 || classes > 0)
+    }
+
     /// Once the Java heaps of the trace were named: what the files did for them, and which did
     /// nothing at all.
     pub fn count_heaps(&mut self) {

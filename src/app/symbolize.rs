@@ -378,7 +378,9 @@ pub fn refresh(
     manifest.warnings.extend(new);
     let mappings = converted.symbolization.mappings.clone();
     let before = manifest.symbolization.replace(converted.symbolization);
-    let named_none = mappings.iter().all(|m| m.frames == 0 && m.heap_classes == 0);
+    let named_none = mappings
+        .iter()
+        .all(|m| m.frames == 0 && m.heap_classes == 0);
     // The packets of those before are still there.
     if let (true, Some(now), Some(before)) = (named_none, &mut manifest.symbolization, before) {
         now.mappings = before.mappings;

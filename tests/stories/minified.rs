@@ -93,6 +93,11 @@ fn java_heaps_at_labels_keep_their_names_and_leave_nothing_half_done() {
     running.until_that("captured", |of| of["label"] == "one");
     running.signal("INT");
     assert_eq!(running.end().code(), Some(0));
+    // The heap of the label told of what use the map is: that of the end is not read for it.
+    let trace = "out/java/raw-trace";
+    let args = ["deobfuscate", trace, "--mapping", &map, "-o", "maps"];
+    let counted = lab.expect(0, &args);
+    assert!(counted.stderr.contains(", and at least "), "{counted}");
     std::fs::remove_file(&map).unwrap();
     shows_names(&lab, "out");
     let leaks = lab.expect(0, &["leaks", "--java", "out@one"]);
