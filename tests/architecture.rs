@@ -394,6 +394,45 @@ fn what_is_printed_holds_no_line_end() {
     );
 }
 
+/// The bodies of the functions that say what to do next.
+fn help_bodies(code: &str) -> Vec<String> {
+    let mut bodies = Vec::new();
+    let mut lines = code.lines();
+    while let Some(line) = lines.next() {
+        let trimmed = line.trim_start();
+        if !["fn help(", "fn hints("]
+            .iter()
+            .any(|f| trimmed.starts_with(f))
+            || trimmed.ends_with(';')
+        {
+            continue;
+        }
+        let end = format!("{}}}", &line[..line.len() - trimmed.len()]);
+        let body = lines.by_ref().take_while(|line| **line != end);
+        bodies.push(body.collect::<Vec<_>>().join("\n"));
+    }
+    bodies
+}
+
+#[test]
+fn help_holds_no_line_end() {
+    let code = "impl X {\n    fn help(&self) -> String {\n        \"a\\nb\"\n    }\n    fn f() {\n        \"\\n\"\n    }\n}\n";
+    assert_eq!(help_bodies(code), ["        \"a\\nb\""]);
+    let wrong: Vec<String> = sources()
+        .into_iter()
+        .filter(|source| {
+            help_bodies(&source.code)
+                .iter()
+                .any(|body| body.contains("\\n"))
+        })
+        .map(|source| format!("src/{}", source.path))
+        .collect();
+    assert!(
+        wrong.is_empty(),
+        "the console takes line ends for foreign ones, give further lines as hints: {wrong:?}"
+    );
+}
+
 #[test]
 fn no_test_says_that_it_was_skipped_and_passes() {
     let mut wrong = Vec::new();

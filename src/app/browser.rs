@@ -1,10 +1,9 @@
-//! The user's browser, told to show a file or an address. Owns how each system is asked, and that
-//! no other user of this computer sees what is shown; what that is, is others'.
+//! The user's browser, told to show a file or an address. Owns how each system is asked. All users
+//! of a computer see what a program was started with, so an address that is given here holds no
+//! secret.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::OpenOptions;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::io;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -80,60 +79,6 @@ fn openers(named: Option<&OsStr>, what: &OsStr) -> Vec<Vec<OsString>> {
         all.push(words.chain([what.to_owned()]).collect());
     }
     all
-}
-
-/// A page of the user's own that leads the browser to an address, until dropped. All users see
-/// what a program was started with, and this address is a secret.
-pub struct Redirect {
-    _folder: tempfile::TempDir,
-    page: PathBuf,
-}
-
-impl Redirect {
-    /// Makes the page.
-    ///
-    /// # Errors
-    /// Where there is no room for temporary files.
-    pub fn to(address: &str) -> io::Result<Redirect> {
-        let mut builder = tempfile::Builder::new();
-        builder.prefix("heaptap-open-");
-        // Elsewhere temporary files lie in a folder of the user's own.
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt as _;
-            builder.permissions(std::fs::Permissions::from_mode(0o700));
-        }
-        let folder = builder.tempdir()?;
-        let page = folder.path().join("open.html");
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::OpenOptionsExt as _;
-            options.mode(0o600);
-        }
-        let address = address
-            .replace('&', "&amp;")
-            .replace('"', "&quot;")
-            .replace('<', "&lt;");
-        let text = format!(
-            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
-             <meta name=\"referrer\" content=\"no-referrer\">\n\
-             <meta http-equiv=\"refresh\" content=\"0; url={address}\">\n\
-             <title>heaptap: open a trace</title></head>\n\
-             <body><p><a href=\"{address}\">Open the trace</a></p></body></html>\n"
-        );
-        options.open(&page)?.write_all(text.as_bytes())?;
-        Ok(Redirect {
-            _folder: folder,
-            page,
-        })
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.page
-    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use super::maps::{Maps, MapsError, Renamed, UsedMap, add_used};
 use super::names::NameOptions;
 use super::naming::{Look, Named, Namer, Watch};
 use super::output::file_name;
-use super::packet_files::{self, KnownMapsError, PacketFiles};
+use super::packet_files::PacketFiles;
 use super::summary::{HeapSummary, Summarizer};
 use super::trace_findings;
 use super::whole_file::write_named;
@@ -24,12 +24,12 @@ use crate::export::gzip::Gzip;
 use crate::export::pprof::{Pprof, PprofOptions};
 use crate::hprof::HprofError;
 use crate::import::{self, ImportError, OpenTrace};
-use crate::profile::{DumpKind, DumpNumbers, Health, HeapDump, NameMaps, Package};
+use crate::profile::{DumpKind, DumpNumbers, Health, HeapDump, Package};
 use crate::stacks::TRACKED_HEAP;
 use crate::trace::{JavaDump, Surveyed, TraceError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 
@@ -445,7 +445,7 @@ impl Run<'_> {
             return Err(ConvertError::NoneSelected(self.choices));
         }
         if self.request.packets_for.is_some() {
-            self.keep_maps()?;
+            self.keep_maps();
         }
         if let Some(plain) = &self.request.packets_for {
             let bytes = plain.whole_bytes.unwrap_or(self.whole_bytes);
@@ -487,13 +487,11 @@ impl Run<'_> {
         add_used(&mut self.used, renamed.maps.clone());
     }
 
-    /// Puts the names of Java code into their file.
-    fn keep_maps(&mut self) -> Result<(), ConvertError> {
-        let known = known_maps(&self.request.output)?;
-        if let Err(error) = self.packets.add_maps(&self.used, &known) {
+    /// Puts the names of Java code into their file, where maps named any.
+    fn keep_maps(&mut self) {
+        if let Err(error) = self.packets.keep_maps(&self.used) {
             self.all.findings.push(findings::packets_unwritten(&error));
         }
-        Ok(())
     }
 
     fn trace(&mut self, input: OpenTrace) -> Result<(), ConvertError> {
@@ -603,14 +601,6 @@ impl Run<'_> {
         }
         Ok(())
     }
-}
-
-/// The names that a folder keeps for Java code.
-fn known_maps(folder: &Path) -> Result<Arc<NameMaps>, ConvertError> {
-    packet_files::known_maps(folder).map_err(|error| match error {
-        KnownMapsError::Import(error) => error.into(),
-        KnownMapsError::Trace(error) => error.into(),
-    })
 }
 
 /// More would only wait for the decoder, and each holds a dump.

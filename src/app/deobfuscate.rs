@@ -25,6 +25,8 @@ pub struct Deobfuscated {
     pub frames_named: u64,
     /// Classes of Java heaps that have their names now.
     pub classes_named: u64,
+    /// Whether heaps were passed over, so that there may be more such classes.
+    pub classes_counted_in_part: bool,
     /// What the user should know.
     pub findings: Vec<Finding>,
 }
@@ -122,7 +124,13 @@ pub fn deobfuscate(
         let mut renamed = maps.name(&mut surveyed)?;
         let whole_bytes = surveyed.whole_bytes();
         let mut sealed = surveyed.seal();
-        for at in 0..sealed.java_dumps().len() {
+        let heaps = sealed.java_dumps().len();
+        for at in 0..heaps {
+            // A heap takes seconds to read, and no packet is written for it.
+            if at > 0 && renamed.have_all_named() {
+                done.classes_counted_in_part = true;
+                break;
+            }
             let mut graph = sealed.read_java_dump(at)?;
             renamed.heaps.name(&mut graph, sealed.recording());
         }

@@ -159,6 +159,12 @@ pub struct Renamed {
 }
 
 impl Renamed {
+    /// Whether each file named a frame or a class: more heaps tell nothing new of which are of use.
+    pub fn have_all_named(&self) -> bool {
+        let mut maps = self.maps.iter().zip(self.heaps.classes_named());
+        maps.all(|(map, &classes)| map.frames_named > 0 || classes > 0)
+    }
+
     /// Once the Java heaps of the trace were named: what the files did for them, and which did
     /// nothing at all.
     pub fn count_heaps(&mut self) {
@@ -529,19 +535,20 @@ pub fn write_packets(
     Ok(all)
 }
 
-/// Writes the names that packets hold once more, those of `packages` left out.
+/// Writes the names that packets hold once more: those of the classes for which `keeps` holds, by
+/// package and minified name.
 ///
 /// # Errors
 /// Where `out` fails.
 pub fn write_known(
     known: &NameMaps,
-    packages: &BTreeSet<&str>,
+    keeps: impl Fn(&str, &str) -> bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    for (package, map) in known.iter().filter(|(of, _)| !packages.contains(of)) {
+    for (package, map) in known.iter() {
         let mut writer = MapWriter::new(package, out);
-        for at in 0..map.class_count() {
-            let class = map.class(at);
+        let classes = (0..map.class_count()).map(|at| map.class(at));
+        for class in classes.filter(|class| keeps(package, class.obfuscated)) {
             writer.class(class.obfuscated, class.original)?;
             for member in class.members() {
                 match member.is_method {

@@ -6,13 +6,13 @@ use super::findings::Finding;
 use super::manifest::{self, Manifest};
 use super::report::{PAGE, is_page};
 use super::trace_findings;
+use crate::bytes::sha256_of;
 use crate::error::{Classified, ErrorClass};
 use crate::import::{self, ImportError, OpenTrace};
 use crate::net::{Offer, Server};
-use crate::units::{HumanDuration, hex};
+use crate::units::HumanDuration;
 use crate::untrusted::shell::quoted_path;
-use sha2::{Digest as _, Sha256};
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -203,22 +203,9 @@ fn page_of(path: &Path) -> Result<Shown, OpenError> {
         return Ok(Shown::NoPageYet);
     }
     let known = Manifest::read(path).ok().and_then(|found| found.page);
-    match known.is_some_and(|known| sum_of(&page).is_ok_and(|sum| sum == known.sha256)) {
+    match known.is_some_and(|known| sha256_of(&page).is_ok_and(|sum| sum == known.sha256)) {
         true => Ok(Shown::Page(page)),
         false => Err(OpenError::UnknownPage { path: page }),
-    }
-}
-
-/// SHA-256 of a file, hex.
-fn sum_of(path: &Path) -> io::Result<String> {
-    let mut file = std::fs::File::open(path)?;
-    let mut hash = Sha256::new();
-    let mut block = vec![0; 1 << 16];
-    loop {
-        match file.read(&mut block)? {
-            0 => return Ok(hex(&hash.finalize())),
-            read => hash.update(&block[..read]),
-        }
     }
 }
 
@@ -299,6 +286,8 @@ impl Ui {
 pub struct Given {
     /// What to open in a browser.
     pub url: String,
+    /// What to start a browser with: it leads there once, and holds no secret afterwards.
+    pub once_url: String,
     /// Where the trace itself is.
     pub trace_url: String,
     /// Bytes of it.
@@ -320,14 +309,17 @@ pub async fn give(trace: TraceToShow, way: &Way) -> Result<Given, OpenError> {
     };
     let port = way.port;
     let server = Server::bind(port, offer).await;
-    let server = server.map_err(|source| match source.kind() {
+    let mut server = server.map_err(|source| match source.kind() {
         io::ErrorKind::AddrInUse => OpenError::PortBusy { port },
         _ => OpenError::Listen { port, source },
     })?;
     let trace_url = server.file_url();
     let from_ui = || format!("{}/#!/?url={trace_url}", way.ui.address);
+    let url = server.page_url().unwrap_or_else(from_ui);
+    let once_url = server.lead_once(&url);
     Ok(Given {
-        url: server.page_url().unwrap_or_else(from_ui),
+        once_url: once_url.map_err(|source| OpenError::Listen { port, source })?,
+        url,
         bytes: server.length(),
         trace_url,
         server,
@@ -425,7 +417,7 @@ mod tests {
         std::fs::write(&page, &head).expect("written");
         Manifest::default().write(folder.path()).expect("written");
         assert!(is_unknown(choose(folder.path(), true)), "nobody noted it");
-        let sum = sum_of(&page).expect("it can be read");
+        let sum = sha256_of(&page).expect("it can be read");
         Manifest::note_page(folder.path(), PAGE, &sum).expect("noted");
         let shown = choose(folder.path(), true);
         assert!(matches!(shown, Ok(Shown::Page(path)) if path == page));

@@ -11,7 +11,7 @@ use time::macros::format_description;
 
 use super::manifest::{self, Manifest};
 use crate::session::unfinished::place;
-use crate::session::{self, Owner, SessionError, SessionId, Unclaimed, owner_in_words};
+use crate::session::{self, ForeignReason, Owner, SessionError, SessionId, Unclaimed};
 
 /// Longest part of a name that came from outside, bytes of UTF-8. File systems end at 255.
 const LONGEST: usize = 80;
@@ -183,14 +183,14 @@ impl Drop for OutputFolder {
 /// # Errors
 /// Returns an error if it belongs to another, holds files of nobody known, or cannot be written.
 pub(super) fn own(folder: &Path, id: &SessionId) -> Result<Standing, SessionError> {
-    let foreign = |path: PathBuf, why: String| SessionError::OutputForeign {
+    let foreign = |path: &Path, reason| SessionError::OutputForeign {
         id: id.clone(),
-        path,
-        why,
+        path: path.to_owned(),
+        reason,
     };
     let belongs = |owner: &Owner| {
-        let whose = owner_in_words(owner.session());
-        foreign(folder.to_owned(), format!("the folder belongs to {whose}"))
+        let owner = owner.session().cloned();
+        foreign(folder, ForeignReason::OwnedBy(owner))
     };
     let keep = |source| SessionError::Keep {
         id: id.clone(),
@@ -209,15 +209,14 @@ pub(super) fn own(folder: &Path, id: &SessionId) -> Result<Standing, SessionErro
             Ok(()) => {}
             Err(Unclaimed::Owned(owner)) => return Err(belongs(&owner)),
             Err(Unclaimed::NotEmpty) => {
-                let why = "the folder holds files of another".to_owned();
-                return Err(foreign(folder.to_owned(), why));
+                return Err(foreign(folder, ForeignReason::NotEmpty));
             }
             Err(Unclaimed::Io(error)) => return Err(keep(error)),
         }
     }
     let manifest = folder.join(manifest::FILE_NAME);
     match std::fs::symlink_metadata(&manifest) {
-        Ok(_) => Err(foreign(manifest, "the file is of another".to_owned())),
+        Ok(_) => Err(foreign(&manifest, ForeignReason::NameTaken)),
         Err(_) => Ok(Standing::Begun),
     }
 }
@@ -327,7 +326,7 @@ impl Unpublished {
             Unpublished::Taken(path) => SessionError::OutputForeign {
                 id: id.clone(),
                 path,
-                why: "the file is of another".to_owned(),
+                reason: ForeignReason::NameTaken,
             },
             Unpublished::Io(path, source) => SessionError::Keep {
                 id: id.clone(),
@@ -372,6 +371,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Classified as _;
     use time::macros::datetime;
 
     #[test]
@@ -510,6 +510,36 @@ mod tests {
         assert!(own(&foreign, &id).is_err());
         assert!(!is_own(&foreign, &id));
         assert_eq!(std::fs::read_dir(&foreign).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_marker_that_a_killed_conversion_left_says_how_to_go_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = OutputFolder::hold(dir.path()).unwrap();
+        // As after SIGKILL: nothing gives the folder up.
+        std::mem::forget(held);
+        let claimed = OutputFolder::hold(dir.path()).unwrap_err();
+        let foreign = own(dir.path(), &SessionId::random()).unwrap_err();
+        for error in [claimed, foreign] {
+            let (text, help) = (error.to_string(), error.help().unwrap());
+            assert!(
+                text.contains("another heaptap, or one that was killed"),
+                "{text}"
+            );
+            let marker = "or remove its .heaptap-session if none runs";
+            assert!(help.ends_with(marker), "{help}");
+        }
+        // Of a session one knows whether it runs.
+        let other = tempfile::tempdir().unwrap();
+        let id = SessionId::random();
+        session::claim(other.path(), &Owner::Session(id.clone())).unwrap();
+        let claimed = OutputFolder::hold(other.path()).unwrap_err();
+        let (text, help) = (claimed.to_string(), claimed.help().unwrap());
+        assert!(
+            text.ends_with(&format!("belongs to session {id}")),
+            "{text}"
+        );
+        assert!(!help.contains("remove"), "{help}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! that nothing comes into them through a link; what is in them is `export`'s.
 
 use std::collections::BTreeSet;
+use std::error::Error;
 use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
@@ -63,16 +64,17 @@ impl PacketFiles {
         written
     }
 
-    /// Adds the maps that named something, for the apps they are of. What the folder `knows` of
-    /// other apps stays.
+    /// Adds the maps that named something, for the apps they are of. What the folder knows of
+    /// other apps stays; it is read only where there is something to add.
     ///
     /// # Errors
-    /// Where the folder cannot be written.
-    pub fn add_maps(&mut self, maps: &[UsedMap], known: &NameMaps) -> io::Result<()> {
+    /// Where what the folder knows cannot be read, or the folder cannot be written.
+    pub fn keep_maps(&mut self, maps: &[UsedMap]) -> io::Result<()> {
         let maps: Vec<UsedMap> = maps.iter().filter(|map| map.named_any()).cloned().collect();
         if maps.is_empty() {
             return Ok(());
         }
+        let known = known_maps_io(&self.folder)?;
         let mut packages: BTreeSet<&str> = BTreeSet::new();
         for map in &maps {
             match map.packages.is_empty() {
@@ -87,7 +89,8 @@ impl PacketFiles {
             goal: self.folder.join(DEOBFUSCATION),
             file: &mut self.deobfuscation,
         };
-        let known = write_known(known, &packages, &mut lazy);
+        let keeps = |package: &str, _: &str| !packages.contains(package);
+        let known = write_known(&known, keeps, &mut lazy);
         let written = known.and_then(|()| write_packets(&maps, true, &mut lazy));
         if written.is_err() {
             self.deobfuscation = None;
@@ -154,10 +157,36 @@ pub fn keep_maps(
     let names = manifest.symbolization.get_or_insert_default();
     names.mappings = maps.iter().map(UsedMap::in_manifest).collect();
     let mut files = PacketFiles::new(folder);
-    let known = known_maps(folder).map_err(io::Error::other);
-    let kept = known.and_then(|known| files.add_maps(maps, &known));
+    let kept = files.keep_maps(maps);
     let error = kept.and_then(|()| files.finish_maps(written)).err()?;
     Some(findings::packets_unwritten(&error).into_warning())
+}
+
+/// Adds the names of Java code that the folder `from` keeps to those that `folder` keeps. For a
+/// class that both know, those of `from` count.
+///
+/// # Errors
+/// Where one of them cannot be read, or `folder` cannot be written.
+pub fn join_maps(folder: &Path, from: &Path) -> io::Result<()> {
+    if !is_own_file(&from.join(DEOBFUSCATION)) {
+        return Ok(());
+    }
+    let (known, new) = (known_maps_io(folder)?, known_maps_io(from)?);
+    let mut named: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for (package, map) in new.iter() {
+        let classes = (0..map.class_count()).map(|at| map.class(at).obfuscated);
+        named.extend(classes.map(|class| (package, class)));
+    }
+    let mut whole = WholeFile::named(&folder.join(DEOBFUSCATION))?;
+    let keeps = |package: &str, class: &str| !named.contains(&(package, class));
+    write_known(&known, keeps, &mut whole)?;
+    append(open_inside(from, DEOBFUSCATION)?.take(u64::MAX), &mut whole)?;
+    whole.finish()
+}
+
+/// [`known_maps`], for whoever writes them again.
+fn known_maps_io(folder: &Path) -> io::Result<Arc<NameMaps>> {
+    known_maps::<Box<dyn Error + Send + Sync>>(folder).map_err(io::Error::other)
 }
 
 /// The names that a recording keeps for Java code; none if it keeps none. `path` is its folder
@@ -165,7 +194,9 @@ pub fn keep_maps(
 ///
 /// # Errors
 /// Where they are there and cannot be read.
-pub fn known_maps(path: &Path) -> Result<Arc<NameMaps>, KnownMapsError> {
+pub fn known_maps<E: From<ImportError> + From<TraceError>>(
+    path: &Path,
+) -> Result<Arc<NameMaps>, E> {
     let folder = match path.is_dir() {
         true => Some(path),
         // Beside a file in any other folder, a file of that name is somebody else's.
@@ -181,17 +212,6 @@ pub fn known_maps(path: &Path) -> Result<Arc<NameMaps>, KnownMapsError> {
         return Ok(Arc::default());
     };
     Ok(Arc::clone(Surveyed::read(packets.source)?.name_maps()))
-}
-
-/// Why the names that a folder keeps cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum KnownMapsError {
-    /// The file is of another kind.
-    #[error(transparent)]
-    Import(#[from] ImportError),
-    /// The file cannot be read.
-    #[error(transparent)]
-    Trace(#[from] TraceError),
 }
 
 fn append(mut from: io::Take<File>, to: &mut WholeFile) -> io::Result<()> {
@@ -233,6 +253,9 @@ impl Write for Lazy<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::maps::{GivenMap, Origin};
+    use crate::deobfuscate::MapFile;
+    use crate::export::deobfuscation_packets::MapWriter;
 
     fn listed(folder: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(folder).unwrap();
@@ -240,6 +263,91 @@ mod tests {
         let mut names: Vec<String> = names.collect();
         names.sort();
         names
+    }
+
+    /// Packets of classes: package, minified name, name.
+    fn packets(classes: &[(&str, &str, &str)]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (package, obfuscated, original) in classes {
+            let mut writer = MapWriter::new(package, &mut bytes);
+            writer.class(obfuscated, original).unwrap();
+            writer.finish().unwrap();
+        }
+        bytes
+    }
+
+    fn kept(folder: &Path) -> Vec<(String, String, String)> {
+        let maps = known_maps_io(folder).unwrap();
+        let mut all = Vec::new();
+        for (package, map) in maps.iter() {
+            for class in (0..map.class_count()).map(|at| map.class(at)) {
+                let names = [package, class.obfuscated, class.original];
+                all.push(names.map(str::to_owned).into());
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn names_of_an_app_that_ended_stay_when_others_are_added() {
+        let (folder, from) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        join_maps(folder.path(), from.path()).unwrap();
+        assert_eq!(listed(folder.path()), [""; 0], "there is nothing to add");
+        let add = |classes: &[(&str, &str, &str)]| {
+            std::fs::write(from.path().join(DEOBFUSCATION), packets(classes)).unwrap();
+            join_maps(folder.path(), from.path()).unwrap();
+        };
+        let of = |classes: &[(&str, &str, &str)]| -> Vec<(String, String, String)> {
+            let owned = |c: &(&str, &str, &str)| (c.0.into(), c.1.into(), c.2.into());
+            classes.iter().map(owned).collect()
+        };
+        // Without a package are the maps of an app that nobody named.
+        let both = [
+            ("", "a", "Old"),
+            ("", "b", "Other"),
+            ("one", "a", "Activity"),
+            ("two", "a", "Service"),
+        ];
+        add(&both);
+        assert_eq!(kept(folder.path()), of(&both));
+        add(&[("", "a", "New"), ("one", "a", "Activity")]);
+        let mut all = kept(folder.path());
+        all.sort();
+        assert_eq!(
+            all,
+            of(&[
+                ("", "a", "New"),
+                ("", "b", "Other"),
+                ("one", "a", "Activity"),
+                ("two", "a", "Service"),
+            ])
+        );
+        assert_eq!(listed(folder.path()), [DEOBFUSCATION]);
+    }
+
+    #[test]
+    fn names_that_cannot_be_read_matter_only_where_others_are_added() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("mapping.txt"), "com.example.App -> a:\n").unwrap();
+        std::fs::write(path(DEOBFUSCATION), "damaged").unwrap();
+        let mut used = UsedMap {
+            map: GivenMap {
+                package: None,
+                file: Arc::new(MapFile::open(&path("mapping.txt")).unwrap()),
+                origin: Origin::Given,
+            },
+            packages: BTreeSet::new(),
+            frames_named: 0,
+            classes_named: 0,
+        };
+        let keep =
+            |used: &UsedMap| PacketFiles::new(folder.path()).keep_maps(std::slice::from_ref(used));
+        keep(&used).unwrap();
+        used.classes_named = 1;
+        keep(&used).unwrap_err();
+        let kept = std::fs::read(path(DEOBFUSCATION)).unwrap();
+        assert_eq!(kept, b"damaged", "what cannot be read is not replaced");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::manifest;
+use crate::bytes::open_regular;
 
 /// A file that has its name only once it is whole; before that, and if it is dropped, it leaves
 /// nothing.
@@ -110,14 +111,14 @@ pub(super) fn folder_inside(folder: &Path, name: &Path) -> io::Result<PathBuf> {
 /// Opens a file inside of a folder to read it.
 ///
 /// # Errors
-/// Where it can't be read, or it or a folder on the way is a link.
+/// Where it can't be read or is not a regular file, or it or a folder on the way is a link.
 pub(super) fn open_inside(folder: &Path, name: &str) -> io::Result<File> {
     let mut path = folder.to_owned();
     for part in Path::new(name).components() {
         path.push(part);
         unless_link(&path)?;
     }
-    File::open(path)
+    open_regular(&path)
 }
 
 /// Refuses a file inside of a folder that is a link; what is not there is none.
@@ -216,6 +217,12 @@ mod tests {
             let error = open_inside(&path("rec"), name).unwrap_err();
             assert!(error.to_string().contains("is a symbolic link"), "{error}");
         }
+        let made = std::process::Command::new("mkfifo")
+            .arg(path("rec/pipe"))
+            .status();
+        assert!(made.expect("there is mkfifo").success());
+        let error = open_inside(&path("rec"), "pipe").unwrap_err();
+        assert_eq!(error.to_string(), "not a regular file", "nobody writes it");
         assert_eq!(listed(&path("outside")), ["file"]);
         let made = folder_inside(&path("rec"), Path::new("meminfo/more")).unwrap();
         assert!(made.is_dir() && made == path("rec/meminfo/more"));

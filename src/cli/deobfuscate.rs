@@ -125,6 +125,7 @@ fn show(console: &Console, goal: Option<&Path>, done: &Deobfuscated) {
             "java_frames": done.java_frames,
             "frames_named": done.frames_named,
             "classes_named": done.classes_named,
+            "classes_counted_in_part": done.classes_counted_in_part,
         }));
     }
     for finding in &done.findings {
@@ -138,10 +139,15 @@ fn show(console: &Console, goal: Option<&Path>, done: &Deobfuscated) {
         Some(goal) => summary::near(goal).display().to_string(),
         None => "standard output".to_owned(),
     };
+    let at_least = if done.classes_counted_in_part {
+        "at least "
+    } else {
+        ""
+    };
     let classes = match done.classes_named {
         0 => String::new(),
-        1 => ", and 1 class of Java heaps".to_owned(),
-        n => format!(", and {n} classes of Java heaps"),
+        1 => format!(", and {at_least}1 class of Java heaps"),
+        n => format!(", and {at_least}{n} classes of Java heaps"),
     };
     console.say(format_args!(
         "wrote {goal}: {} of maps; they name {} of {} Java frames{classes}",

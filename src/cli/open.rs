@@ -1,6 +1,6 @@
 //! `heaptap open`: gives a trace to Perfetto's UI in the browser, or shows a page of `report`'s.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::java_args::JavaArgs;
 use super::native_args::NativeArgs;
 use super::signals::watch_signals;
 use super::{Console, Context, Outcome, blocking, report};
-use crate::app::browser::{self, Redirect};
+use crate::app::browser;
 use crate::app::java::JavaInput;
 use crate::app::look::Wanted;
 use crate::app::open::{self, OpenError, Shown, TraceToShow, UI, UI_PORT, Ui, Way};
@@ -132,15 +132,9 @@ async fn show_trace(
     } else if args.print_url {
         console.data(&given.url);
     }
-    // Gone with this function: whoever came has the address.
-    let mut redirect = None;
     if !args.print_url {
         console.say(format_args!("serving {name} ({size}) to {}", args.ui));
         console.say(format_args!("if no browser opens: {}", given.url));
-        match Redirect::to(&given.url) {
-            Ok(page) => redirect = Some(page),
-            Err(error) => no_browser(console, &given.url, &error),
-        }
         if !way.page {
             console.detail(
                 "a browser may ask whether the UI may reach this computer: it must, to fetch the \
@@ -157,12 +151,11 @@ async fn show_trace(
         "serving until it is fetched, at most {} (Ctrl-C ends it)",
         HumanDuration(args.timeout)
     ));
-    if let Some(redirect) = &redirect {
-        let (console, url) = (console.clone(), given.url.clone());
-        let page = redirect.path().to_owned();
+    if !args.print_url {
+        let (console, url, once_url) = (console.clone(), given.url.clone(), given.once_url);
         // Some programs answer only when the window is closed.
         tokio::spawn(async move {
-            if let Err(error) = browser::open(page.as_os_str()).await {
+            if let Err(error) = browser::open(OsStr::new(&once_url)).await {
                 no_browser(&console, &url, &error);
             }
         });

@@ -13,6 +13,8 @@ pub(super) struct Terms {
     pub file: String,
     /// Path of the page; `None` where there is none.
     pub page: Option<String>,
+    /// Path that leads one request to where the file is asked for; `None` where there is none.
+    pub entry: Option<String>,
     /// Who may read the file beside our own page.
     pub origin: HeaderValue,
 }
@@ -30,6 +32,8 @@ pub(super) enum Content {
     Page,
     /// The page's headers alone.
     PageHead,
+    /// The address that the entry leads to, for the first who asks.
+    Entry,
 }
 
 /// An answer without its body.
@@ -62,10 +66,22 @@ impl Terms {
         }
         let is_file = uri.path() == self.file && uri.query().is_none();
         let is_page = self.page.as_deref() == Some(uri.path()) && uri.query().is_none();
-        if !is_file && !is_page {
+        let is_entry = self.entry.as_deref() == Some(uri.path()) && uri.query().is_none();
+        if !is_file && !is_page && !is_entry {
             return refuse(StatusCode::NOT_FOUND);
         }
         let origin = headers.get(header::ORIGIN);
+        if is_entry {
+            // A browser that opens an address names no origin, so it is a script that does.
+            return match (method, origin) {
+                (_, Some(_)) => refuse(StatusCode::FORBIDDEN),
+                (&Method::GET, None) => Answer {
+                    content: Content::Entry,
+                    ..refuse(StatusCode::SEE_OTHER)
+                },
+                (_, None) => refuse(StatusCode::METHOD_NOT_ALLOWED),
+            };
+        }
         let several = headers.get_all(header::ORIGIN).iter().nth(1).is_some();
         let from_ui = is_file && origin == Some(&self.origin);
         let own_origin = |origin: &HeaderValue| {
@@ -125,6 +141,7 @@ mod tests {
             host: "127.0.0.1:9001".to_owned(),
             file: "/secret/trace".to_owned(),
             page: page.then(|| "/secret/".to_owned()),
+            entry: Some("/once".to_owned()),
             origin: HeaderValue::from_static(UI),
         }
     }
@@ -223,6 +240,13 @@ mod tests {
             ("POST", "/secret/trace", &[], 405),
             ("DELETE", "/secret/trace", &[("origin", UI)], 405),
             ("TRACE", "/secret/trace", &[], 405),
+            ("GET", "/once/", &[], 404),
+            ("GET", "/once?x", &[], 404),
+            ("GET", "/once", &[("origin", "https://evil.example")], 403),
+            ("GET", "/once", &[("origin", UI)], 403),
+            ("GET", "/once", &[("host", "evil.example:9001")], 421),
+            ("HEAD", "/once", &[], 405),
+            ("OPTIONS", "/once", &[], 405),
         ] {
             let answer = ask(&terms, method, target, headers);
             assert_eq!(
@@ -234,6 +258,16 @@ mod tests {
             let allowed = answer.headers.get("access-control-allow-origin");
             assert!(status == 405 || allowed.is_none(), "{method} {target}");
         }
+    }
+
+    #[test]
+    fn the_entry_leads_on_whoever_opens_it() {
+        let answer = ask(&terms(true), "GET", "/once", &[]);
+        assert_eq!(
+            (answer.status.as_u16(), answer.content),
+            (303, Content::Entry)
+        );
+        assert!(answer.headers.is_empty());
     }
 
     #[test]

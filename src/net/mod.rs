@@ -5,7 +5,8 @@
 //! Whoever else is on this machine or on the web learns nothing: it listens on 127.0.0.1 alone,
 //! answers only for a path with 128 random bits, only to a `Host` that is its own (a name that
 //! was made to lead here is refused), and lets only one origin read the answer. The file is
-//! streamed.
+//! streamed. A browser is started with an address that leads there once, since all users see what
+//! a program was started with.
 //!
 //! | file | owns |
 //! |---|---|

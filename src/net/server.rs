@@ -73,7 +73,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     length: u64,
-    shared: Arc<Shared>,
+    shared: Shared,
 }
 
 /// What all connections share.
@@ -82,6 +82,8 @@ struct Shared {
     source: Arc<Mutex<Box<dyn Source>>>,
     length: u64,
     page: Option<(Bytes, HeaderValue)>,
+    /// Where the entry leads; taken by the first request for it.
+    entry: std::sync::Mutex<Option<HeaderValue>>,
     disposition: HeaderValue,
 }
 
@@ -114,19 +116,35 @@ impl Server {
                 host: address.to_string(),
                 file,
                 page: page.is_some().then(|| format!("/{secret}/")),
+                entry: None,
                 origin: HeaderValue::try_from(offer.origin).map_err(io::Error::other)?,
             },
             source: Arc::new(Mutex::new(source)),
             length,
             page,
+            entry: std::sync::Mutex::default(),
             disposition: HeaderValue::try_from(disposition).map_err(io::Error::other)?,
         };
         Ok(Server {
             listener,
             address,
             length,
-            shared: Arc::new(shared),
+            shared,
         })
+    }
+
+    /// Returns an address that leads the first request for it to `goal`, and no other. All users
+    /// of a computer see the arguments of its programs, so a browser is started with this one.
+    ///
+    /// # Errors
+    /// Returns an error if the system has no random bits, or `goal` is not an address.
+    pub fn lead_once(&mut self, goal: &str) -> io::Result<String> {
+        let location = HeaderValue::try_from(goal).map_err(io::Error::other)?;
+        let path = format!("/{}", secret()?);
+        let address = format!("http://{}{path}", self.address);
+        self.shared.terms.entry = Some(path);
+        self.shared.entry = std::sync::Mutex::new(Some(location));
+        Ok(address)
     }
 
     /// Where it listens.
@@ -161,6 +179,7 @@ impl Server {
         told: impl Fn(Told) + Send + Sync + 'static,
     ) -> io::Result<Ended> {
         let told: Arc<dyn Fn(Told) + Send + Sync> = Arc::new(told);
+        let (listener, shared) = (self.listener, Arc::new(self.shared));
         let mut connections: JoinSet<Connection> = JoinSet::new();
         let mut idle: VecDeque<Guest> = VecDeque::new();
         let mut deadline = Instant::now() + patience;
@@ -168,7 +187,7 @@ impl Server {
         let mut resume = Instant::now();
         loop {
             tokio::select! {
-                accepted = accept_from(&self.listener, resume) => match accepted {
+                accepted = accept_from(&listener, resume) => match accepted {
                     Ok(stream) => {
                         failures = 0;
                         idle.retain(Guest::is_idle);
@@ -177,7 +196,7 @@ impl Server {
                                 oldest.task.abort();
                             }
                         }
-                        let (shared, told) = (Arc::clone(&self.shared), Arc::clone(&told));
+                        let (shared, told) = (Arc::clone(&shared), Arc::clone(&told));
                         let fetches = Arc::new(AtomicBool::new(false));
                         let attended = attend(stream, shared, Arc::clone(&fetches), told);
                         let task = connections.spawn(attended);
@@ -200,7 +219,7 @@ impl Server {
                 },
                 () = sleep_until(deadline) => {
                     // Whoever is fetching has a deadline of its own.
-                    match self.shared.source.try_lock() {
+                    match shared.source.try_lock() {
                         Ok(_) => return Ok(Ended::TimedOut),
                         Err(_) => deadline = Instant::now() + patience,
                     }
@@ -323,6 +342,18 @@ async fn respond(
                     Content::Page => content = body::Content::Text(text.clone()),
                     _ => length = Some(text.len() as u64),
                 }
+            }
+        }
+        Content::Entry => {
+            let taken = match shared.entry.lock() {
+                Ok(mut entry) => entry.take(),
+                Err(poisoned) => poisoned.into_inner().take(),
+            };
+            match taken {
+                Some(location) => {
+                    answer.headers.insert(header::LOCATION, location);
+                }
+                None => answer.status = StatusCode::NOT_FOUND,
             }
         }
     }

@@ -329,6 +329,55 @@ async fn the_page_hands_the_trace_over() {
 }
 
 #[tokio::test]
+async fn the_address_that_a_browser_is_started_with_leads_on_once() {
+    let offer = Offer {
+        source: Box::new(Cursor::new(trace())),
+        name: "trace".to_owned(),
+        origin: UI.to_owned(),
+        page: false,
+    };
+    let mut server = Server::bind(0, offer).await.expect("a free port");
+    let file = server.file_url();
+    let goal = format!("{UI}/#!/?url={file}");
+    let once = server.lead_once(&goal).expect("an address");
+    let host = server.address().to_string();
+    let path = |url: &str| {
+        let path = url
+            .strip_prefix(&format!("http://{host}"))
+            .expect("its own");
+        path.to_owned()
+    };
+    let secret = path(&file);
+    let secret = secret.split('/').nth(1).expect("a part");
+    assert!(!once.contains(secret), "{once} names {file}");
+    let served = Served {
+        path: path(&file),
+        host: host.clone(),
+        told: Arc::default(),
+        ended: tokio::spawn(async move {
+            let serving = server.serve(PATIENCE, |_| {});
+            serving.await.expect("it takes connections")
+        }),
+    };
+    let (head, _) = served.ask("HEAD", &path(&once), "").await;
+    assert!(head.starts_with("HTTP/1.1 405 "), "{head}");
+    let (head, body) = served.ask("GET", &path(&once), "").await;
+    assert!(head.starts_with("HTTP/1.1 303 "), "{head}");
+    assert!(head.contains(&format!("location: {goal}\r\n")), "{head}");
+    assert!(head.contains("cache-control: no-store"), "{head}");
+    assert!(head.contains("referrer-policy: no-referrer"), "{head}");
+    assert!(body.is_empty(), "{body:?}");
+    for _ in 0..2 {
+        let (head, _) = served.ask("GET", &path(&once), "").await;
+        assert!(head.starts_with("HTTP/1.1 404 "), "{head}");
+        assert!(!head.contains(secret), "{head}");
+    }
+    let (_, body) = served.ask("GET", &served.path, "").await;
+    assert!(body == trace(), "{} bytes", body.len());
+    assert_eq!(served.ended.await.expect("it ended"), Ended::Fetched);
+}
+
+#[tokio::test]
 async fn a_port_in_use_is_an_error() {
     let offer = || Offer {
         source: Box::new(Cursor::new(vec![1])),

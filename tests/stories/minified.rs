@@ -93,6 +93,11 @@ fn java_heaps_at_labels_keep_their_names_and_leave_nothing_half_done() {
     running.until_that("captured", |of| of["label"] == "one");
     running.signal("INT");
     assert_eq!(running.end().code(), Some(0));
+    // The heap of the label told of what use the map is: that of the end is not read for it.
+    let trace = "out/java/raw-trace";
+    let args = ["deobfuscate", trace, "--mapping", &map, "-o", "maps"];
+    let counted = lab.expect(0, &args);
+    assert!(counted.stderr.contains(", and at least "), "{counted}");
     std::fs::remove_file(&map).unwrap();
     shows_names(&lab, "out");
     let leaks = lab.expect(0, &["leaks", "--java", "out@one"]);
@@ -216,4 +221,23 @@ fn deobfuscate_by_the_map_of_one_app_keeps_the_names_of_another() {
     assert!(packets().len() <= 2 * before.len());
     lab.expect(0, &["deobfuscate", "out", "--mapping", &of_app]);
     shows_names(&lab, "out");
+}
+
+#[test]
+fn a_damaged_file_of_java_names_ends_nothing_that_does_not_need_it() {
+    let lab = Lab::new(PHONE);
+    lab.expect(0, &["dump", "-n", APP, "-o", "out"]);
+    let packets = lab.work().join("out/deobfuscation-packets");
+    std::fs::write(&packets, "damaged").unwrap();
+    let ended = lab.run(&["symbolize", "out"]);
+    assert_ne!(ended.code(), Some(8), "{ended}");
+    assert!(ended.stderr.contains("wrote out"), "{ended}");
+    // A mapping file that names something is not added to what cannot be read.
+    let map = format!("{APP}={}", mapping(&lab));
+    let ended = lab.run(&["symbolize", "out", "--mapping", &map]);
+    assert!(
+        ended.stderr.contains("the names could not all be written"),
+        "{ended}"
+    );
+    assert_eq!(std::fs::read(&packets).unwrap(), b"damaged");
 }

@@ -321,6 +321,14 @@ fn a_phone_that_is_there_and_answers_nothing_is_given_up_with_what_is_to_be_type
     ] {
         assert!(help.contains(command), "{ended}");
     }
+    // Each command is a line of its own, to be copied.
+    let typed = |line: &&str| {
+        let command = "adb -s virtual-1 shell settings put system accelerometer_rotation ";
+        let value = line.trim_start().strip_prefix(command);
+        value.is_some_and(|value| value.parse::<u8>().is_ok())
+    };
+    assert_eq!(ended.stderr.lines().filter(typed).count(), 1, "{ended}");
+    assert!(!ended.stderr.contains("\\u{a}"), "{ended}");
     lab.phone.faults().remove(cut.kind);
     lab.expect(0, &["provoke", "--restore", "--json"]);
     assert_as_it_was(&lab);

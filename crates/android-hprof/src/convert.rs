@@ -204,6 +204,26 @@ mod tests {
         (done, body)
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_is_cut_short_meanwhile_is_copied_with_zeros_and_named() {
+        use heaptap_model::bytes::{self, Bytes};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("dump.hprof");
+        let large = vec![7; 3 << 20];
+        let whole = file("1.0.3", &[record(0x01, &large)]);
+        std::fs::write(&path, &whole).unwrap();
+        let mapped = Bytes::read(&path, 0).unwrap();
+        let cut = std::fs::File::options().write(true).open(&path).unwrap();
+        cut.set_len(1 << 20).unwrap();
+        // A file, since what is written to memory asks the system for nothing.
+        let mut out = tempfile::tempfile().unwrap();
+        let done = convert(&mapped, ConvertOptions::default(), &mut out).unwrap();
+        assert_eq!(done.file.bytes, whole.len() as u64);
+        assert_eq!(out.metadata().unwrap().len(), whole.len() as u64);
+        assert!(bytes::cut_short().contains(&path));
+    }
+
     const APP_ONLY: ConvertOptions = ConvertOptions {
         app_only: true,
         compat: false,

@@ -379,15 +379,17 @@ impl Out<'_> {
 }
 
 impl Sink for Out<'_> {
-    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if bytes.len() < BUFFER / 4 {
-            self.buffer.extend_from_slice(bytes);
-            return self.flush_if_full();
+    fn put(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        // The bytes may be mapped. If the file is cut short meanwhile, a read of them by this
+        // process finds zeros, and a read by the system, within write(2), fails.
+        while !bytes.is_empty() {
+            self.flush_if_full()?;
+            let room = BUFFER - self.buffer.len();
+            let (piece, rest) = bytes.split_at(bytes.len().min(room));
+            self.buffer.extend_from_slice(piece);
+            bytes = rest;
         }
-        self.flush()?;
-        self.sink.write_all(bytes)?;
-        self.written += bytes.len() as u64;
-        Ok(())
+        self.flush_if_full()
     }
 
     fn zeros(&mut self, mut count: usize) -> io::Result<()> {

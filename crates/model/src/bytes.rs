@@ -1,11 +1,14 @@
 //! The bytes of a symbol file, mapping file or heap dump: mapped, owned, or a part of either.
-//! Owns the `unsafe` of mapping them; knows nothing of formats.
+//! Owns the `unsafe` of mapping them, and how a file is opened that may be something else by now;
+//! knows nothing of formats.
 
 mod guard;
 
 pub use guard::cut_short;
 
+use crate::units::hex;
 use guard::Guarded;
+use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::ops::{Deref, Range};
@@ -132,13 +135,36 @@ impl Bytes {
     }
 }
 
-/// Opens a regular file for reading. To open some devices is to act on them, so they are looked
-/// at first.
-fn open_regular(path: &Path) -> io::Result<File> {
+/// Opens a regular file for reading, without waiting. To open some devices is to act on them, so
+/// they are looked at first; what was put in its place since is refused, too.
+///
+/// # Errors
+/// Returns an error if it cannot be opened or is not a regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(not_regular());
     }
-    open_without_waiting(path)
+    let file = open_without_waiting(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(not_regular()),
+    }
+}
+
+/// Returns the SHA-256 of a regular file, in hexadecimal digits.
+///
+/// # Errors
+/// Returns an error if it cannot be read or is not a regular file.
+pub fn sha256_of(path: &Path) -> io::Result<String> {
+    let mut file = open_regular(path)?;
+    let mut hash = Sha256::new();
+    let mut block = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut block)? {
+            0 => return Ok(hex(&hash.finalize())),
+            read => hash.update(&block[..read]),
+        }
+    }
 }
 
 /// Opens what was a regular file a moment ago: should a pipe have taken its place, that does
@@ -236,6 +262,30 @@ mod tests {
         assert!(Bytes::map(folder.path()).is_err());
         assert!(Bytes::read(folder.path(), 9).is_err());
         assert!(Bytes::map(&folder.path().join("none")).is_err());
+    }
+
+    #[test]
+    fn the_sum_of_a_file_is_that_of_all_its_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace");
+        for size in [0, 3, 1 << 16, (1 << 17) + 1] {
+            let bytes = vec![7; size];
+            std::fs::write(&path, &bytes).unwrap();
+            assert_eq!(sha256_of(&path).unwrap(), hex(&Sha256::digest(&bytes)));
+        }
+        assert!(sha256_of(folder.path()).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_is_refused_and_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("trace");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.expect("there is mkfifo").success());
+        open_regular(&pipe).unwrap_err();
+        sha256_of(&pipe).unwrap_err();
+        Bytes::map(&pipe).unwrap_err();
     }
 
     #[cfg(unix)]

@@ -94,6 +94,10 @@ pub trait Classified: std::error::Error + Send + Sync + 'static {
     fn help(&self) -> Option<String> {
         None
     }
+    /// Further lines of help, such as commands to copy. None holds a line end.
+    fn hints(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// Lines below the message, such as the place in a text that it is about.
     fn excerpt(&self) -> Vec<String> {
         Vec::new()
@@ -162,7 +166,7 @@ impl<E: Classified> From<E> for Failure {
             message,
             excerpt: error.excerpt(),
             help: error.help(),
-            hints: Vec::new(),
+            hints: error.hints(),
         }
     }
 }

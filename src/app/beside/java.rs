@@ -18,9 +18,11 @@ use super::at::{At, NotTaken};
 use crate::app::dump;
 use crate::app::finish::{Finished, RAW_TRACE};
 use crate::app::java::FOLDER;
-use crate::app::manifest::{self, BoundLabel, JavaDump, Label, LabelledDump, Manifest};
+use crate::app::manifest::{
+    self, BoundLabel, JavaDump, Label, LabelledDump, Manifest, MappingFile, Symbolization,
+};
 use crate::app::names::NameOptions;
-use crate::app::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLIZED_TRACE, SYMBOLS};
+use crate::app::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLIZED_TRACE, SYMBOLS, join_maps};
 use crate::app::plan::Plan;
 use crate::app::record::{RecordOptions, Recorded, Tell};
 use crate::app::what::{JavaResults, What};
@@ -194,10 +196,14 @@ fn join(
             warnings: Vec::new(),
             labels: Vec::new(),
             trace: None,
+            symbolization: None,
             ..new.clone()
         },
         Err(error) => return Err(io::Error::other(error)),
     };
+    // An app that ended between two labels is named by what an earlier one kept.
+    join_maps(folder, &from)?;
+    join_symbolization(&mut all.symbolization, new.symbolization);
     let before = all.trace.as_ref().map_or(0, |trace| trace.size);
     let sum = append(
         &folder.join(RAW_TRACE),
@@ -262,11 +268,6 @@ fn join(
     if all.outcome.exit_code == 0 {
         all.outcome.exit_code = new.outcome.exit_code;
     }
-    // All labels are named by the same files.
-    if from.join(DEOBFUSCATION).is_file() {
-        std::fs::rename(from.join(DEOBFUSCATION), folder.join(DEOBFUSCATION))?;
-        all.symbolization = new.symbolization;
-    }
     all.write(folder).map_err(io::Error::other)?;
     // Ours alone: what else somebody put there keeps the folder.
     for name in [
@@ -280,6 +281,25 @@ fn join(
     }
     let _ = std::fs::remove_dir(&from);
     Ok(added)
+}
+
+/// Adds the mapping files of a label to those of the labels before.
+fn join_symbolization(all: &mut Option<Symbolization>, new: Option<Symbolization>) {
+    let Some(known) = all else {
+        *all = new;
+        return;
+    };
+    for map in new.into_iter().flat_map(|new| new.mappings) {
+        let same =
+            |known: &&mut MappingFile| (&known.path, &known.packages) == (&map.path, &map.packages);
+        match known.mappings.iter_mut().find(same) {
+            Some(known) => {
+                known.frames += map.frames;
+                known.heap_classes += map.heap_classes;
+            }
+            None => known.mappings.push(map),
+        }
+    }
 }
 
 /// Puts the names that were kept behind the trace of all labels, once the last one is there.
@@ -336,6 +356,35 @@ fn append(to: &Path, before: u64, from: &Path, summed: &Summed) -> io::Result<Su
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mapping_files_of_all_labels_are_listed_once_for_each_app() {
+        let map = |path: &str, package: &str, heap_classes| MappingFile {
+            path: path.to_owned(),
+            packages: vec![package.to_owned()],
+            origin: "given".to_owned(),
+            variant: String::new(),
+            classes: 9,
+            frames: 0,
+            heap_classes,
+        };
+        let of = |mappings: &[MappingFile]| {
+            Some(Symbolization {
+                mappings: mappings.to_vec(),
+                ..Symbolization::default()
+            })
+        };
+        let mut all = None;
+        join_symbolization(&mut all, None);
+        assert_eq!(all, None);
+        let (one, two) = (map("m", "one", 1), map("m", "two", 2));
+        join_symbolization(&mut all, of(&[one.clone(), two.clone()]));
+        join_symbolization(&mut all, None);
+        assert_eq!(all, of(&[one.clone(), two.clone()]));
+        join_symbolization(&mut all, of(&[one, map("other", "two", 3)]));
+        let expected = of(&[map("m", "one", 2), two, map("other", "two", 3)]);
+        assert_eq!(all, expected);
+    }
 
     #[test]
     fn a_trace_that_grows_is_summed_up_as_one_that_is_read_whole() {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::TimelineFile;
 use super::logcat::{self, LogcatFile};
+use super::summary::FoundTimeline;
 use super::with::With;
 use crate::app::plan::Plan;
 use crate::observe;
@@ -23,27 +24,38 @@ pub(in crate::app) async fn complete(session: &Session, plan: &Plan) -> Option<P
     if plan.with.is_empty() {
         return None;
     }
-    let foreign = foreign(&session.chronicle().opening.output);
-    if foreign.is_none() {
-        complete_own(session, plan.with, plan.duration_ms).await;
+    let folder = session.chronicle().opening.output.clone();
+    // After days of a recording the timeline has millions of entries.
+    match tokio::task::spawn_blocking(move || known(&folder)).await {
+        Ok(Ok(known)) => {
+            complete_own(session, known, plan.with, plan.duration_ms).await;
+            None
+        }
+        Ok(Err(foreign)) => Some(foreign),
+        // Without it nothing is known to be ours.
+        Err(_) => None,
     }
-    foreign
 }
 
-/// A file of somebody else under the name of the timeline or the log.
-fn foreign(folder: &Path) -> Option<PathBuf> {
-    let timeline = folder.join(timeline::FILE);
-    let text = super::summary::text_of(&timeline).unwrap_or_default();
-    if !Timeline::parse(&text).0.entries.is_empty() {
-        return None;
-    }
-    // Who has observed has written entries before it wrote much of the log.
+/// The timeline so far. Blocks.
+///
+/// # Errors
+/// Returns the file of somebody else that has the name of the timeline or the log.
+fn known(folder: &Path) -> Result<Timeline, PathBuf> {
+    let found = FoundTimeline::read(folder);
+    let path = folder.join(timeline::FILE);
     let log = folder.join(logcat::FILE);
-    let holds = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
-    [timeline, log].into_iter().find(holds)
+    match found {
+        Some(found) if found.is_ours() => Ok(found.timeline),
+        Some(found) if found.is_foreign() => Err(path),
+        // Something that is not a file of lines, or cannot be read.
+        None if std::fs::symlink_metadata(&path).is_ok() => Err(path),
+        _ if std::fs::metadata(&log).is_ok_and(|file| file.len() > 0) => Err(log),
+        _ => Ok(Timeline::default()),
+    }
 }
 
-async fn complete_own(session: &Session, with: With, duration_ms: Option<u64>) {
+async fn complete_own(session: &Session, known: Timeline, with: With, duration_ms: Option<u64>) {
     let chronicle = session.chronicle();
     let Some(started_ns) = chronicle.started_ns else {
         return;
@@ -51,7 +63,6 @@ async fn complete_own(session: &Session, with: With, duration_ms: Option<u64>) {
     let Ok(timeline) = TimelineFile::open(&chronicle.opening.output) else {
         return;
     };
-    let known = read(&timeline);
     note_labels(chronicle, &known, &timeline);
     if !with.observes() {
         let _ = timeline.finish();
@@ -140,8 +151,55 @@ fn last_sight(known: &Timeline) -> Option<u64> {
     })
 }
 
-/// What the file says so far; a file of another's making may be of any size.
-fn read(timeline: &TimelineFile) -> Timeline {
-    let text = super::summary::text_of(timeline.path()).unwrap_or_default();
-    Timeline::parse(&text).0
+#[cfg(test)]
+mod tests {
+    use super::super::summary::section;
+    use super::super::with::Source;
+    use super::*;
+
+    #[test]
+    fn whose_the_log_is_is_the_same_for_who_completes_it_and_for_the_manifest() {
+        let with: With = [Source::Gc].into_iter().collect();
+        let gone = timeline_line();
+        for (timeline, log, foreign, listed) in [
+            (None, None, None, false),
+            (None, Some("mine"), Some(logcat::FILE), false),
+            (Some(""), None, None, false),
+            // An empty timeline does not make a log ours.
+            (Some(""), Some("mine"), Some(logcat::FILE), false),
+            (Some("\n\n"), None, Some(timeline::FILE), false),
+            (Some("mine"), Some("mine"), Some(timeline::FILE), false),
+            (Some("mine\n"), None, Some(timeline::FILE), false),
+            (Some(&*gone), Some("line"), None, true),
+            (Some(&*gone), None, None, false),
+        ] {
+            let case = format!("{timeline:?} {log:?}");
+            let folder = tempfile::tempdir().unwrap();
+            for (name, text) in [(timeline::FILE, timeline), (logcat::FILE, log)] {
+                if let Some(text) = text {
+                    std::fs::write(folder.path().join(name), text).unwrap();
+                }
+            }
+            let found = known(folder.path()).err();
+            assert_eq!(
+                found,
+                foreign.map(|name| folder.path().join(name)),
+                "{case}"
+            );
+            let section = section(folder.path(), with).unwrap();
+            assert_eq!(section.log.is_some(), listed, "{case}");
+            let is_ours = timeline.is_some() && foreign != Some(timeline::FILE);
+            assert_eq!(section.timeline.is_some(), is_ours, "{case}");
+        }
+    }
+
+    fn timeline_line() -> String {
+        let entry = timeline::Entry {
+            boot_ns: 1,
+            pid: 7,
+            cost: None,
+            seen: Seen::Gone,
+        };
+        entry.line()
+    }
 }

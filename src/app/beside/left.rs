@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::at::At;
 use super::file::TimelineFile;
+use super::summary::FoundTimeline;
 use super::{java, logcat};
 use crate::app::finish::Finished;
 use crate::app::java::FOLDER;
@@ -14,7 +15,7 @@ use crate::app::output::is_below;
 use crate::device::Device;
 use crate::observe::OurWindows;
 use crate::session::{Chronicle, Store};
-use crate::timeline::{self, Seen, Timeline};
+use crate::timeline::{self, Seen};
 
 /// Whether `inner` records a part of what `outer` records: its Java heaps, into its folder.
 pub(in crate::app) fn is_part_of(inner: &Chronicle, outer: &Chronicle) -> bool {
@@ -86,13 +87,12 @@ pub(in crate::app) fn move_along(from: &Path, to: &Path) -> Result<(), String> {
 
 /// Names in `folder` of what was recorded beside; nothing of anybody else's.
 fn beside(folder: &Path) -> Vec<PathBuf> {
-    let file = folder.join(timeline::FILE);
-    let text = super::summary::text_of(&file).unwrap_or_default();
+    let found = FoundTimeline::read(folder);
     let mut names: Vec<PathBuf> = [timeline::FILE, logcat::FILE]
         .iter()
         .map(PathBuf::from)
         .collect();
-    for entry in Timeline::parse(&text).0.entries {
+    for entry in found.into_iter().flat_map(|found| found.timeline.entries) {
         let Seen::Kept(kept) = entry.seen else {
             continue;
         };

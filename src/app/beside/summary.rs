@@ -11,6 +11,7 @@ use crate::app::manifest::{
     Beside, BesideCost, BesideFile, BesideGap, BesideMissed, BesideTimeline, BesideUnread, Warning,
 };
 use crate::app::output::is_below;
+use crate::bytes::open_regular;
 use crate::timeline::{self, Entry, Seen, Timeline};
 
 /// Most of the file that is read: weeks of a recording.
@@ -30,24 +31,22 @@ pub(in crate::app) fn section(folder: &Path, with: With) -> Option<Beside> {
             .collect(),
         ..Beside::default()
     };
-    let Some(text) = text_of(&folder.join(timeline::FILE)) else {
+    let Some(found) = FoundTimeline::read(folder) else {
         return Some(beside);
     };
-    let (timeline, strange) = Timeline::parse(&text);
-    drop(text);
-    if timeline.entries.is_empty() && strange > 0 {
-        // It is somebody else's.
+    if found.is_foreign() {
         return Some(beside);
     }
     let log = super::logcat::FILE;
-    beside.log = folder.join(log).is_file().then(|| log.to_owned());
+    let has_log = found.is_ours() && folder.join(log).is_file();
+    beside.log = has_log.then(|| log.to_owned());
     let mut counted = BesideTimeline {
         file: timeline::FILE.to_owned(),
-        entries: timeline.entries.len() as u64,
-        strange: strange as u64,
+        entries: found.timeline.entries.len() as u64,
+        strange: found.strange as u64,
         ..BesideTimeline::default()
     };
-    for entry in &timeline.entries {
+    for entry in &found.timeline.entries {
         count(entry, &mut counted);
         list(folder, entry, &mut beside);
     }
@@ -176,12 +175,41 @@ pub(in crate::app) fn warnings(beside: &Beside) -> Vec<Warning> {
     warnings
 }
 
-/// The text of the timeline at `path`.
-pub(super) fn text_of(path: &Path) -> Option<String> {
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).ok()?;
-    file.take(LARGEST).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+/// What stands in a folder under the name of the timeline. The log is of whoever wrote that.
+pub(super) struct FoundTimeline {
+    /// Its entries.
+    pub(super) timeline: Timeline,
+    /// Whole lines that are no entries.
+    strange: usize,
+    is_empty: bool,
+}
+
+impl FoundTimeline {
+    /// Reads and parses the file, which takes a while after days of a recording; `None` if there
+    /// is none that can be read.
+    pub(super) fn read(folder: &Path) -> Option<FoundTimeline> {
+        let mut bytes = Vec::new();
+        let file = open_regular(&folder.join(timeline::FILE)).ok()?;
+        file.take(LARGEST).read_to_end(&mut bytes).ok()?;
+        let text = String::from_utf8_lossy(&bytes);
+        let (timeline, strange) = Timeline::parse(&text);
+        Some(FoundTimeline {
+            timeline,
+            strange,
+            is_empty: text.is_empty(),
+        })
+    }
+
+    /// Whether heaptap observed the recording: it writes an entry before any line of the log, so
+    /// a log without an entry is not this recording's.
+    pub(super) fn is_ours(&self) -> bool {
+        !self.timeline.entries.is_empty()
+    }
+
+    /// Whether somebody else wrote the file. One that is empty nobody has.
+    pub(super) fn is_foreign(&self) -> bool {
+        !self.is_ours() && !self.is_empty
+    }
 }
 
 #[cfg(test)]

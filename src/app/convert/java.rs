@@ -4,10 +4,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{ConvertError, Input, Run, known_maps};
+use super::{ConvertError, Input, Run};
 use crate::app::java_profiles::{self, JavaProfileOptions, Pending, Source};
 use crate::app::manifest::JAVA_HEAP;
 use crate::app::maps::{self, UsedMap, add_used};
+use crate::app::packet_files::known_maps;
 use crate::app::trace_findings;
 use crate::heap_graph::HeapGraph;
 use crate::hprof;
@@ -79,7 +80,7 @@ impl Run<'_> {
     /// Writes the heaps of HPROFs.
     pub(super) fn hprofs(&mut self, hprofs: Vec<HprofInput>) -> Result<(), ConvertError> {
         let known = match &self.request.input {
-            Input::Path(path) if !hprofs.is_empty() => known_maps(path)?,
+            Input::Path(path) if !hprofs.is_empty() => known_maps::<ConvertError>(path)?,
             Input::Path(_) | Input::Stdin => Arc::default(),
         };
         for input in hprofs {

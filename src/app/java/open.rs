@@ -15,7 +15,7 @@ use crate::app::manifest::{self, JAVA_HEAP, JavaKind, Manifest, ManifestError};
 use crate::app::maps::{HeapMaps, Maps, minified};
 use crate::app::moments::{Capture, Moments, did_you_mean, names_of};
 use crate::app::names::NameOptions;
-use crate::app::packet_files::{self, KnownMapsError};
+use crate::app::packet_files::known_maps;
 use crate::app::{recorded, trace_findings};
 use crate::error::ErrorClass;
 use crate::heap_graph::{Follow, HeapGraph, Reachable, SizeModel};
@@ -133,7 +133,7 @@ impl JavaFile {
             }
         }
         if !file.hprofs.is_empty() {
-            file.known = known_maps(path)?;
+            file.known = known_maps::<JavaError>(path)?;
         }
         file.list(recorded.as_ref());
         file.number_by_outer();
@@ -477,13 +477,6 @@ impl JavaFile {
         heap.among = self.among(listed);
         heap
     }
-}
-
-fn known_maps(path: &Path) -> Result<Arc<NameMaps>, JavaError> {
-    packet_files::known_maps(path).map_err(|error| match error {
-        KnownMapsError::Import(error) => error.into(),
-        KnownMapsError::Trace(error) => error.into(),
-    })
 }
 
 /// Where a dump breaks off before its roots, next to nothing is reachable: all objects are then

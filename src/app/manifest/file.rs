@@ -2,13 +2,14 @@
 //! can be wrong with it.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
 use super::{Manifest, Page, SCHEMA_VERSION};
 use crate::app::whole_file::unless_link;
+use crate::bytes::open_regular;
 use crate::error::{Classified, ErrorClass};
 use crate::profile::DumpNumbers;
 use crate::stacks::TRACKED_HEAP;
@@ -45,7 +46,9 @@ impl Manifest {
     /// Where it is missing, cannot be read, is no manifest, or is of a later schema.
     pub fn read(folder: &Path) -> Result<Manifest, ManifestError> {
         let path = folder.join(FILE_NAME);
-        let text = fs::read(&path).map_err(|source| ManifestError::Read {
+        let mut text = Vec::new();
+        let read = open_regular(&path).and_then(|mut file| file.read_to_end(&mut text));
+        read.map_err(|source| ManifestError::Read {
             path: path.clone(),
             source,
         })?;
@@ -87,16 +90,20 @@ impl Manifest {
 
 /// A manifest of any version so far.
 fn parse(text: &[u8]) -> serde_json::Result<Manifest> {
-    let value: Value = serde_json::from_slice(text)?;
-    match value["schema_version"].as_u64() {
-        Some(..3) => serde_json::from_value(numbered(value)),
-        // Read once more: the text tells where what is wrong stands.
+    #[derive(serde::Deserialize)]
+    struct Version {
+        #[serde(default)]
+        schema_version: Option<u64>,
+    }
+    let version: Version = serde_json::from_slice(text)?;
+    match version.schema_version {
+        Some(..3) => serde_json::from_value(numbered(serde_json::from_slice(text)?)),
         _ => serde_json::from_slice(text),
     }
 }
 
-/// Before version 3, the dumps of all processes and heaps had one index, from 0, that labels and
-/// warnings named.
+/// Turns a manifest of an earlier version into one of this version. Before version 3, the dumps of
+/// all processes and heaps had one index, from 0, that labels and warnings named.
 fn numbered(mut manifest: Value) -> Value {
     fn each<'a>(value: &'a mut Value, list: &str) -> impl Iterator<Item = &'a mut Value> {
         let list = value.pointer_mut(list).and_then(Value::as_array_mut);
@@ -132,6 +139,10 @@ fn numbered(mut manifest: Value) -> Value {
         let pid = list.get("pid").and_then(Value::as_u64).unwrap_or_default();
         let number = numbers.next(pid, TRACKED_HEAP);
         list.insert("number".to_owned(), number.into());
+    }
+    // It is written again under the version of the form that it now has.
+    if let Some(manifest) = manifest.as_object_mut() {
+        manifest.insert("schema_version".to_owned(), SCHEMA_VERSION.into());
     }
     manifest
 }

@@ -305,11 +305,11 @@ fn a_manifest_with_one_index_for_all_dumps_reads_with_numbers_by_process_and_hea
     let list = &mut old["java_allocations"]["dumps"][0];
     list.as_object_mut().unwrap().remove("number");
     fs::write(folder.path().join(FILE_NAME), old.to_string()).expect("written");
-    let expected = Manifest {
-        schema_version: 2,
-        ..first
-    };
-    assert_eq!(Manifest::read(folder.path()).expect("read"), expected);
+    let read = Manifest::read(folder.path()).expect("read");
+    assert_eq!(read.schema_version, 3);
+    assert_eq!(read, first);
+    read.write(folder.path()).expect("written again");
+    assert_eq!(Manifest::read(folder.path()).expect("read again"), first);
     for broken in [
         "{\"schema_version\":2}",
         "{\"schema_version\":2,\"dumps\":[1]}",

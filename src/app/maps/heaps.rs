@@ -62,6 +62,11 @@ impl HeapMaps {
         }
     }
 
+    /// Classes that each file named, in the order of [`HeapMaps::used`].
+    pub(super) fn classes_named(&self) -> &[u64] {
+        &self.named
+    }
+
     /// How many heaps were named, or found to need no names.
     pub fn heaps(&self) -> usize {
         self.heaps

@@ -217,14 +217,12 @@ impl Classified for ProvokeError {
                 Some("`heaptap provoke --list` tells what each action needs".to_owned())
             }
             ProvokeError::NotPutBack { serial, left, .. } => {
-                let mut help = format!("run `heaptap provoke --restore -s {}`", quoted(serial));
-                let by_hand = left.iter().filter_map(|left| left.by_hand(serial, Shell::HOST));
-                let by_hand: Vec<String> = by_hand.collect();
-                if !by_hand.is_empty() {
-                    help.push_str(", or put it back by hand:\n");
-                    help.push_str(&by_hand.join("\n"));
-                }
-                Some(help)
+                let by_hand = match by_hand(left, serial).is_empty() {
+                    true => "",
+                    false => ", or put it back by hand:",
+                };
+                let serial = quoted(serial);
+                Some(format!("run `heaptap provoke --restore -s {serial}`{by_hand}"))
             }
             ProvokeError::Busy { .. } => Some(
                 "wait until it ends, or end it with Ctrl-C: it then puts the phone back".to_owned(),
@@ -244,4 +242,18 @@ impl Classified for ProvokeError {
             ProvokeError::Odd { .. } | ProvokeError::Interrupted => None,
         }
     }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            ProvokeError::NotPutBack { serial, left, .. } => by_hand(left, serial),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The commands that put back what is left, each for a line of its own.
+fn by_hand(left: &[Left], serial: &str) -> Vec<String> {
+    let commands = left.iter();
+    let commands = commands.filter_map(|left| left.by_hand(serial, Shell::HOST));
+    commands.collect()
 }

@@ -142,14 +142,14 @@ pub enum SessionError {
         owner: Option<SessionId>,
     },
     /// A folder or a file in it is not this session's, so nothing is written there.
-    #[error("cannot write session {id} to {}: {why}", path.display())]
+    #[error("cannot write session {id} to {}: {reason}", path.display())]
     OutputForeign {
         /// The session.
         id: SessionId,
         /// The folder or file.
         path: PathBuf,
-        /// Whose it is.
-        why: String,
+        /// Why it is not the session's.
+        reason: ForeignReason,
     },
     /// The journal cannot be kept.
     #[error("cannot keep the session journal in {}: {source}", path.display())]
@@ -258,11 +258,34 @@ pub enum SessionError {
     },
 }
 
-/// The owner of a folder, as the end of a sentence.
-pub fn owner_in_words(owner: Option<&SessionId>) -> String {
+/// Why a folder or a file in it is not a session's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ForeignReason {
+    /// The folder has an owner; `None` for a heaptap that fills it without a session.
+    #[error("the folder belongs to {}", owner_in_words(.0.as_ref()))]
+    OwnedBy(Option<SessionId>),
+    /// The folder holds files, and no session claimed it.
+    #[error("the folder holds files of another")]
+    NotEmpty,
+    /// Another file has the name of a result.
+    #[error("another file has that name")]
+    NameTaken,
+}
+
+/// The owner of a folder, as the end of a sentence. A process without a session that was killed
+/// leaves its marker behind, and no journal tells that it ended.
+fn owner_in_words(owner: Option<&SessionId>) -> String {
     match owner {
         Some(id) => format!("session {id}"),
-        None => "another heaptap".to_owned(),
+        None => "another heaptap, or one that was killed".to_owned(),
+    }
+}
+
+/// What else can be done about a folder of an owner without a session.
+fn or_remove_marker(owner: Option<&SessionId>) -> String {
+    match owner {
+        Some(_) => String::new(),
+        None => format!(", or remove its {} if none runs", super::folder::MARKER),
     }
 }
 
@@ -376,11 +399,19 @@ impl Classified for SessionError {
                  heaptap collect {id} -o DIR"
             ),
             SessionError::Output { .. } => "name another folder with -o".to_owned(),
-            SessionError::OutputNotEmpty { .. } | SessionError::OutputClaimed { .. } => {
+            SessionError::OutputNotEmpty { .. } => {
                 "name a new or an empty folder with -o".to_owned()
             }
-            SessionError::OutputForeign { id, .. } => {
-                format!("name another folder: heaptap collect {id} -o DIR")
+            SessionError::OutputClaimed { owner, .. } => {
+                let or_remove = or_remove_marker(owner.as_ref());
+                format!("name a new or an empty folder with -o{or_remove}")
+            }
+            SessionError::OutputForeign { id, reason, .. } => {
+                let or_remove = match reason {
+                    ForeignReason::OwnedBy(owner) => or_remove_marker(owner.as_ref()),
+                    ForeignReason::NotEmpty | ForeignReason::NameTaken => String::new(),
+                };
+                format!("name another folder: heaptap collect {id} -o DIR{or_remove}")
             }
             SessionError::State { .. } => format!(
                 "name a folder that can be written: {}=DIR",

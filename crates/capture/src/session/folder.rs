@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::error::SessionError;
 use super::id::SessionId;
+use heaptap_model::bytes::open_regular;
 
 /// Name of the marker. Files that are not finished begin with a dot, too.
 pub const MARKER: &str = ".heaptap-session";
@@ -76,11 +77,12 @@ impl From<io::Error> for Unclaimed {
 /// The owner of `folder`; `None` if it has no marker, or does not exist.
 ///
 /// # Errors
-/// Returns an error if the marker cannot be read.
+/// Returns an error if the marker cannot be read, or is not a regular file.
 pub fn owner_of(folder: &Path) -> io::Result<Option<Owner>> {
     let mut text = String::new();
     for _ in 0..LOOKS {
-        let file = match File::open(folder.join(MARKER)) {
+        // The folder may come from anybody, and a pipe in it would be waited for.
+        let file = match open_regular(&folder.join(MARKER)) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
@@ -236,6 +238,19 @@ mod tests {
             Err(Unclaimed::NotEmpty)
         ));
         assert_eq!(owner_of(dir.path()).unwrap(), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_marker_that_is_a_pipe_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let marker = dir.path().join(MARKER);
+        let made = std::process::Command::new("mkfifo").arg(&marker).status();
+        assert!(made.expect("there is mkfifo").success());
+        let error = owner_of(dir.path()).unwrap_err();
+        assert_eq!(error.to_string(), "not a regular file");
+        let claimed = claim(dir.path(), &session());
+        assert!(matches!(claimed, Err(Unclaimed::Io(_))), "{claimed:?}");
     }
 
     #[test]

@@ -36,7 +36,7 @@ mod target_app;
 mod tests;
 pub mod unfinished;
 
-pub use error::{SessionError, owner_in_words};
+pub use error::{ForeignReason, SessionError};
 pub use event::{Control, Controls, Events, Progress, SessionEvent};
 pub use folder::{MARKER, Owner, Unclaimed, claim, owner_of, release};
 pub use follow::{FollowEnd, stop_asked};

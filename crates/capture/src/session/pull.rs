@@ -9,7 +9,7 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-use super::error::SessionError;
+use super::error::{ForeignReason, SessionError};
 use super::event::{Controls, SessionEvent};
 use super::follow::stop_asked;
 use super::id::SessionId;
@@ -18,6 +18,7 @@ use super::probe::QUICK;
 use super::session::Session;
 use super::unfinished;
 use heaptap_adb::{Command, DeviceError};
+use heaptap_model::bytes::sha256_of;
 use heaptap_model::units::hex;
 
 /// Longest silence between two blocks of a pull.
@@ -149,7 +150,7 @@ impl Session {
                     return Err(SessionError::OutputForeign {
                         id: self.id().clone(),
                         path: goal.to_owned(),
-                        why: "another file has that name".to_owned(),
+                        reason: ForeignReason::NameTaken,
                     });
                 }
                 Err(Attempt::Mismatch(why)) => {
@@ -411,20 +412,9 @@ impl Session {
 
 /// Whether the file at `path` has this size and SHA-256.
 fn is_whole(path: &Path, size: u64, sha256: &str) -> bool {
-    let summed = || -> io::Result<String> {
-        let mut file = std::fs::File::open(path)?;
-        let mut hash = Sha256::new();
-        let mut block = vec![0; 1 << 16];
-        loop {
-            match file.read(&mut block)? {
-                0 => return Ok(hex(&hash.finalize())),
-                got => hash.update(&block[..got]),
-            }
-        }
-    };
     let metadata = std::fs::metadata(path);
     metadata.is_ok_and(|m| m.is_file() && m.len() == size)
-        && summed().is_ok_and(|sum| sum == sha256)
+        && sha256_of(path).is_ok_and(|sum| sum == sha256)
 }
 
 /// Gives the file at `path` a name that no other has: `raw-trace.changed`.

@@ -73,13 +73,16 @@ impl Libraries {
     /// its bytes, mapped. Its build ID is checked again; a file with another is taken away.
     pub fn get(&self, build_id: &BuildId, origin: Origin) -> Option<(PathBuf, Bytes)> {
         let path = self.0.path(&name(build_id, origin)?);
-        let bytes = Bytes::map(&path).ok()?;
+        // Mapped, however small: the cache replaces files by renaming alone.
+        let bytes = Bytes::read(&path, 0).ok()?;
         match file::identify(&bytes) {
             Ok(facts) if facts.build_id == *build_id => {
                 self.0.note_use(&path);
                 Some((path, bytes))
             }
             _ => {
+                // Windows removes no file that is mapped.
+                drop(bytes);
                 let _ = std::fs::remove_file(&path);
                 None
             }
@@ -135,7 +138,7 @@ impl Incoming {
     /// Where it is not that library, or this host cannot write; the file is gone then.
     pub fn keep(self, build_id: &BuildId, origin: Origin) -> Result<PathBuf, NotKept> {
         let found = {
-            let bytes = Bytes::map(self.file.path())?;
+            let bytes = Bytes::read(self.file.path(), 0)?;
             file::identify(&bytes)?.build_id
         };
         match name(build_id, origin) {
@@ -176,6 +179,7 @@ mod tests {
         let (found, bytes) = libraries.get(&id, Origin::Device).unwrap();
         assert_eq!(found, path);
         assert_eq!(*bytes, *elf(&ID, FULL));
+        assert!(format!("{bytes:?}").contains("mapped"), "it is not copied");
         assert!(libraries.has(&id, Origin::Device));
         assert!(!libraries.has(&id, Origin::Debuginfo));
 

@@ -386,7 +386,8 @@ fn ask(client: &Client, wanted: &Wanted, found: &mut Found) {
             refusals.push((shown(url).into_owned(), why_not));
         });
         if let Some(path) = path {
-            match Bytes::map(&path) {
+            // It lies in the cache, where only its build ID is read.
+            match Bytes::read(&path, 0) {
                 Ok(bytes) => add_kept(path, &bytes, Place::Debuginfod, wanted, found),
                 Err(error) => {
                     let text = shown(&path.to_string_lossy()).into_owned();
