@@ -2,7 +2,7 @@
 //! renamed, appended to a trace by package. Owns reading the packets; which of it names a frame
 //! is decided by `deobfuscate`.
 
-use super::metadata::pay;
+use super::allowance::pay;
 use super::wire::{Fields, WireError};
 use crate::profile::{NameMaps, PacketLines};
 use crate::units::Allowance;

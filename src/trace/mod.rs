@@ -16,6 +16,7 @@
 //! | `wire` | fields of a message |
 //! | `framing` | packets of a file, going on after damage |
 //! | `bundle`, `reader` | compressed packets |
+//! | `allowance` | what may be kept of a trace |
 //! | `packet` | a packet's stamps and payloads |
 //! | `interning`, `iids`, `callstacks` | interned data, late definitions |
 //! | `clocks` | time |
@@ -30,6 +31,7 @@
 //! | `memory` | figures of memory beside heaps: processes, the phone, collections |
 //! | `scan` | which dumps are complete in a trace that is still being written |
 
+mod allowance;
 mod bundle;
 mod callstacks;
 mod clocks;

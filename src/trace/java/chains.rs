@@ -3,7 +3,7 @@
 //! dump. Packets are numbered from 0 within a chain.
 
 use crate::heap_graph::OutOfMemory;
-use crate::trace::metadata::pay;
+use crate::trace::allowance::pay;
 use crate::trace::reader::Place;
 use crate::trace::wire::{Fields, WireError};
 use crate::units::Allowance;
