@@ -4,6 +4,7 @@
 use super::findings::Finding;
 use crate::error::ErrorClass;
 use crate::profile::{Health, HeapRequest, Recording};
+use crate::stacks::Unexpanded;
 use crate::units::thousands;
 
 fn finding(
@@ -48,20 +49,30 @@ pub fn packing(name: &str, what: String) -> Finding {
     )
 }
 
-/// Frames were not expanded: inlining makes more of the stacks than any program does.
-pub fn unexpanded(frames: u64) -> Option<Finding> {
-    (frames > 0).then(|| {
-        finding(
-            "stacks-multiply",
-            ErrorClass::BadInput,
+/// Frames that the stacks lack, or have without what was inlined into them: the trace makes more
+/// of its stacks than any program does.
+pub fn unexpanded(frames: Unexpanded) -> impl Iterator<Item = Finding> {
+    let multiply = |what, help| finding("stacks-multiply", ErrorClass::BadInput, what, help);
+    let without_inlined = (frames.without_inlined > 0).then(|| {
+        multiply(
             format!(
                 "{} frames stand without the functions inlined into them: their symbols multiply \
                  the stacks beyond measure",
-                thousands(frames)
+                thousands(frames.without_inlined)
             ),
             "sums are right; symbolize the trace again for the names",
         )
-    })
+    });
+    let dropped = (frames.dropped > 0).then(|| {
+        multiply(
+            format!(
+                "{} frames are left out: the trace has more callstacks than any program",
+                thousands(frames.dropped)
+            ),
+            "sums are right; the bytes of a missing frame count for its caller",
+        )
+    });
+    without_inlined.into_iter().chain(dropped)
 }
 
 /// What loss and damage mean.

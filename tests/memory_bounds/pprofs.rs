@@ -55,7 +55,8 @@ fn pprofs() {
             "samples of many columns",
             [
                 many(1000, |_| bytes(1, &number(1, 1))),
-                profile(&many(SIZE, |_| bytes(2, &[]))),
+                // Each lacks a value for every column.
+                profile(&many(SIZE, |_| bytes(2, &number(1, 9)))),
             ]
             .concat(),
         ),

@@ -282,7 +282,18 @@ fn dumps() {
         );
         [&shared[..], more].concat()
     };
+    // Each part has one sample, far from all others of its process.
+    let scattered = {
+        let callstacks: Vec<_> = (0..64_000).map(|n| number(2, n % 127 + 1)).collect();
+        let part = |n: u64| {
+            let (page, pid) = (n / 1000, n % 1000 + 1);
+            bytes(5, &[number(1, pid), sample(64 * page + 1)].concat())
+        };
+        let parts: Vec<u8> = (0..600_000).flat_map(part).collect();
+        [stacks(&callstacks), profile(1, &parts)].concat()
+    };
     let shapes = vec![
+        ("parts of one chain that scatter", scattered),
         (
             "empty dumps of one packet",
             profile(0, &many(4 * MIB, |_| bytes(5, &[]))),

@@ -7,7 +7,7 @@ use heaptap_model::heap_graph::{
     ClassIndex, Dominators, HeapGraph, ObjectIndex, ObjectSet, Retained,
 };
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, HashMap};
 
 /// An object and what it retains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,24 +90,38 @@ struct Chain<'a> {
     whole: u64,
     /// The last so far.
     at: ObjectIndex,
-    /// The classes up to the last, of a long chain those near it.
-    line: VecDeque<Option<ClassIndex>>,
+    /// The classes up to the last, of a long chain those near it: the class of object `n` stands
+    /// at `n % LINE`.
+    line: [Option<ClassIndex>; LINE],
+    /// How many objects there are so far.
+    objects: usize,
 }
 
 /// So many objects make up a round of a list at most: links of several classes in turn.
 const LONGEST_ROUND: usize = 4;
 /// Links of several classes are told from objects that happen to nest by so many rounds.
 const ROUNDS: usize = 3;
+/// Objects near the last one whose classes tell whether another is a link.
+const LINE: usize = LONGEST_ROUND * ROUNDS;
 
 impl<'a> Chain<'a> {
     fn from(graph: &'a HeapGraph, dominators: &'a Dominators, start: ObjectIndex) -> Chain<'a> {
-        Chain {
+        let mut chain = Chain {
             graph,
             dominators,
             whole: dominators.retained(start).total_bytes(),
             at: start,
-            line: VecDeque::from([class_of(graph, start)]),
-        }
+            line: [None; LINE],
+            objects: 0,
+        };
+        chain.push(start);
+        chain
+    }
+
+    fn push(&mut self, object: ObjectIndex) {
+        self.at = object;
+        self.line[self.objects % LINE] = class_of(self.graph, object);
+        self.objects += 1;
     }
 
     /// Whether an object of a class goes on the list of links that the chain ends with.
@@ -115,7 +129,11 @@ impl<'a> Chain<'a> {
         let back = |steps: usize| match steps {
             0 => class,
             // The last is one step back.
-            n => self.line.iter().rev().nth(n - 1).copied().flatten(),
+            n if n <= LINE => {
+                let at = self.objects.checked_sub(n);
+                at.and_then(|at| self.line[at % LINE])
+            }
+            _ => None,
         };
         let repeats = |round: usize, objects: usize| {
             (0..objects).all(|at| back(at).is_some() && back(at) == back(at + round))
@@ -136,11 +154,7 @@ impl Iterator for Chain<'_> {
             let is_same = percent_of(own, self.whole, SAME_PERCENT);
             is_same || percent_of(own, above, 50) && self.is_link(class_of(self.graph, child))
         })?;
-        self.at = next;
-        self.line.push_back(class_of(self.graph, next));
-        if self.line.len() > LONGEST_ROUND * ROUNDS {
-            self.line.pop_front();
-        }
+        self.push(next);
         Some(next)
     }
 }
@@ -154,6 +168,17 @@ fn class_of(graph: &HeapGraph, object: ObjectIndex) -> Option<ClassIndex> {
 /// Whether a part is at least so many percent of a whole.
 fn percent_of(part: u64, whole: u64, percent: u64) -> bool {
     u128::from(part) * 100 >= u128::from(whole) * u128::from(percent)
+}
+
+/// What is known of a class on the chain that is followed.
+#[derive(Debug, Clone, Copy, Default)]
+struct OnChain {
+    /// Which chain: the place of its start, from 1. What is known of another is void.
+    chain: usize,
+    /// How many objects of the class are on it.
+    links: u64,
+    /// One of them was offered.
+    is_offered: bool,
 }
 
 /// The `most` objects that retain most of those that `filter` takes, largest first. With
@@ -174,6 +199,10 @@ pub fn largest(
         // dominator.
         let mut line: Vec<(ObjectIndex, usize)> = Vec::new();
         let mut on_chains = ObjectSet::new(graph.len());
+        // Of the chain that is followed the first object of each class that is wanted and retains
+        // nearly the same; and what is known of its classes, by class.
+        let mut firsts: Vec<(u8, Large)> = Vec::new();
+        let mut classes = vec![OnChain::default(); graph.classes().len()];
         for (place, (start, retained)) in dominators.iter().enumerate() {
             if !is_enough(&top, most, retained) {
                 continue;
@@ -187,24 +216,30 @@ pub fn largest(
                 continue;
             }
             let mut end = start;
-            // The first of each class that retains nearly the same, and how many of the class
-            // there are.
-            let mut firsts: Vec<(u8, Large)> = Vec::new();
-            let mut links: HashMap<ClassIndex, u64> = HashMap::new();
+            firsts.clear();
             let chain = Chain::from(graph, dominators, start);
             for (depth, at) in std::iter::once(start).chain(chain).enumerate() {
                 on_chains.insert(at);
                 let (own, whole) = (dominators.retained(at), retained.total_bytes());
-                let so_many = class_of(graph, at).map_or(1, |class| {
-                    let so_many = links.entry(class).or_default();
-                    *so_many += 1;
-                    *so_many
-                });
+                let mut class = class_of(graph, at).map(|class| &mut classes[class.at()]);
+                if let Some(class) = &mut class {
+                    if class.chain != place + 1 {
+                        **class = OnChain {
+                            chain: place + 1,
+                            ..OnChain::default()
+                        };
+                    }
+                    class.links += 1;
+                }
                 if !percent_of(own.total_bytes(), whole, SAME_PERCENT) {
                     continue;
                 }
                 end = at;
-                if so_many == 1 && wanted.takes(at) {
+                // Objects of one class may lie in several heaps: the first one need not be wanted.
+                if !class.as_ref().is_some_and(|class| class.is_offered) && wanted.takes(at) {
+                    if let Some(class) = class {
+                        class.is_offered = true;
+                    }
                     let large = Large {
                         object: at,
                         retained: own,
@@ -220,7 +255,7 @@ pub fn largest(
             for (_, large) in &mut firsts {
                 large.end = end;
                 let class = class_of(graph, large.object);
-                large.links = class.map_or(1, |class| links[&class]);
+                large.links = class.map_or(1, |class| classes[class.at()].links);
             }
             if let Some(large) = said_best(&firsts)
                 && is_enough(&top, most, large.retained)

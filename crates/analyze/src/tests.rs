@@ -4,7 +4,9 @@ use super::dsl::{Heap, heap};
 use super::filter::Filter;
 use super::histogram::{Among, By, Histogram, Sums, by_root, histogram};
 use super::{diff, holders, inspect, largest, paths, tree};
-use heaptap_model::heap_graph::{Dominators, Follow, Reachable, Referrers, ShortestPaths};
+use heaptap_model::heap_graph::{
+    Dominators, Follow, HeapKind, Reachable, Referrers, ShortestPaths,
+};
 use regex::Regex;
 
 fn lab() -> Heap {
@@ -512,6 +514,29 @@ fn the_head_of_a_long_list_is_the_largest_and_its_links_have_no_rows() {
         assert_eq!(found[0], (heap.at("link0"), links as u64), "{links}");
         assert_eq!(found[1].0, heap.at("other"), "nothing of the list");
     }
+}
+
+#[test]
+fn the_first_of_a_class_in_the_wanted_heap_stands_for_a_chain_that_begins_in_another() {
+    let heap = heap(
+        r"
+        pool    java.lang.Class<android.os.Message> 8 heap=zygote root=sticky_class -> sPool:first
+        first   android.os.Message                 24 heap=zygote -> next:second
+        second  android.os.Message            5000000 -> next:third
+        third   android.os.Message                 24
+        other   app.Other                         100 root=jni_global
+        ",
+    );
+    let dominators = Dominators::of(&heap.graph, Follow::default());
+    let filter = Filter {
+        heap: Some(HeapKind::App),
+        ..Filter::default()
+    };
+    let found = largest::largest(&heap.graph, &dominators, &filter, 2, true);
+    let objects: Vec<_> = found.iter().map(|large| large.object).collect();
+    assert_eq!(objects, [heap.at("second"), heap.at("other")]);
+    assert_eq!((found[0].links, found[0].folded), (2, 2));
+    assert_eq!(found[0].start, heap.at("pool"));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use tar::{EntryType, Header, PaxExtensions};
 
 const BLOCK: usize = 512;
+const BLOCK_BYTES: u64 = BLOCK as u64;
 /// What is read of a name, or of the records in front of a file.
 const LONGEST: u64 = 64 << 10;
 /// Where a block with more parts of a sparse file says that another follows.
@@ -60,7 +61,8 @@ impl<R: Read> Tar<R> {
                 Some(size) => size,
                 None => header.entry_size()?,
             };
-            self.filling = self.left.next_multiple_of(BLOCK as u64) - self.left;
+            // Not by rounding up: a file may claim to be as large as a number can be.
+            self.filling = (BLOCK_BYTES - self.left % BLOCK_BYTES) % BLOCK_BYTES;
             if of_next {
                 let mut content = Vec::new();
                 let most = self.left.min(LONGEST);
@@ -227,6 +229,20 @@ mod tests {
         assert_eq!(found[1].1, "two");
         assert_eq!(found[3].1.len(), 300);
         assert!(!is_broken);
+    }
+
+    #[test]
+    fn a_file_that_claims_any_size_has_what_is_there() {
+        for size in [u64::MAX, u64::MAX - 510] {
+            let record = format!("29 size={size}\n");
+            let tar = [
+                entry(b'x', "pax", record.as_bytes()),
+                header(b'0', "huge", 0),
+                b"text".to_vec(),
+            ];
+            let found = vec![("huge".to_owned(), "text".to_owned())];
+            assert_eq!(files(&tar.concat()), (found, true), "{size}");
+        }
     }
 
     #[test]

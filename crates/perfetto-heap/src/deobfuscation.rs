@@ -2,7 +2,7 @@
 //! renamed, appended to a trace by package. Owns reading the packets; which of it names a frame
 //! is decided by `deobfuscate`.
 
-use super::metadata::pay;
+use super::allowance::pay;
 use super::wire::{Fields, WireError};
 use heaptap_model::profile::{NameMaps, PacketLines};
 use heaptap_model::units::Allowance;

@@ -346,7 +346,10 @@ where
             malformed += u64::from(taken == Taken::Malformed);
             left_out += u64::from(taken == Taken::LeftOut);
         });
-        let _ = self.allowance.take(series.weight() - weight);
+        // The last sample that there was room for may take more than was left.
+        let grown = series.weight() - weight;
+        let is_paid = self.allowance.take(grown.min(self.allowance.left()));
+        debug_assert!(is_paid, "no more is taken than is left");
         if left_out > 0 {
             unfinished = true;
             self.left_out += 1;

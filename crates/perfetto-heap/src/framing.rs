@@ -124,7 +124,7 @@ pub struct Packets {
     last: u64,
     /// Its body.
     body: Extent,
-    /// Fields read in looking for packets.
+    /// Fields read in looking for packets, and places looked at.
     fields: u64,
     /// Where bytes begin that are no packets up to the end.
     tail: Option<u64>,
@@ -206,7 +206,13 @@ impl Packets {
     /// cut off: it parses as far as it goes, and nothing in it is a row of packets. Messages in
     /// it that could be packets are none: two that touch are no row, and buckets of a histogram,
     /// whose count stands where packets have their writer's uid, have no sequence.
+    ///
+    /// Looks at all that follows, so a file in which many places are asked about is not believed:
+    /// a whole trace breaks off once.
     fn is_tail(&mut self) -> io::Result<bool> {
+        if self.is_spent() {
+            return Ok(false);
+        }
         let size = self.window.size();
         let rest = usize::try_from(size - self.pos).unwrap_or(usize::MAX);
         let head = self.window.get(self.pos, rest.min(LONGEST_TAIL))?;
@@ -217,12 +223,15 @@ impl Packets {
         if rest > LONGEST_TAIL || length > LONGEST_TAIL as u64 {
             return Ok(false);
         }
-        if !breaks_off(&head[at..]) {
+        let (is_cut, fields) = breaks_off(&head[at..]);
+        self.fields += fields;
+        if !is_cut {
             return Ok(false);
         }
         let mut from = self.pos + 1;
         while let Some(found) = self.tag_from(from)? {
-            if self.is_stamped(found, ROW - 1, true)? {
+            self.fields += 1;
+            if self.is_spent() || self.is_stamped(found, ROW - 1, true)? {
                 return Ok(false);
             }
             from = found + 1;
@@ -450,20 +459,24 @@ pub(super) fn holds_packet(head: &[u8]) -> bool {
 }
 
 /// Whether bytes parse as a message up to their end, wherever that falls.
-fn breaks_off(cut: &[u8]) -> bool {
+///
+/// Also says how many fields were read.
+fn breaks_off(cut: &[u8]) -> (bool, u64) {
     let mut fields = Fields::new(cut);
+    let mut count = 0;
     loop {
+        count += 1;
         match fields.next() {
             Ok(Some((number, _))) if number <= HIGHEST => {}
-            Ok(Some(_)) => return false,
-            Ok(None) => return true,
+            Ok(Some(_)) => return (false, count),
+            Ok(None) => return (true, count),
             Err(error) => {
                 let cuts = [
                     "number cut off",
                     "fixed number cut off",
                     "field longer than its message",
                 ];
-                return cuts.contains(&error.what);
+                return (cuts.contains(&error.what), count);
             }
         }
     }
@@ -595,9 +608,8 @@ mod tests {
         damaged[1] = 0x7f;
         for after in 1..5 {
             let (found, health) = read([damaged.clone(), packet(9).repeat(after)].concat());
-            if health.cut_bytes == 0 {
-                assert_eq!((found.len(), health.damage_count), (after, 1), "{after}");
-            }
+            assert_eq!((found.len(), health.damage_count), (after, 1), "{after}");
+            assert_eq!(health.cut_bytes, 0, "{after}");
         }
         damaged.splice(1..2, [0xff, 0x7f]);
         for after in 1..5 {
@@ -619,6 +631,32 @@ mod tests {
         (packets.fields, packets.window.loaded)
     }
 
+    fn assert_effort_is_bounded(shapes: &[(Vec<u8>, &str)]) {
+        for (bytes, name) in shapes {
+            let size = bytes.len() as u64;
+            let (fields, loaded) = effort(bytes.clone());
+            assert!(fields < 2 * (EFFORT + size), "{name}: {fields} fields");
+            let most = BYTES_PER_FIELD * 2 * (EFFORT + size);
+            assert!(loaded < most, "{name}: {loaded} bytes");
+        }
+    }
+
+    #[test]
+    fn a_tail_is_not_looked_through_once_for_each_length_that_leads_behind_the_end() {
+        let end = [PACKET_TAG, 2, 0x50, 1];
+        let cut = [PACKET_TAG, 0xff, 0xff, 0x7f];
+        // Two real packets and such a length: neither a row of packets nor the end of them.
+        let rows = [end, end, cut].concat().repeat(8_000);
+        // The same where what follows parses from each of them to the end of the file, and a row
+        // of packets is near.
+        let nested = [&[0x12, 16][..], &end, &end, &end, &cut].concat();
+        let nested = nested.repeat(8_000);
+        let shapes = [(rows, "rows"), (nested, "nested")];
+        assert_effort_is_bounded(
+            &shapes.map(|(bytes, name)| ([bytes, end.to_vec()].concat(), name)),
+        );
+    }
+
     #[test]
     fn long_candidates_close_together_are_not_loaded_one_by_one() {
         let size = 5 << 20;
@@ -637,13 +675,7 @@ mod tests {
             nested.extend([PACKET_TAG, 0x80, 0x80, 0x20]);
         }
         nested.extend([0xff; 32]);
-        for (bytes, name) in [(alone, "alone"), (followed, "followed"), (nested, "nested")] {
-            let size = bytes.len() as u64;
-            let (fields, loaded) = effort(bytes);
-            assert!(fields < 2 * (EFFORT + size), "{name}: {fields} fields");
-            let most = BYTES_PER_FIELD * 2 * (EFFORT + size);
-            assert!(loaded < most, "{name}: {loaded} bytes");
-        }
+        assert_effort_is_bounded(&[(alone, "alone"), (followed, "followed"), (nested, "nested")]);
     }
 
     #[test]

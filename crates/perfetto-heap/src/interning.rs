@@ -5,6 +5,7 @@
 //! later), or one chain of profile packets that carries its own tables (Android 10, one string
 //! table for all). Within a scope the first definition of an id wins; 0 means "none".
 
+use super::allowance::pay;
 use super::callstacks::{CallstackIds, Callstacks};
 use super::iids::IidMap;
 use super::raw_strings::RawStrings;
@@ -49,10 +50,6 @@ const LATE: usize = 160;
 const DEEPEST: usize = 1 << 16;
 const LONGEST_PATH: usize = 4096;
 
-const TOO_MANY: WireError = WireError {
-    at: 0,
-    what: "definitions that take too much memory for the size of the trace",
-};
 const TOO_DEEP: WireError = WireError {
     at: 0,
     what: "a callstack with more frames than any program's",
@@ -101,8 +98,6 @@ struct Late {
     frames: HashMap<u64, RawFrame>,
     /// Frame ids, root first.
     callstacks: HashMap<u64, Box<[u64]>>,
-    /// What was paid for them.
-    cost: usize,
 }
 
 impl Late {
@@ -157,17 +152,6 @@ pub(super) struct Interning {
 }
 
 impl Interning {
-    /// Takes of what may be kept.
-    ///
-    /// # Errors
-    /// Where there is not as much left.
-    fn pay(&mut self, memory: usize) -> Result<(), WireError> {
-        match self.allowance.take(memory) {
-            true => Ok(()),
-            false => Err(TOO_MANY),
-        }
-    }
-
     /// What a scope takes.
     pub(super) const SCOPE: usize = size_of::<Scope>() * 3 / 2;
 
@@ -200,13 +184,16 @@ impl Interning {
     ) -> Result<(), WireError> {
         let at = scope.0 as usize;
         let mut early = Late::default();
+        // What was paid for those.
+        let mut early_cost = 0;
         let outcome = each_field(message, |number, value| {
             let message = value.bytes();
             match layout.table(number) {
                 Some(Table::Strings(kind)) => {
                     let (iid, text) = read_string(message)?;
                     if let Some(iid) = iid {
-                        self.pay(STRING + PER_BYTE_OF_STRING * text.len())?;
+                        let cost = STRING + PER_BYTE_OF_STRING * text.len();
+                        pay(&mut self.allowance, cost)?;
                         let id = self.raw.intern(text);
                         self.scopes[at].strings[kind].define(iid, id);
                     }
@@ -214,10 +201,11 @@ impl Interning {
                 Some(Table::Mappings) => {
                     let raw = read_mapping(message)?;
                     if let Some(iid) = raw.iid {
-                        self.pay(MAPPING)?;
+                        pay(&mut self.allowance, MAPPING)?;
                         if !self.add_mapping(at, iid, &raw, tables) {
-                            self.pay(LATE + 16 * raw.path.len())?;
-                            early.cost += LATE + 16 * raw.path.len();
+                            let waiting = LATE + 16 * raw.path.len();
+                            pay(&mut self.allowance, waiting)?;
+                            early_cost += waiting;
                             early.mappings.entry(iid).or_insert(raw);
                         }
                     }
@@ -225,24 +213,25 @@ impl Interning {
                 Some(Table::Frames) => {
                     let raw = read_frame(message)?;
                     if let Some(iid) = raw.iid {
-                        self.pay(FRAME)?;
+                        pay(&mut self.allowance, FRAME)?;
                         if !self.add_frame(at, iid, &raw, tables) {
-                            self.pay(LATE)?;
-                            early.cost += LATE;
+                            pay(&mut self.allowance, LATE)?;
+                            early_cost += LATE;
                             early.frames.entry(iid).or_insert(raw);
                         }
                     }
                 }
-                Some(Table::Callstacks) => self.add_callstack(at, message, tables, &mut early)?,
+                Some(Table::Callstacks) => {
+                    self.add_callstack(at, message, tables, &mut early, &mut early_cost)?;
+                }
                 None => {}
             }
             Ok(())
         });
         let kept = self.scopes[at].late.count();
-        let cost = early.cost;
         self.retry(at, early, tables);
         if self.scopes[at].late.count() == kept {
-            self.allowance.give_back(cost);
+            self.allowance.give_back(early_cost);
         }
         outcome
     }
@@ -272,13 +261,16 @@ impl Interning {
         id.is_some()
     }
 
-    /// Enters a callstack (`1: iid, 2: frame ids root first`): the bulk of most traces.
+    /// Enters a callstack (`1: iid, 2: frame ids root first`): the bulk of most traces. One whose
+    /// frames are not all known goes to `early`, and what was paid for that is added to
+    /// `early_cost`.
     fn add_callstack(
         &mut self,
         at: usize,
         message: &[u8],
         tables: &mut Tables,
         early: &mut Late,
+        early_cost: &mut usize,
     ) -> Result<(), WireError> {
         let stack = &mut self.stack;
         stack.clear();
@@ -318,9 +310,7 @@ impl Interning {
             // It says nothing of any sample.
             return Ok(());
         }
-        if !self.allowance.take(cost) {
-            return Err(TOO_MANY);
-        }
+        pay(&mut self.allowance, cost)?;
         if !scope.late.callstacks.is_empty() && scope.late.callstacks.contains_key(&iid) {
             return Ok(());
         }
@@ -330,10 +320,8 @@ impl Interning {
             scope.callstacks.define(iid, CallsiteId(id));
         } else {
             let cost = LATE + 16 * frames;
-            if !self.allowance.take(cost) {
-                return Err(TOO_MANY);
-            }
-            early.cost += cost;
+            pay(&mut self.allowance, cost)?;
+            *early_cost += cost;
             let mut all = Vec::with_capacity(frames);
             each_field(message, |number, value| match number {
                 2 => value.numbers(|frame| {

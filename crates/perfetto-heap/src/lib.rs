@@ -16,6 +16,7 @@
 //! | `wire` | fields of a message |
 //! | `framing` | packets of a file, going on after damage |
 //! | `bundle`, `reader` | compressed packets |
+//! | `allowance` | what may be kept of a trace |
 //! | `packet` | a packet's stamps and payloads |
 //! | `interning`, `iids`, `callstacks` | interned data, late definitions |
 //! | `clocks` | time |
@@ -31,6 +32,7 @@
 //! | `scan` | which dumps are complete in a trace that is still being written |
 #![warn(missing_docs)]
 
+mod allowance;
 mod bundle;
 mod callstacks;
 mod clocks;

@@ -1,6 +1,7 @@
 //! What a trace says beside its samples: packages, processes, the config it was recorded with,
 //! the system, the service's account of its buffers. Each function reads one payload.
 
+use super::allowance::pay;
 use super::wire::{Fields, WireError};
 use heaptap_model::profile::{HeapRequest, Package, Process, Recording, ServiceStats, SystemInfo};
 use heaptap_model::units::Allowance;
@@ -9,22 +10,6 @@ use heaptap_model::units::Allowance;
 const PROCESS: usize = 250;
 const PACKAGE: usize = 100;
 const WORD: usize = 48;
-
-const TOO_MANY: WireError = WireError {
-    at: 0,
-    what: "entries that take too much memory for the size of the trace",
-};
-
-/// Takes of what may be kept.
-///
-/// # Errors
-/// Where there is not as much left.
-pub(super) fn pay(allowance: &mut Allowance, memory: usize) -> Result<(), WireError> {
-    match allowance.take(memory) {
-        true => Ok(()),
-        false => Err(TOO_MANY),
-    }
-}
 
 /// Calls `each` for the messages of a repeated field.
 fn each_message<'a>(

@@ -2,7 +2,7 @@
 //! appended to the trace, by mapping (path and build ID) and address (`Frame.rel_pc`). They
 //! hold for every mapping with that path and build ID; a later packet wins.
 
-use super::metadata::pay;
+use super::allowance::pay;
 use super::wire::{Fields, WireError};
 use heaptap_model::profile::{FrameId, Line, Lines, MappingId, Recording, StringId, Tables};
 use heaptap_model::units::{Allowance, BuildId};

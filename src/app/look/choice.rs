@@ -128,8 +128,7 @@ fn last_of_each(listed: &[ListedDump], among: &[usize]) -> Vec<usize> {
     for &at in among {
         let facts = &listed[at].facts;
         let known = last.entry((facts.pid, &facts.heap)).or_insert(at);
-        // One that is still open is the last only where there is no other.
-        if !facts.open || listed[*known].facts.open {
+        if facts.supersedes(&listed[*known].facts) {
             *known = at;
         }
     }

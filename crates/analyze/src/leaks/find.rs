@@ -81,11 +81,7 @@ fn look(graph: &HeapGraph, texts: bool) -> Leaks {
         references: References::of(graph, &walk, &ends, texts),
         patterns: &patterns,
         ends: &marks,
-        classes: ShortestPaths::to(
-            graph,
-            Follow::STRONG,
-            &starting_classes(graph, &walk, &ends),
-        ),
+        classes: paths_to_classes(graph, &starting_classes(graph, &walk, &ends)),
     };
     let (groups, left_out) = finder.groups(held, kept);
     leaks.groups = groups;
@@ -95,6 +91,12 @@ fn look(graph: &HeapGraph, texts: bool) -> Leaks {
         ));
     }
     leaks
+}
+
+/// The ways to classes; `None` where there are none: a walk that is to get nowhere goes through
+/// the whole graph.
+fn paths_to_classes(graph: &HeapGraph, classes: &[ObjectIndex]) -> Option<ShortestPaths> {
+    (!classes.is_empty()).then(|| ShortestPaths::to(graph, Follow::STRONG, classes))
 }
 
 /// The classes that are no roots themselves and at which paths to `ends` begin.
@@ -229,8 +231,8 @@ struct Finder<'a> {
     patterns: &'a [Pattern],
     /// What leaks.
     ends: &'a Marks,
-    /// The ways to classes at which paths begin.
-    classes: ShortestPaths,
+    /// The ways to classes at which paths begin; `None` where none does.
+    classes: Option<ShortestPaths>,
 }
 
 impl Finder<'_> {
@@ -352,13 +354,14 @@ impl Finder<'_> {
     /// A way that begins at a loaded class, from the root that keeps the class: that by which
     /// `paths` reaches it.
     fn with_root_of_class(&self, raw: Vec<RawStep>) -> Vec<RawStep> {
-        let Some(class) = raw.first().map(|first| first.object) else {
+        let (Some(classes), Some(first)) = (&self.classes, raw.first()) else {
             return raw;
         };
+        let class = first.object;
         if self.walk.start_of(self.graph, class) != Start::Class {
             return raw;
         }
-        let objects = self.classes.path(class);
+        let objects = classes.path(class);
         let is_way = self.graph.root_kind(objects[0]).is_some();
         // Whoever leaks may be what keeps the class as well.
         if !is_way || objects.iter().any(|&object| self.ends.has(object)) {
@@ -477,4 +480,23 @@ fn folded(path: Vec<Step>) -> (Vec<Step>, u64) {
         ..step
     }));
     (kept, left_out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dsl;
+
+    #[test]
+    fn the_graph_is_walked_only_where_a_path_begins_at_a_class() {
+        let heap = dsl::heap(
+            r"
+            root    java.lang.Class<app.Main>  8 root=sticky_class -> SCREEN:screen
+            screen  app.Screen                16
+            ",
+        );
+        assert!(paths_to_classes(&heap.graph, &[]).is_none());
+        let paths = paths_to_classes(&heap.graph, &[heap.at("root")]);
+        assert_eq!(paths.unwrap().order(), [heap.at("root")]);
+    }
 }

@@ -55,9 +55,10 @@ pub struct PprofDamage {
     pub strings: u64,
     /// Stacks that were cut since the profile multiplies beyond its size.
     pub cut_stacks: u64,
-    /// Samples that were left out for the same reason.
+    /// Samples that took too much memory for the size of the file.
     pub dropped_samples: u64,
-    /// Other entries that were left out for the same reason.
+    /// Other entries that took too much memory for the size of the file, and samples that count
+    /// for no thread since theirs did.
     pub dropped_entries: u64,
 }
 
@@ -76,11 +77,12 @@ impl fmt::Display for PprofDamage {
             ),
             (
                 self.dropped_samples,
-                "samples left out, whose values or threads multiply beyond the size of the file",
+                "samples left out, whose values take too much memory for the size of the file",
             ),
             (
                 self.dropped_entries,
-                "other entries left out, which take too much memory for the size of the file",
+                "other entries left out, or samples without their thread, which take too much \
+                 memory for the size of the file",
             ),
         ];
         let mut parts: Vec<String> = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::read_pprof;
 use heaptap_model::profile::DumpKind;
-use heaptap_model::stacks::{Kind, NodeId, StackProfile, Unit, View};
+use heaptap_model::stacks::{Kind, NodeId, StackProfile, Unit, Values, View};
 use proptest::prelude::*;
 
 /// Writes messages.
@@ -403,6 +403,29 @@ fn columns_that_no_sample_fills_take_no_memory_beyond_measure() {
     assert_eq!(dump.measures.len(), 64);
     let sums = dump.values.columns.iter().map(|column| column[0]);
     assert_eq!(sums.collect::<Vec<_>>()[..2], [14, 7]);
+}
+
+#[test]
+fn samples_without_room_for_their_thread_stay_and_are_told() {
+    let mut profile = wire().message(1, wire().number(1, 1).number(2, 1));
+    for text in ["", "space", "thread"] {
+        profile = profile.bytes(6, text.as_bytes());
+    }
+    let many = 200_000;
+    for thread in 1..=many {
+        let label = wire().number(1, 2).number(3, thread);
+        profile = profile.message(2, wire().number(2, 1).message(3, label));
+    }
+    let read = read_pprof(&profile.0).unwrap();
+    let damage = read.damage.unwrap();
+    assert!(damage.dropped_entries > 0, "{damage}");
+    let text = damage.to_string();
+    assert!(text.contains("samples without their thread"), "{text}");
+    let dump = &read.profile.dumps[0];
+    let sum = |values: &Values| values.columns[0].iter().sum::<i64>() as u64;
+    assert_eq!(sum(&dump.values), many - damage.dropped_samples);
+    let of_threads: u64 = dump.threads.iter().map(|thread| sum(&thread.values)).sum();
+    assert_eq!(of_threads, sum(&dump.values) - damage.dropped_entries);
 }
 
 proptest! {

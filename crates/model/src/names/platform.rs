@@ -1,7 +1,8 @@
 //! Which classes come with Android and its languages, by their packages.
 
-/// Packages of the platform, of AndroidX, and of Java's and Kotlin's own libraries.
-const PACKAGES: [&str; 11] = [
+/// Packages of the platform, of AndroidX, and of Java's and Kotlin's own libraries. Below `org.`
+/// are apps as well as a few libraries that come with Android.
+const PACKAGES: [&str; 17] = [
     "android.",
     "androidx.",
     "com.android.",
@@ -12,6 +13,12 @@ const PACKAGES: [&str; 11] = [
     "kotlin.",
     "kotlinx.",
     "libcore.",
+    "org.apache.http.",
+    "org.ccil.",
+    "org.json.",
+    "org.w3c.",
+    "org.xml.",
+    "org.xmlpull.",
     "sun.",
 ];
 

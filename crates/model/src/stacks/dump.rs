@@ -111,6 +111,12 @@ impl Facts {
         self.is_of_heap(other) && self.number == other.number
     }
 
+    /// Whether this dump, which comes behind `known` of the same heap, is the last one so far: one
+    /// that is still open is the last only where there is no other.
+    pub fn supersedes(&self, known: &Facts) -> bool {
+        !self.open || known.open
+    }
+
     /// Whether both are of one heap of one process of an input.
     pub fn is_of_heap(&self, other: &Facts) -> bool {
         (self.pid, &self.heap) == (other.pid, &other.heap)
@@ -209,4 +215,25 @@ pub struct StackProfile {
     pub table: StackTable,
     /// The dumps, in order of time, then process and heap.
     pub dumps: Vec<Dump>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_open_dump_is_the_last_only_where_there_is_no_other() {
+        let dump = |open| Facts {
+            open,
+            ..Facts::default()
+        };
+        for (open, known_open, supersedes) in [
+            (false, false, true),
+            (false, true, true),
+            (true, true, true),
+            (true, false, false),
+        ] {
+            assert_eq!(dump(open).supersedes(&dump(known_open)), supersedes);
+        }
+    }
 }

@@ -21,7 +21,7 @@ pub use dump::{
     Dump, Facts, Measure, StackProfile, TRACKED_HEAP, ThreadValues, Unit, Values, View,
 };
 pub use join::{JoinBy, Joined, join};
-pub use project::{ProjectOptions, Projector, project};
+pub use project::{ProjectOptions, Projector, Unexpanded, project};
 pub use table::{
     Frame, FrameId, Function, FunctionId, Kind, Library, LibraryId, NodeId, StackTable, TextId,
 };

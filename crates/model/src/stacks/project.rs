@@ -84,12 +84,23 @@ impl View {
     }
 }
 
-/// So many frames of the stacks may make a node, beside those that any may make. Real traces make
-/// fewer: stacks share what they begin with, and a frame stands for one to three functions.
+/// A node is allowed for every two frames of the stacks, beside [`NODES`]. Real traces make fewer:
+/// stacks share what they begin with, and a frame stands for one to three functions.
 const FRAMES_PER_NODE: usize = 2;
+/// Nodes that any stacks may make, and as many more that only functions themselves may.
 const NODES: usize = 1 << 20;
 /// Nodes that may be made at all.
 const MOST_NODES: usize = 1 << 31;
+
+/// Frames that are not in the stacks as a whole, since these would multiply beyond what any program
+/// does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Unexpanded {
+    /// Frames that stand without what was inlined into them.
+    pub without_inlined: u64,
+    /// Frames that are left out; what they allocated counts for their callers.
+    pub dropped: u64,
+}
 
 /// Ways to annotate a frame.
 const ANNOTATIONS: usize = 6;
@@ -113,7 +124,9 @@ pub struct Projector<'a> {
     nodes: Vec<NodeId>,
     /// Nodes up to which frames are expanded.
     limit: usize,
-    unexpanded: u64,
+    /// Nodes beyond for functions themselves.
+    more: usize,
+    unexpanded: Unexpanded,
     made: StackProfile,
 }
 
@@ -133,7 +146,8 @@ impl<'a> Projector<'a> {
             libraries: vec![None; tables.mappings().len()],
             nodes: vec![NodeId::ROOT; tables.callsite_count()],
             limit: NODES,
-            unexpanded: 0,
+            more: NODES,
+            unexpanded: Unexpanded::default(),
             made: StackProfile::default(),
         }
     }
@@ -158,9 +172,8 @@ impl<'a> Projector<'a> {
         });
     }
 
-    /// Frames that stand without what was inlined into them, since inlining multiplies the
-    /// stacks beyond what any program does.
-    pub fn unexpanded(&self) -> u64 {
+    /// Frames of the dumps so far that are not in the stacks as a whole.
+    pub fn unexpanded(&self) -> Unexpanded {
         self.unexpanded
     }
 
@@ -239,17 +252,23 @@ impl<'a> Projector<'a> {
     }
 
     /// The callsite of a run called from `node`: of its function alone, where all that is inlined
-    /// into it would be too much.
+    /// into it would be too much; `node` itself, where that would be, too.
     fn step(&mut self, node: NodeId, run: u32) -> NodeId {
         let frames = &self.run_frames[span(&self.run_ends, run - 1)];
         let table = &mut self.made.table;
         let kept = match table.node_count() {
             there if there + frames.len() <= self.limit => frames.len(),
             // Functions themselves have more room.
-            there if there < (self.limit + NODES).min(MOST_NODES) => 1,
+            there if there < (self.limit + self.more).min(MOST_NODES) => 1,
             _ => 0,
         };
-        self.unexpanded += u64::from(kept < frames.len());
+        if kept < frames.len() {
+            let count = match kept {
+                0 => &mut self.unexpanded.dropped,
+                _ => &mut self.unexpanded.without_inlined,
+            };
+            *count += 1;
+        }
         frames
             .iter()
             .take(kept)
@@ -424,13 +443,40 @@ mod tests {
         let mut projector = Projector::new(&recording, ProjectOptions::default());
         projector.limit = 376;
         projector.add(&dump, Facts::of(&dump, 0));
-        assert_eq!(projector.unexpanded(), 48);
+        let unexpanded = Unexpanded {
+            without_inlined: 48,
+            dropped: 0,
+        };
+        assert_eq!(projector.unexpanded(), unexpanded);
         let profile = projector.finish();
         // The root, two frames with all that is inlined, and the others' functions alone.
         assert_eq!(profile.table.node_count(), 1 + 2 * 200 + 48);
         assert_eq!(profile.dumps[0].column(View::Space), Some(&[100][..]));
         let all = project(&recording, &[dump], ProjectOptions::default());
         assert_eq!(all.table.node_count(), 1 + 50 * 200);
+    }
+
+    #[test]
+    fn functions_that_there_is_no_room_for_are_no_matter_of_inlining() {
+        let mut recording = Recording::default();
+        let load = frame(&mut recording, "load", "/x/libapp.so", 1);
+        let callsite = recording.tables.intern_callsite(&[load; 50]);
+        let dump = HeapDump {
+            samples: vec![(callsite, figures(100))],
+            ..HeapDump::default()
+        };
+        let mut projector = Projector::new(&recording, ProjectOptions::default());
+        // 25 by the number of frames.
+        (projector.limit, projector.more) = (0, 5);
+        projector.add(&dump, Facts::of(&dump, 0));
+        let dropped = Unexpanded {
+            without_inlined: 0,
+            dropped: 21,
+        };
+        assert_eq!(projector.unexpanded(), dropped);
+        let profile = projector.finish();
+        assert_eq!(profile.table.node_count(), 25 + 5, "the root is one");
+        assert_eq!(profile.dumps[0].column(View::Space), Some(&[100][..]));
     }
 
     #[test]

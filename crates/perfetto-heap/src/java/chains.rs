@@ -2,7 +2,7 @@
 //! one sequence up to one with `continued` unset, or up to number 0 of another dump; chains with one process and one time are one
 //! dump. Packets are numbered from 0 within a chain.
 
-use crate::metadata::pay;
+use crate::allowance::pay;
 use crate::reader::Place;
 use crate::wire::{Fields, WireError};
 use heaptap_model::heap_graph::OutOfMemory;

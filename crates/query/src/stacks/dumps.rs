@@ -178,11 +178,10 @@ pub(super) fn add(catalog: &mut Catalog, stacks: &Arc<Stacks>) {
     let of = Arc::clone(stacks);
     catalog.table(&DUMPS, move || {
         let dumps = &of.facts;
-        // One that is open is the last only where there is no other.
         let mut lasts: HashMap<(u64, &str), usize> = HashMap::new();
         for (at, dump) in dumps.iter().enumerate() {
             let known = lasts.entry((dump.pid, &dump.heap)).or_insert(at);
-            if !dump.open || dumps[*known].open {
+            if dump.supersedes(&dumps[*known]) {
                 *known = at;
             }
         }

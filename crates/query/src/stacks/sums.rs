@@ -245,8 +245,12 @@ fn dump_of(
     };
     match arguments.last() {
         None | Some(Argument::Absent | Argument::Null) => {
-            let closed = stacks.facts.iter().rposition(|dump| !dump.open);
-            Ok(closed.or(count.checked_sub(1)))
+            let facts = &stacks.facts;
+            let last = (0..count).reduce(|known, at| match facts[at].supersedes(&facts[known]) {
+                true => at,
+                false => known,
+            });
+            Ok(last)
         }
         Some(Argument::Int(id)) => match usize::try_from(*id) {
             Ok(id) if id < count => Ok(Some(id)),

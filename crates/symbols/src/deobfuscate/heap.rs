@@ -61,7 +61,10 @@ pub fn minified_classes(graph: &HeapGraph) -> Vec<&str> {
     if classes.iter().any(|class| class.deobfuscated.is_some()) {
         return Vec::new();
     }
-    let names = classes.iter().map(|class| class.name.as_str());
+    minified_among(classes.iter().map(|class| class.name.as_str()))
+}
+
+fn minified_among<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let of_app: BTreeSet<&str> = names.filter(|name| !is_of_platform(name)).collect();
     let minified: Vec<&str> = of_app.iter().copied().filter(|n| is_minified(n)).collect();
     // Some libraries are minified by their makers.
@@ -72,7 +75,8 @@ pub fn minified_classes(graph: &HeapGraph) -> Vec<&str> {
 /// Whether a class is no app's, by its name: an HPROF does not say where it was loaded from.
 fn is_of_platform(class: &str) -> bool {
     let is_array = class.starts_with('[') || class.ends_with(']');
-    is_array || class == "int" || class.starts_with("org.") || platform::is_platform(class)
+    // Dumps list primitive types as classes, and the name of `int` is as short as minified ones.
+    is_array || class == "int" || platform::is_platform(class)
 }
 
 /// Whether R8 might have made the name: `a`, `b.c`, `x.y.Outer$a1`. `zza` and the like are of
@@ -277,5 +281,43 @@ fn packages_of(graph: &HeapGraph, recording: &Recording) -> Vec<String> {
     match name.contains('.') && !name.contains('/') {
         true => vec![name.to_owned()],
         false => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn minified_classes_of_apps_below_org_are_seen_and_those_of_android_are_not() {
+        let app = [
+            "org.example.app.a",
+            "org.example.app.b",
+            "org.example.app.c",
+        ];
+        assert_eq!(minified_among(app.into_iter()), app);
+        let platform = [
+            "android.util.a",
+            "org.apache.http.a",
+            "org.json.a",
+            "org.w3c.dom.a",
+            "org.xml.sax.a",
+            "org.xmlpull.v1.a",
+            "org.ccil.cowan.tagsoup.a",
+            "a[]",
+            "int",
+        ];
+        assert!(minified_among(platform.into_iter()).is_empty());
+    }
+
+    #[test]
+    fn a_few_minified_classes_among_many_are_of_a_library() {
+        let few = ["lib.a", "lib.b"];
+        assert!(minified_among(few.into_iter()).is_empty());
+        let more: Vec<String> = (0..40)
+            .map(|n| format!("org.example.app.Screen{n}"))
+            .collect();
+        let names = more.iter().map(String::as_str);
+        assert!(minified_among(names.chain(["lib.a", "lib.b", "lib.c"])).is_empty());
     }
 }
