@@ -10,8 +10,9 @@ let chromium;
 before(async () => (chromium = await browser()));
 after(() => chromium.close());
 
-const MEASURES = [...FOUR, { name: "small_space", unit: "count", view: null, small_of: "space" }];
-const row = (count, size, small) => ({ objects: count, space: size, alloc_objects: count, alloc_space: size, small_space: small });
+const small = (view) => ({ name: `small_${view}`, unit: "count", view: null, small_of: view });
+const MEASURES = [...FOUR, small("space"), small("alloc_space")];
+const row = (count, size, small) => ({ objects: count, space: size, alloc_objects: count, alloc_space: size, small_space: small, small_alloc_space: small });
 
 const summed = () =>
   encode({
@@ -47,6 +48,29 @@ test("32b: the error of sums is that of the callsites they are of, and its colum
   const options = await page.locator("option").allInnerTexts();
   assert.ok(options.length > 0 && options.every((text) => !/small/i.test(text)), options.join());
   assert.doesNotMatch(await page.locator("body").innerText(), /small_space/);
+  await page.close();
+});
+
+test("32e: a second figure of a difference is made of the same columns", async () => {
+  const page = await chromium.open(summed());
+  await look(page, { tab: "changes", dump: 1, base: 0 });
+  const measures = FOUR.map((measure, at) => ({ ...measure, at })).filter(({ view }) => /space/.test(view));
+  assert.equal(measures.length, 2);
+  for (const { at, name } of measures) {
+    const [first, again] = await inApp(
+      page,
+      (app, at) => {
+        const looked = [0, 1].map(() => {
+          const columns = new Set();
+          app.stage.figure(app.scene, at, (column) => (columns.add(column), column.sum));
+          return columns;
+        });
+        return [looked[0].size, [...looked[1]].filter((column) => !looked[0].has(column)).length];
+      },
+      at,
+    );
+    assert.ok(first >= 5 && again === 0, `${name}: ${again} of ${first} columns were made again`);
+  }
   await page.close();
 });
 
