@@ -13,9 +13,9 @@ use super::steps::{RawStep, Reference, References};
 use super::verdict::{Certainty, Status, Verdict};
 use super::walk::{Marks, Start, Walk};
 use super::{Kept, Leak, LeakGroup, Leaks, Shape, Step, Unheld};
-use crate::analyze::fold::{self, Hop, Repeated};
 use crate::analyze::label::without_address;
 use crate::analyze::paths;
+use crate::analyze::repetition::{self, Hop, Repeated};
 use crate::heap_graph::{Follow, HeapGraph, ObjectIndex, ObjectSet, Reachable, ShortestPaths};
 
 /// The most steps of paths that are looked at together: a hostile dump can have a path of a
@@ -447,7 +447,7 @@ fn folded(path: Vec<Step>) -> (Vec<Step>, u64) {
             (alike, &pair[0].class, &pair[1].class)
         })
         .collect();
-    let hops = fold::hops(&references);
+    let hops = repetition::hops(&references);
     let rounds: Vec<Option<Repeated<String>>> = hops
         .iter()
         .map(|hop| {
