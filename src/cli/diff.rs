@@ -503,6 +503,7 @@ async fn native(
     let console = &ctx.console;
     let whole = console.is_json() || args.csv;
     let request = request(args, whole);
+    let is_filtered = !request.filter.takes_all();
     let missing = ErrorClass::first_of([before.class(), after.class()].into_iter().flatten());
     let both = before.java_dumps > 0 && after.java_dumps > 0;
     let (goal, force) = (args.pprof.clone(), args.force);
@@ -538,7 +539,7 @@ async fn native(
     }
     let budget = args.fail_over.map(|limit| {
         if !report.matches() {
-            gate::warn_nothing_judged(console);
+            gate::warn_nothing_judged(console, gate::Judged::Samples, is_filtered);
             return Some(ErrorClass::Inconclusive);
         }
         let came_out = report.budget(limit.0);
