@@ -291,6 +291,16 @@ pub struct Per {
     pub word: String,
 }
 
+impl Per {
+    /// By iteration.
+    pub fn iterations(times: f64) -> Per {
+        Per {
+            times,
+            word: "iteration".to_owned(),
+        }
+    }
+}
+
 /// That the callsites with the fewest bytes stand summed in their callers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Folded {
