@@ -158,6 +158,11 @@ impl<'a> Projector<'a> {
         });
     }
 
+    /// Takes the dump that was added last back. Its stacks stay in the table.
+    pub fn pop(&mut self) -> Option<Dump> {
+        self.made.dumps.pop()
+    }
+
     /// Frames that stand without what was inlined into them, since inlining multiplies the
     /// stacks beyond what any program does.
     pub fn unexpanded(&self) -> u64 {
@@ -480,5 +485,12 @@ mod tests {
         assert_eq!(named(second, View::AllocSpace), expected([10, 10, 20, 10]));
         assert_eq!(second.measures[second.default_measure].name, "alloc_space");
         assert_eq!(second.facts.number, 2);
+        // One that is taken back is not there, and changes no other.
+        let mut projector = Projector::new(&recording, ProjectOptions::default());
+        projector.add(&dumps[0], Facts::of(&dumps[0], 1));
+        let taken_back = projector.pop().expect("it was added");
+        assert_eq!(taken_back, *first);
+        projector.add(&dumps[1], Facts::of(&dumps[1], 2));
+        assert_eq!(projector.finish().dumps, [second.clone()]);
     }
 }

@@ -115,12 +115,16 @@ pub(super) fn open(
         reconciled: Vec::new(),
     };
     let mut unmeant = None;
-    if !request.java_only {
+    let known = match request.java_only {
+        true => None,
+        false => Some(readings::beside(&input.path)),
+    };
+    if let Some(known) = &known {
         let mut options = request.look.clone();
         options.names.mappings.splice(0..0, input.mappings.clone());
         options.memory = true;
         // The figures side by side are of all labels.
-        options.errors = input.path.is_dir();
+        options.errors = input.path.is_dir() && !known.timeline.entries.is_empty();
         match look::open(&input.path, &input.wanted, &options, steps) {
             Ok(Look::Native(file)) => {
                 opened.findings = file.findings.clone();
@@ -152,15 +156,14 @@ pub(super) fn open(
             (Err(error), ..) => return Err(error.into()),
         }
     }
-    if !request.java_only {
-        add_timeline(&mut opened, &input.path);
+    if let Some(known) = known {
+        add_timeline(&mut opened, &input.path, known);
     }
     Ok(opened)
 }
 
 /// What was read beside the dumps, of the processes that the input names.
-fn add_timeline(opened: &mut Opened, path: &Path) {
-    let mut known = readings::beside(path);
+fn add_timeline(opened: &mut Opened, path: &Path, mut known: readings::Known) {
     if let Some(file) = &mut opened.native {
         known.add(std::mem::take(&mut file.memory));
     }
