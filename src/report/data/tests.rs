@@ -110,6 +110,7 @@ fn profile(calls: &[(u8, u8)], dumps: &[Numbers]) -> StackProfile {
                     name: "contentions".to_owned(),
                     unit: Unit::Other("nanoseconds".to_owned()),
                     view: None,
+                    small_of: None,
                 },
             );
         }
@@ -283,4 +284,30 @@ fn nothing_is_a_page_too_and_depth_does_no_harm() {
     let data = encode(Some((&profile, &order)), &[], Header::default(), Vec::new()).bytes;
     let read = Data::decode(&data).expect("it was just written");
     assert_eq!(read.native.table.stack(NodeId(100_000)).count(), 100_000);
+}
+
+#[test]
+fn a_column_of_another_tool_is_no_error_of_ours_whatever_its_name() {
+    let own = Measure::small_samples(View::Space);
+    let foreign = Measure {
+        small_of: None,
+        ..own.clone()
+    };
+    let small_of = |measure| values::measure(measure, 0).small_of;
+    assert_eq!(small_of(&own).as_deref(), Some("space"));
+    assert_eq!(small_of(&foreign), None);
+    let dump = Dump {
+        measures: vec![Measure::of_view(View::Space), foreign],
+        values: Values {
+            nodes: vec![NodeId::ROOT],
+            columns: vec![vec![1], vec![1]],
+        },
+        ..Dump::default()
+    };
+    let profile = StackProfile {
+        dumps: vec![dump],
+        ..StackProfile::default()
+    };
+    let read = check(&profile);
+    assert_eq!(read.header.dumps[0].measures[1].small_of, None);
 }
