@@ -68,11 +68,11 @@ pub fn fold(profile: &mut StackProfile, most: usize) -> Option<Folded> {
             (functions, room),
         );
         if fits {
-            found = Some(kept);
+            found = Some((kept, functions));
             break;
         }
     }
-    let kept = found?;
+    let (kept, functions) = found?;
     drop((order, sets, shorts));
     let goals = goals.enter(&mut profile.table);
     let mut sums = Sums::of(goals, &weights.listed, profile.table.node_count());
@@ -86,6 +86,7 @@ pub fn fold(profile: &mut StackProfile, most: usize) -> Option<Folded> {
     Some(Folded {
         kept,
         of: used,
+        functions,
         bytes,
         command: String::new(),
     })
