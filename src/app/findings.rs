@@ -170,8 +170,13 @@ pub fn of_dump(dump: &HeapDump) -> Vec<Finding> {
                 }
                 false => format!("{who}: packets of a dump are missing; figures are lower bounds"),
             },
-            "while it is being written, look again later; end a recording with a single Ctrl-C and \
-             wait for the final dump",
+            match dump.open {
+                true => {
+                    "while it is being written, look again later; end a recording with a single \
+                     Ctrl-C and wait for the final dump"
+                }
+                false => "record again with a larger buffer or a longer interval",
+            },
         );
     }
     // What ended its profile lets go of it, too: that is no second cause.
@@ -348,6 +353,20 @@ mod tests {
         for (change, kind, class) in cases {
             assert_eq!(kinds(change), [(kind, class)]);
         }
+        // A trace that ends early may be read again later, and lost packets never come.
+        let help = |open| {
+            let dump = HeapDump {
+                unfinished: true,
+                open,
+                ..HeapDump::default()
+            };
+            of_dump(&dump).remove(0).help.expect("it has a remedy")
+        };
+        assert!(help(true).contains("look again later"));
+        assert_eq!(
+            help(false),
+            "record again with a larger buffer or a longer interval"
+        );
         // An overrun and its timeout are one event; a few failed stacks are usual.
         assert_eq!(
             kinds(|d| {

@@ -276,10 +276,15 @@ impl Moments {
     fn nothing(&self, which: Option<&Which>, is_known: bool, captures: &[Capture]) -> NoMoment {
         let why = match which {
             Some(Which::Number(number)) if is_known => {
-                let mut dumps = self.dumps.iter().filter(|dump| dump.id.number == *number);
-                match dumps.all(|dump| dump.labels.is_empty() && !dump.is_last) {
+                let is_bare = |dump: &&Dumped| dump.labels.is_empty() && !dump.is_last;
+                let dumps = self.dumps.iter().filter(|dump| dump.id.number == *number);
+                let mut dumps = dumps.peekable();
+                // Of a label of digits there may be no dump at all.
+                let is_dump = dumps.peek().is_some();
+                match is_dump && dumps.all(|dump| is_bare(&dump)) {
                     true => "the dump has no label, and things are kept at labels and at the end",
-                    false => "nothing of that kind was kept beside this dump",
+                    false if is_dump => "nothing of that kind was kept beside this dump",
+                    false => "nothing of that kind was kept at this label",
                 }
             }
             Some(Which::Last | Which::End) => "nothing of that kind was kept at the end",
@@ -571,6 +576,13 @@ mod tests {
         assert_eq!(periodic.there, "@before (@1), @after (@1, @3), @end (@4)");
         assert!(error("bare").why.contains("at this label"));
         assert!(error("9").why.contains("no such dump"));
+        let digits = Moments {
+            labels: vec!["2026".to_owned()],
+            ..moments.clone()
+        };
+        let digits = digits.find(Some(&Which::Number(2026)), &captures);
+        let why = digits.map_err(|missing| missing.why);
+        assert_eq!(why, Err("nothing of that kind was kept at this label"));
         let misspelt = error("befor");
         assert_eq!(misspelt.near.as_deref(), Some("did you mean @before?"));
         assert!(misspelt.help().contains("@after"), "{misspelt:?}");

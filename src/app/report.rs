@@ -32,7 +32,7 @@ use crate::report::data::header::{Fact, Header, Per, Recorded};
 use crate::report::java::JavaPart;
 use crate::report::{self, Report};
 use crate::stacks::Dump;
-use crate::untrusted::shell::{quoted_dump, quoted_path};
+use crate::untrusted::shell::{quoted, quoted_dump, quoted_path};
 
 /// An input and the dumps of it that are meant.
 #[derive(Debug, Clone)]
@@ -180,10 +180,7 @@ pub fn write(request: &ReportRequest, steps: &Steps, target: Target) -> Result<T
     {
         header.diff = Some(diff(base, main, request.per.clone(), profile, &inputs));
     }
-    let full = (!request.full).then(|| {
-        let inputs: Vec<String> = request.inputs.iter().flat_map(ReportInput::typed).collect();
-        format!("heaptap report --full {}", inputs.join(" "))
-    });
+    let full = (!request.full).then(|| full_command(request));
     let report = Report {
         header,
         native: profile,
@@ -211,6 +208,25 @@ pub fn write(request: &ReportRequest, steps: &Steps, target: Target) -> Result<T
         }
     }
     Ok(told)
+}
+
+/// The command that writes the same page with every callsite.
+fn full_command(request: &ReportRequest) -> String {
+    let mut words = vec!["heaptap report --full".to_owned()];
+    words.extend(request.inputs.iter().flat_map(ReportInput::typed));
+    if let Some(base) = request.base.as_ref().and_then(|base| base.typed().pop()) {
+        words.push(format!("--base {base}"));
+        words.extend(request.per.iter().map(|per| format!("--per {}", per.times)));
+    }
+    let filters = [
+        ("--process", &request.look.process),
+        ("--heap", &request.look.heap),
+    ];
+    let filters = filters
+        .into_iter()
+        .filter_map(|(flag, of)| Some((flag, of.as_ref()?)));
+    words.extend(filters.map(|(flag, of)| format!("{flag} {}", quoted(of))));
+    words.join(" ")
 }
 
 /// Notes the page of a recording's folder in the manifest: by that `open` knows it. What is to be

@@ -202,13 +202,17 @@ pub enum SortArg {
 
 /// `N` or `N,M`: numbers of iterations.
 fn iterations(typed: &str) -> Result<[f64; 2], String> {
-    let one = |typed: &str| match typed.trim().parse::<f64>() {
+    match typed.split_once(',') {
+        Some((before, after)) => Ok([iteration_count(before)?, iteration_count(after)?]),
+        None => iteration_count(typed).map(|count| [count; 2]),
+    }
+}
+
+/// A number of iterations.
+pub(super) fn iteration_count(typed: &str) -> Result<f64, String> {
+    match typed.trim().parse::<f64>() {
         Ok(count) if count.is_finite() && count > 0.0 => Ok(count),
         _ => Err(format!("{typed:?} is no number of iterations")),
-    };
-    match typed.split_once(',') {
-        Some((before, after)) => Ok([one(before)?, one(after)?]),
-        None => one(typed).map(|count| [count; 2]),
     }
 }
 
@@ -313,10 +317,7 @@ fn page(args: &Args, goal: &Path) -> Result<ReportRequest, Failure> {
         inputs: vec![side(&args.after, &args.mapping_after)],
         base: Some(side(&args.before, &args.mapping_before)),
         per: match args.per {
-            Some([before, after]) if before == after => Some(header::Per {
-                times: before,
-                word: "iteration".to_owned(),
-            }),
+            Some([before, after]) if before == after => Some(header::Per::iterations(before)),
             _ => None,
         },
         look: args.native.options(&args.java),
@@ -503,6 +504,7 @@ async fn native(
     let console = &ctx.console;
     let whole = console.is_json() || args.csv;
     let request = request(args, whole);
+    let is_filtered = !request.filter.takes_all();
     let missing = ErrorClass::first_of([before.class(), after.class()].into_iter().flatten());
     let both = before.java_dumps > 0 && after.java_dumps > 0;
     let (goal, force) = (args.pprof.clone(), args.force);
@@ -538,7 +540,7 @@ async fn native(
     }
     let budget = args.fail_over.map(|limit| {
         if !report.matches() {
-            gate::warn_nothing_judged(console);
+            gate::warn_nothing_judged(console, gate::Judged::Samples, is_filtered);
             return Some(ErrorClass::Inconclusive);
         }
         let came_out = report.budget(limit.0);

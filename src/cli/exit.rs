@@ -1,10 +1,11 @@
 //! How a run ends: the outcome of a command, its exit code, and what a panic becomes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 
-use super::console::{Console, Style};
+use super::console::Console;
 use super::render;
 use crate::bytes;
 use crate::error::{ErrorClass, Failure, is_contained, panic_text};
@@ -106,30 +107,48 @@ fn bug(what: String) -> Failure {
     ))
 }
 
+/// That a file was cut short while it was read.
+fn input_cut(path: &Path) -> Failure {
+    Failure::new(
+        ErrorClass::BadInput,
+        "input-cut",
+        format!("{} became shorter while heaptap read it", path.display()),
+    )
+    .with_help("wait until the file is written, then run the command again")
+}
+
+/// The failure that is to be shown, the class of the result, and those of the files that were cut
+/// short that no failure tells of.
+fn settle(
+    result: Result<Outcome, Failure>,
+    cut_short: &[PathBuf],
+) -> (Option<Failure>, Option<ErrorClass>, &[PathBuf]) {
+    match (result, cut_short) {
+        // Zeros in the middle of what was read already are no bug.
+        (Err(failure), [first, rest @ ..]) if failure.class == ErrorClass::Bug => {
+            (Some(input_cut(first)), None, rest)
+        }
+        (Ok(Outcome::Done), _) => (None, None, cut_short),
+        (Ok(Outcome::Ended(class)), _) => (None, Some(class), cut_short),
+        (Err(failure), _) => {
+            let class = failure.class;
+            (Some(failure), Some(class), cut_short)
+        }
+    }
+}
+
 /// Shows a failure, and turns the result into the exit code.
 pub(super) fn finish(console: &Console, result: Result<Outcome, Failure>) -> ExitCode {
     let cut_short = bytes::cut_short();
-    let class = match result {
-        // Zeros in the middle of what was read already are no bug.
-        Err(failure) if failure.class == ErrorClass::Bug && !cut_short.is_empty() => None,
-        Ok(Outcome::Done) => None,
-        Ok(Outcome::Ended(class)) => Some(class),
-        Err(failure) => {
-            render::failure(console, &failure);
-            Some(failure.class)
-        }
-    };
-    for path in &cut_short {
+    let (failure, class, untold) = settle(result, &cut_short);
+    if let Some(failure) = &failure {
+        render::failure(console, failure);
+    }
+    for path in untold {
         // Behind the document that the command printed comes no other.
-        console.complain(format_args!(
-            "{}: {} became shorter while heaptap read it; the result covers only a part of it",
-            console.on_stderr(Style::Error, "error"),
-            path.display()
-        ));
-        let help = console.on_stderr(Style::Help, "help");
-        console.complain(format_args!(
-            "{help}: wait until the file is written, then run the command again"
-        ));
+        let mut failure = input_cut(path);
+        failure.message += "; the result covers only a part of it";
+        render::in_words(console, &failure);
     }
     let cut_short = cut_short.first().map(|_| ErrorClass::BadInput);
     let class = ErrorClass::first_of(class.into_iter().chain(cut_short));
@@ -159,6 +178,27 @@ mod tests {
         assert_eq!(failure.kind, "bug");
         assert!(failure.help.is_some_and(|h| h.contains("--version")));
         assert_eq!(catch_panics(|| Ok(Outcome::Done)).ok(), Some(Outcome::Done));
+    }
+
+    #[test]
+    fn a_panic_over_a_file_that_was_cut_short_is_a_failure_of_that_file() {
+        let cut = ["a.hprof", "b.hprof"].map(PathBuf::from);
+        let (failure, _, untold) = settle(Err(bug("index".to_owned())), &cut);
+        let failure = failure.expect("a document for programs");
+        assert_eq!(
+            (failure.class, failure.kind),
+            (ErrorClass::BadInput, "input-cut")
+        );
+        assert_eq!(
+            failure.message,
+            "a.hprof became shorter while heaptap read it"
+        );
+        assert_eq!(untold, &cut[1..]);
+        // A result has a document already, and a bug alone is one.
+        let (failure, class, untold) = settle(Ok(Outcome::Done), &cut);
+        assert!(failure.is_none() && class.is_none() && untold == cut);
+        let (failure, ..) = settle(Err(bug("index".to_owned())), &[]);
+        assert_eq!(failure.map(|failure| failure.kind), Some("bug"));
     }
 
     #[test]

@@ -148,11 +148,55 @@ pub(super) fn next_commands(
         next.push((
             "what grew from the first dump to the last:".to_owned(),
             format!(
-                "heaptap diff {} {}{java}",
+                "heaptap diff {} {}{of_process}{java}",
                 quoted_dump(shown, first.number),
                 quoted_dump(shown, last.number)
             ),
         ));
     }
     next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::manifest::JAVA_HEAP;
+
+    #[test]
+    fn the_commands_name_the_process_of_several() {
+        let dump = |pid: u64, number: u32| JavaDump {
+            kind: JavaKind::Hprof,
+            number,
+            label: None,
+            time_ns: None,
+            time: None,
+            pid,
+            process: format!("app{pid}"),
+            heap: JAVA_HEAP.to_owned(),
+            file: Some(format!("{number}.{pid}.hprof")),
+            dominators: None,
+            malloc_info: None,
+            original: None,
+            reason: None,
+            totals: None,
+            flags: Default::default(),
+            complete: true,
+        };
+        let mut manifest = Manifest::default();
+        manifest.dumps.java = vec![dump(7, 1), dump(7, 2)];
+        let commands = |manifest: &Manifest| -> Vec<String> {
+            let next = next_commands(Path::new("out"), manifest, false);
+            next.into_iter().map(|(_, command)| command).collect()
+        };
+        let last = |manifest: &Manifest| commands(manifest).pop();
+        assert_eq!(last(&manifest).as_deref(), Some("heaptap diff out@1 out@2"));
+        manifest.dumps.java.extend([dump(9, 1), dump(9, 2)]);
+        for command in commands(&manifest) {
+            assert!(command.contains(" --process 9"), "{command}");
+        }
+        assert_eq!(
+            last(&manifest).as_deref(),
+            Some("heaptap diff out@1 out@2 --process 9")
+        );
+    }
 }

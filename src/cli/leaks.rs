@@ -215,7 +215,8 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Option<Outcome>, Fai
         ));
     }
     if args.fail && !found.matches {
-        gate::warn_nothing_judged(console);
+        let is_filtered = found.document.is_filtered;
+        gate::warn_nothing_judged(console, gate::Judged::Samples, is_filtered);
     }
     let inconclusive = found.inconclusive || !found.matches;
     let verdict = match (args.fail, found.found, inconclusive) {
@@ -293,6 +294,7 @@ async fn java_leaks(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         classes: args.filter.filter(args.native.java_heap()?),
         loops: args.loops,
     };
+    let is_filtered = !request.classes.takes_all();
     let report = blocking::stepwise(ctx, move |steps| leaks(&request, steps)).await?;
     let LeaksReport { document, .. } = &report;
     if console.is_json() {
@@ -304,7 +306,7 @@ async fn java_leaks(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         java_view::warn(console, heap);
     }
     if args.fail && !report.matches {
-        gate::warn_nothing_judged(console);
+        gate::warn_nothing_judged(console, gate::Judged::Objects, is_filtered);
     }
     Ok(Outcome::of_budget(
         args.fail.then_some(report.matches),

@@ -62,6 +62,18 @@ pub(super) fn in_words(console: &Console, failure: &Failure) {
     }
 }
 
+/// What clap says with `seen` in place of what was typed. It may have left out what it takes for a
+/// style: what is left is looked for as clap quotes it, since it may be a part of any word.
+fn with_seen(text: &str, typed: &str, seen: &str) -> String {
+    if text.contains(typed) {
+        return text.replace(typed, seen);
+    }
+    match &*console::strip_ansi_codes(typed) {
+        "" => text.to_owned(),
+        left => text.replace(&format!("'{left}'"), &format!("'{seen}'")),
+    }
+}
+
 /// Help and version are data; anything else that clap says is wrong usage.
 pub(super) fn usage(console: &Console, error: &clap::Error) -> Result<Outcome, Failure> {
     match error.kind() {
@@ -85,12 +97,7 @@ pub(super) fn usage(console: &Console, error: &clap::Error) -> Result<Outcome, F
         };
         for typed in typed {
             if let Cow::Owned(seen) = visible(typed) {
-                // It leaves out what it takes for a style.
-                let left = console::strip_ansi_codes(typed);
-                text = text.replace(typed, &seen);
-                if !left.is_empty() {
-                    text = text.replace(&*left, &seen);
-                }
+                text = with_seen(&text, typed, &seen);
             }
         }
     }
@@ -146,4 +153,24 @@ pub(super) fn usage(console: &Console, error: &clap::Error) -> Result<Outcome, F
     failure.help = help.pop();
     failure.hints = hints;
     Err(failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_typed_is_made_visible() {
+        let text = "error: unrecognized subcommand 'e'\n\nUsage: heaptap [OPTIONS] <COMMAND>";
+        assert_eq!(
+            with_seen(text, "\u{1b}[31me", "\\u{1b}[31me"),
+            "error: unrecognized subcommand '\\u{1b}[31me'\n\nUsage: heaptap [OPTIONS] <COMMAND>"
+        );
+        // What stands there as it was typed is not looked for a second time.
+        assert_eq!(
+            with_seen("'a\nb' and 'a'", "a\nb", "a\\nb"),
+            "'a\\nb' and 'a'"
+        );
+        assert_eq!(with_seen(text, "\u{1b}[31m", "x"), text);
+    }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
+use super::diff::iteration_count;
 use super::java_args::JavaArgs;
 use super::native_args::NativeArgs;
 use super::{Context, Outcome, blocking, open, summary};
@@ -18,6 +19,7 @@ use crate::app::report::{
 };
 use crate::error::{Classified as _, ErrorClass, Failure};
 use crate::heap_graph::Follow;
+use crate::report::data::header::Per;
 use crate::session::part_prefix;
 use crate::units::ByteSize;
 
@@ -40,6 +42,9 @@ pub struct Args {
     /// Show the difference to this input or dump
     #[arg(long, value_name = "INPUT")]
     pub base: Option<OsString>,
+    /// Divide differences by N iterations
+    #[arg(long, value_name = "N", value_parser = iteration_count, requires = "base")]
+    pub per: Option<f64>,
     /// The page, - for stdout [default: report.html in a recording's folder, else a file called
     /// after INPUT in the current folder]
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
@@ -84,7 +89,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let request = ReportRequest {
         inputs: args.inputs.iter().map(input).collect(),
         base: args.base.as_ref().map(input),
-        per: None,
+        per: args.per.map(Per::iterations),
         look: args.native.options(&args.java),
         java: args.java.options(Follow::default()),
         java_only: args.native.is_java,

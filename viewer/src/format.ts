@@ -211,8 +211,8 @@ export interface Header {
   series: Series[];
   growth?: Growth[] | null;
   diff?: DiffFacts | null;
-  /** Callsites that stand summed; `bytes`: how much of each dump's first measure. */
-  folded?: { kept: number; of: number; bytes?: number[] | null; command: string } | null;
+  /** Callsites that stand summed; `functions`: not by library alone; `bytes`: how much of each dump's first measure. */
+  folded?: { kept: number; of: number; functions: boolean; bytes: number[]; command: string } | null;
   java?: JavaFacts[] | null;
   timeline?: TimelineFacts | null;
   timelines?: RecordedFacts[] | null;

@@ -9,7 +9,7 @@ import type { DumpFacts, RecordedFacts, TimelineFacts } from "./format";
 import { heapOf, heldOver, rangeOf, type Held } from "./held";
 import { draw, mostOf, type Lane, type Series } from "./lanes";
 import { collectionWords, momentsTable } from "./moments";
-import { shown } from "./names";
+import { dumpName, shown } from "./names";
 import type { Profile } from "./profile";
 import { at, groups, lifeAt, nearest, PARTS, runs, upTo, value, type Group, type RowsKind } from "./readings";
 import { amount, bytes, duration } from "./units";
@@ -302,7 +302,7 @@ export class MemoryPanel {
     const named = above.length > 1 ? above : [];
     const moments: { ms: number; words: string; place: number | null }[] = held
       .filter(({ place }) => !named.includes(place))
-      .map(({ ms, dump, place }) => ({ ms, words: title(dump), place }));
+      .map(({ ms, dump, place }) => ({ ms, words: dumpName(dump), place }));
     for (const { ms, text } of this.timeline.labels) {
       if (!held.some(({ dump }) => isOf(text, dump)) && !named.some((place) => isOf(text, dumps[place]!))) moments.push({ ms, words: text, place: null });
     }
@@ -383,7 +383,7 @@ export class MemoryPanel {
     const closest = this.held.filter((held) => near(held.ms)).sort((a, b) => Math.abs(a.ms - ms) - Math.abs(b.ms - ms))[0];
     if (closest) {
       const range = rangeOf(this.profile, closest.place);
-      events.push(`Dump ${title(closest.dump)}: ${range ? estimate(range) : bytes(closest.bytes)} held`);
+      events.push(`Dump ${closest.dump.label ?? closest.dump.number}: ${range ? estimate(range) : bytes(closest.bytes)} held`);
     }
     for (const label of timeline.labels) if (near(label.ms) && !(closest && isOf(label.text, closest.dump))) events.push(`Label ${label.text}`);
     this.group.lives.forEach((life, i) => {
@@ -523,6 +523,3 @@ function isOf(label: string, dump: DumpFacts): boolean {
   return dump.label === label || (dump.label?.endsWith(`@${label}`) ?? false);
 }
 
-function title(dump: DumpFacts): string {
-  return dump.label ?? `#${dump.number}`;
-}

@@ -64,7 +64,7 @@ export function momentsTable(label: string, timeline: TimelineFacts, group: Grou
     collections.ms.forEach((ms, row) => add(ms, pid, collectionWords(timeline, collections, row), [["Java live", value(collections, "live", row)]]));
     if (life.gone_ms !== null) add(life.gone_ms, pid, "the process was gone", []);
   }
-  for (const { ms, dump, bytes: size } of held) add(ms, dump.pid, `dump ${dump.label ?? `#${dump.number}`}`, [["Held (sampled)", size]]);
+  for (const { ms, dump, bytes: size } of held) add(ms, dump.pid, `dump ${dump.label ?? dump.number}`, [["Held (sampled)", size]]);
   for (const { ms, text } of timeline.labels) add(ms, null, `label ${text}`, []);
   moments.sort((a, b) => a.ms - b.ms);
   const step = Math.ceil(moments.length / MOST);

@@ -22,6 +22,11 @@ export function shown(name: string): string {
   return plain(cut);
 }
 
+/** What a dump is called where its process and heap are known: its label, or `@3` as in commands. */
+export function dumpName({ label, number }: { label: string | null; number: number }): string {
+  return label ?? `@${number}`;
+}
+
 /** The last part of a path: `libc.so` of `/apex/com.android.runtime/lib64/bionic/libc.so`. */
 export function basename(path: string): string {
   const name = path.slice(path.lastIndexOf("/") + 1);

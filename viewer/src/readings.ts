@@ -2,6 +2,7 @@
 // name, the reading at a moment, lines with their gaps, and where the memory is at a dump.
 
 import type { DumpFacts, Header, Life, Part, RecordedFacts, Rows, TimelineFacts, Where } from "./format";
+import { dumpName } from "./names";
 import { duration } from "./units";
 
 /** A run of points that a line joins: moments and values. */
@@ -155,7 +156,7 @@ export function whereAt(header: Header, place: number, first: number): Where | n
   const how = (name: string): string | null => header.where?.parts.find((part) => part.name === name)?.how?.replace(/; .*/, "") ?? null;
   const parts: Part[] = PARTS.map(([column, name]) => ({ name, bytes: value(life.parts, column, row), how: how(name) }));
   const read = life.parts.ms[row]! - ms;
-  const title = dump.label ?? `#${dump.number}`;
+  const title = dumpName(dump);
   return {
     total: value(life.parts, "total_pss", row),
     of: "PSS with what is swapped",

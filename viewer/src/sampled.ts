@@ -16,8 +16,8 @@ const COUNTS: Record<View, string> = { space: "objects", alloc_space: "alloc_obj
 interface Pair {
   bytes: Column;
   counts: Column;
-  /** Samples that may be small, where callsites were summed before they came here. */
-  small: Column | null;
+  /** Samples that may be small, where callsites were summed before they came here; made when asked for. */
+  small: (() => Column) | null;
 }
 
 export class Sureness {
@@ -87,12 +87,12 @@ export class Sureness {
       : {
           bytes: this.columns.get(place, bytes),
           counts: this.columns.get(place, counts),
-          small: small < 0 ? null : this.columns.get(place, small),
+          small: small < 0 ? null : () => this.columns.get(place, small),
         };
   }
 
   private summed(key: string, pair: Pair, sampling: Sampling, sum: Sum): Sampled {
-    const small = pair.small ?? this.columns.derived(key, () => this.column(each(pair, sampling).small));
+    const small = pair.small?.() ?? this.columns.derived(key, () => this.column(each(pair, sampling).small));
     return { bytes: sum(pair.bytes), samples: sum(pair.counts), small: sum(small) };
   }
 
@@ -120,7 +120,7 @@ function total(made: Made, sum: Sum): Sampled {
 
 /** A dump's values callsite by callsite. */
 function each({ bytes, counts, small: known }: Selfs, sampling: Sampling): Selves {
-  if (known) return { bytes: bytes.self, samples: counts.self, small: known.self };
+  if (known) return { bytes: bytes.self, samples: counts.self, small: known().self };
   const small = new Float64Array(bytes.self.length);
   for (let node = 0; node < small.length; node++) {
     if (bytes.self[node] !== 0) small[node] = smallSamples(bytes.self[node]!, counts.self[node]!, sampling);
@@ -129,7 +129,7 @@ function each({ bytes, counts, small: known }: Selfs, sampling: Sampling): Selve
   return { bytes: bytes.self, samples: counts.self, small };
 }
 
-type Selfs = { bytes: { self: Float64Array }; counts: { self: Float64Array }; small?: { self: Float64Array } | null };
+type Selfs = { bytes: { self: Float64Array }; counts: { self: Float64Array }; small?: (() => { self: Float64Array }) | null };
 
 /** What was added from one dump to the other. */
 function since(before: Selfs, after: Selfs, sampling: Sampling): Selves {

@@ -1,7 +1,7 @@
 // Where a report opens, and what it says has grown.
 
-import type { GrowthSite, Header } from "./format";
-import { shown } from "./names";
+import type { GrowthSite, Header, Series } from "./format";
+import { dumpName, shown } from "./names";
 import type { Profile } from "./profile";
 import type { Stage } from "./scene";
 import { changeRows, type ChangeRow } from "./changes";
@@ -98,7 +98,7 @@ export function growth(
   const index = measure >= 0 ? measure : last.default_measure;
   const before = header.dumps[from]!.measures.find(({ name }) => name === last.measures[index]!.name);
   if (last.measures[index]!.unit !== "bytes") return none;
-  const label = (place: number): string => header.dumps[place]!.label ?? `#${header.dumps[place]!.number}`;
+  const label = (place: number): string => dumpName(header.dumps[place]!);
   const total = { value: last.measures[index]!.total - (before?.total ?? 0), from: label(from), to: label(to) };
   const selection = select(profile, { filters: [], allFrames: false });
   const columns = new Columns(profile, selection);
@@ -138,21 +138,33 @@ function isComparable(header: Header, series: number): boolean {
   return dumps.length > 1 && dumps.every(isHeld);
 }
 
+/** The process and the heap of a series, as far as they are known. */
+function nameOf({ process, pid, heap }: Series): string {
+  return [process || (pid ? `process ${pid}` : ""), heap ?? ""].filter(Boolean).map(shown).join(", ");
+}
+
 /** Why nothing is compared on the first screen. */
 export function uncompared(header: Header, dump: number): string {
   const facts = header.dumps[dump];
   if (!facts || header.dumps.length === 1) {
     return "One dump tells what is held, not what grows. Record with labelled snapshots to see that.";
   }
-  if (facts.kind === "at-maximum") return "These dumps show a heap at its largest. Their difference is not growth: record without dump-at-max.";
-  if (facts.kind === "allocations-only") return "This heap counts allocations only, not frees. What it holds, and whether that grows, is not known.";
-  const measure = facts.measures[facts.default_measure];
   const series = header.series[facts.series];
-  const who = [series?.process || (series?.pid ? `process ${series.pid}` : ""), series?.heap ?? ""].filter(Boolean).map(shown).join(", ");
+  // One dump of another kind is enough: nothing is compared with it.
+  const kinds = (series?.dumps ?? [dump]).map((place) => header.dumps[place]!.kind);
+  if (kinds.includes("at-maximum")) return "These dumps show a heap at its largest. Their difference is not growth: record without dump-at-max.";
+  if (kinds.includes("allocations-only")) return "This heap counts allocations only, not frees. What it holds, and whether that grows, is not known.";
+  const measure = facts.measures[facts.default_measure];
+  const who = series ? nameOf(series) : "";
   if ((series?.dumps.length ?? 0) > 1) return `This profile counts ${shown(measure?.unit ?? "")}, not bytes that are held. Nothing is compared.`;
-  const others = header.series.filter((_, at) => isComparable(header, at)).length;
+  const others = header.series.filter((_, at) => isComparable(header, at));
   const many = header.dumps.length;
-  const also = others > 0 ? ` Of ${others === 1 ? "another heap" : `${others} other heaps`} there are more: choose their dumps on the timeline.` : "";
+  const also =
+    others.length === 1
+      ? ` ${nameOf(others[0]!) || "Another heap"} has several dumps: choose them on the timeline.`
+      : others.length > 1
+        ? ` ${others.length} other heaps have several dumps: choose them on the timeline.`
+        : "";
   const restarted = series?.after !== null && series?.after !== undefined ? " The process was restarted, and what it held before is gone." : "";
   return `The ${many} dumps are of ${header.series.length} different heaps or runs. Of ${who || "the one that holds most"} there is only one, and growth takes two.${restarted}${also}`;
 }

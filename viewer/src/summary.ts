@@ -2,7 +2,7 @@
 
 import { button, h, name } from "./dom";
 import type { Header, JavaHeap } from "./format";
-import { shown } from "./names";
+import { dumpName, shown } from "./names";
 import { whereAt } from "./readings";
 import { measureTitle } from "./details";
 import { amount, bytes, percent, signed, thousands } from "./units";
@@ -91,7 +91,7 @@ function where(header: Header, place: number, shownDump: number): HTMLElement {
     const measure = dump?.measures[dump.default_measure];
     const heaps = header.java ?? [];
     if (dump && measure) {
-      const title = dump.label ? shown(dump.label) : `#${dump.number}`;
+      const title = shown(dumpName(dump));
       const words = [measureTitle(measure).toLowerCase(), dump.heap ? shown(dump.heap) : ""].filter(Boolean).join(", ");
       card.append(h("p", { class: "headline" }, h("b", null, amount(measure.total, measure.unit)), h("span", { class: "soft" }, ` ${words}, at ${title}`)));
     } else if (heaps.length > 0) {
@@ -196,12 +196,12 @@ function open(header: Header, javas: JavaHeap[], events: SummaryEvents): HTMLEle
 export function summedUp({ folded, dumps }: Header, place: number): HTMLElement | null {
   if (!folded) return null;
   const measure = dumps[place]?.measures[dumps[place]!.default_measure];
-  const summed = folded.bytes?.[place];
+  const summed = folded.bytes[place];
   const much = measure && summed !== undefined ? ` They are ${amount(summed, measure.unit)} of ${amount(measure.total, measure.unit)} (${percent(summed, measure.total)}) of this dump.` : "";
   return h(
     "p",
     { class: "warn" },
-    `Of ${thousands(folded.of)} callsites the ${thousands(folded.kept)} that hold most are listed one by one. The others are summed up as “(other)”, by library and function; totals are exact.${much} All of them: `,
+    `Of ${thousands(folded.of)} callsites the ${thousands(folded.kept)} that hold most are listed one by one. The others are summed up as “(other)”, by library${folded.functions ? " and function" : ", without functions"}; totals are exact.${much} All of them: `,
     h("code", null, name(folded.command)),
   );
 }

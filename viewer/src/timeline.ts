@@ -5,7 +5,7 @@
 import { Row, type Axis } from "./axis";
 import { fill, h, svg } from "./dom";
 import type { DumpFacts } from "./format";
-import { shown } from "./names";
+import { dumpName, shown } from "./names";
 import type { Profile } from "./profile";
 import { amount, duration } from "./units";
 
@@ -20,7 +20,7 @@ const MARKS = 60;
 const BUTTONS = 400;
 
 function nameOf(dump: DumpFacts): string {
-  return dump.label ? shown(dump.label) : `#${dump.number}`;
+  return shown(dumpName(dump));
 }
 
 export class Timeline {

@@ -29,7 +29,7 @@ const MARGIN = 8;
 export function dumpTitle(profile: Profile, place: number): string {
   const { facts } = profile.dumps[place]!;
   const label = facts.label ? shown(facts.label) : "";
-  return label ? `#${facts.number} ${label}` : `#${facts.number}`;
+  return label ? `@${facts.number} (${label})` : `@${facts.number}`;
 }
 
 /** What a series is called: process, its id where there are several, heap. */

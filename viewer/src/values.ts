@@ -74,8 +74,10 @@ export function shownValues(
   return { after, before, self, weight };
 }
 
-/** Columns that are kept. */
-const MOST = 16;
+/** Columns that are kept: four measures of two dumps, what came and went between them in three
+ * columns each, and the small samples of both; more are not looked at together. With less room a
+ * table of differences would make them again for each of its rows. */
+const MOST = 20;
 
 /** Sums by measure of a dump under one selection, made when first asked for. */
 export class Columns {
@@ -96,8 +98,6 @@ export class Columns {
     let made = this.made.get(key);
     if (!made) {
       made = make();
-      // Four measures of two dumps and what came and went between them; more are not looked at
-      // together.
       if (this.made.size >= MOST) this.made.delete(this.made.keys().next().value!);
       this.made.set(key, made);
     }

@@ -10,12 +10,13 @@ let chromium;
 before(async () => (chromium = await browser()));
 after(() => chromium.close());
 
-const MEASURES = [...FOUR, { name: "small_space", unit: "count", view: null, small_of: "space" }];
-const row = (count, size, small) => ({ objects: count, space: size, alloc_objects: count, alloc_space: size, small_space: small });
+const small = (view) => ({ name: `small_${view}`, unit: "count", view: null, small_of: view });
+const MEASURES = [...FOUR, small("space"), small("alloc_space")];
+const row = (count, size, small) => ({ objects: count, space: size, alloc_objects: count, alloc_space: size, small_space: small, small_alloc_space: small });
 
-const summed = () =>
+const summed = (functions = true) =>
   encode({
-    header: { measures: MEASURES, folded: { kept: 20, of: 70, bytes: [50 * 100_001, 2 * 50 * 100_001], command: "heaptap report --full rec" } },
+    header: { measures: MEASURES, folded: { kept: 20, of: 70, functions, bytes: [50 * 100_001, 2 * 50 * 100_001], command: "heaptap report --full rec" } },
     dumps: [1, 2].map((round) => ({
       label: `round-${round}`,
       stacks: [
@@ -31,12 +32,16 @@ test("32a: the first line says how many callsites are summed and how much of the
   const line = () => page.locator("main > div").first().innerText();
   assert.match(await line(), /Of 70 callsites the 20 .*They are 9\.5 MiB of 9\.9 MiB \(96\.1 %\) of this dump/);
   assert.match(await line(), /heaptap report --full rec/);
+  assert.match(await line(), /by library and function;/);
   await look(page, { dump: 0 });
   assert.match(await line(), /They are 4\.8 MiB of 5\.2 MiB \(92\.4 %\)/);
   await look(page, { tab: "info" });
   const info = await page.locator("#heaptap-panel").innerText();
   assert.doesNotMatch(info, /summed/, "it is said once");
   await page.close();
+  const bare = await chromium.open(summed(false));
+  assert.match(await bare.locator("main > div").first().innerText(), /by library, without functions;/);
+  await bare.close();
 });
 
 test("32b: the error of sums is that of the callsites they are of, and its column is no measure", async () => {
@@ -47,6 +52,29 @@ test("32b: the error of sums is that of the callsites they are of, and its colum
   const options = await page.locator("option").allInnerTexts();
   assert.ok(options.length > 0 && options.every((text) => !/small/i.test(text)), options.join());
   assert.doesNotMatch(await page.locator("body").innerText(), /small_space/);
+  await page.close();
+});
+
+test("32e: a second figure of a difference is made of the same columns", async () => {
+  const page = await chromium.open(summed());
+  await look(page, { tab: "changes", dump: 1, base: 0 });
+  const measures = FOUR.map((measure, at) => ({ ...measure, at })).filter(({ view }) => /space/.test(view));
+  assert.equal(measures.length, 2);
+  for (const { at, name } of measures) {
+    const [first, again] = await inApp(
+      page,
+      (app, at) => {
+        const looked = [0, 1].map(() => {
+          const columns = new Set();
+          app.stage.figure(app.scene, at, (column) => (columns.add(column), column.sum));
+          return columns;
+        });
+        return [looked[0].size, [...looked[1]].filter((column) => !looked[0].has(column)).length];
+      },
+      at,
+    );
+    assert.ok(first >= 5 && again === 0, `${name}: ${again} of ${first} columns were made again`);
+  }
   await page.close();
 });
 
@@ -66,8 +94,12 @@ test("32c: the card of growth says why it compares nothing", async () => {
   const largest = await grew([0, 1, 2, 3].map(() => one({ kind: "at-maximum" })));
   assert.match(largest, /a heap at its largest/);
   const mixed = await grew([one({ series: 0, stacks: [{ stack: ["main"], values: { objects: 9, space: 90_000, alloc_objects: 9, alloc_space: 90_000 } }] }), one({ series: 1, heap: "art" }), one({ series: 1, heap: "art" })]);
-  assert.match(mixed, /Of another heap there are more/);
-  for (const text of [apart, largest, mixed]) assert.doesNotMatch(text, /One dump tells/);
+  assert.match(mixed, /(app\S*|process \d+|\S+), art has several dumps: choose them on the timeline/);
+  const kinds = await grew([one({}), one({ kind: "at-maximum" })]);
+  assert.match(kinds, /a heap at its largest/, "dumps of one heap, one of them of another kind");
+  const last = await grew([one({ kind: "at-maximum" }), one({})]);
+  assert.match(last, /a heap at its largest/);
+  for (const text of [apart, largest, mixed, kinds, last]) assert.doesNotMatch(text, /One dump tells/);
   assert.match(await grew([one({})]), /One dump tells what is held/);
   assert.match(await grew([one({}), one({})]), /Nothing grew/);
 });

@@ -12,7 +12,7 @@
 //! | `aggregation` | sums by class as Perfetto has them |
 //! | `tree` | the dominator tree merged by class |
 //! | `paths` | how roots reach an object, by the names of fields |
-//! | `fold` | ways that repeat themselves, made short |
+//! | `repetition` | ways that repeat themselves, made short |
 //! | `holders` | all paths to roots merged by class |
 //! | `inspect` | one object in full |
 //! | `lookup` | single fields of an object by name |
@@ -28,7 +28,6 @@ pub mod class_tree;
 pub mod diff;
 pub mod fields;
 pub mod filter;
-pub mod fold;
 pub mod growth;
 pub mod histogram;
 pub mod holders;
@@ -39,6 +38,7 @@ pub mod leaks;
 mod lookup;
 pub mod native;
 pub mod paths;
+pub mod repetition;
 pub mod sampling;
 pub mod tree;
 pub mod waste;

@@ -2,8 +2,8 @@
 //! lead from each to the next.
 
 use super::fields::{self, NamedField};
-use super::fold::{self, Repeated};
 use super::label;
+use super::repetition::{self, Repeated};
 use heaptap_model::heap_graph::{
     ClassIndex, Follow, HeapGraph, ObjectIndex, RootKind, ShortestPaths,
 };
@@ -202,7 +202,7 @@ impl<'a> Ways<'a> {
             repeated: None,
             left_out: 0,
         });
-        let hops = fold::hops(&references).into_iter().map(|hop| Step {
+        let hops = repetition::hops(&references).into_iter().map(|hop| Step {
             object: objects[hop.to],
             link: Some(leading(hop.to)),
             repeated: (hop.times() > 1).then(|| Repeated {

@@ -13,6 +13,7 @@ pub fn add(profile: &mut StackProfile, tree: &ClassTree, facts: Facts) {
         name: "native_space".to_owned(),
         unit: Unit::Bytes,
         view: None,
+        small_of: None,
     };
     let measures = vec![
         Measure::of_view(View::Objects),

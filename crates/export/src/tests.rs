@@ -279,6 +279,7 @@ fn parquet_reads_back_row_for_row() {
         name: "Wall Time".to_owned(),
         unit: Unit::Other("nanoseconds".to_owned()),
         view: None,
+        small_of: None,
     };
     profile.dumps.push(other);
     let mut files = InMemory::default();

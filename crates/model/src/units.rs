@@ -218,6 +218,12 @@ impl fmt::Display for BuildId {
     }
 }
 
+/// For fields that are left out of documents where they say nothing.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+pub fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// `12345678` as `12,345,678`.
 pub fn thousands(number: impl Into<i128>) -> String {
     let number = number.into();

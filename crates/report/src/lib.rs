@@ -79,7 +79,7 @@ impl Report {
         bodies.sort_by_key(|(is_later, _)| *is_later);
         let order = native.as_ref().map(Order::of);
         let numbers = native.as_ref().zip(order.as_ref());
-        let encoded = data::encode(numbers, &inputs, header, sections);
+        let encoded = data::encode(numbers, header, sections);
         drop((order, native));
         let header = &encoded.header;
         let mut html = Html::default();

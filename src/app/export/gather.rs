@@ -56,15 +56,16 @@ pub fn names(
         Err(error) => return Err(native.err().map_or(error.into(), ExportError::from)),
     };
     for which in &which.dumps {
-        match (file.choose(Some(which)), names.is_empty()) {
-            (Ok(at), _) => names.push(match file.hprof(at) {
-                Some(hprof) => DumpName::Hprof(hprof.name.clone()),
-                None => DumpName::InTrace {
-                    pid: file.dumps()[at].pid.unwrap_or(0),
-                    heap: JAVA_HEAP.to_owned(),
-                    time_ns: file.dumps()[at].time_ns,
-                },
-            }),
+        let name = |at: usize| match file.hprof(at) {
+            Some(hprof) => DumpName::Hprof(hprof.name.clone()),
+            None => DumpName::InTrace {
+                pid: file.dumps()[at].pid.unwrap_or(0),
+                heap: JAVA_HEAP.to_owned(),
+                time_ns: file.dumps()[at].time_ns,
+            },
+        };
+        match (file.choose_all(Some(which)), names.is_empty()) {
+            (Ok(found), _) => names.extend(found.into_iter().map(name)),
             (Err(error), true) => return Err(error.into()),
             (Err(_), false) => {}
         }
@@ -188,7 +189,7 @@ fn add_java(
             // Some may be of native heaps.
             let (found, missing): (Vec<_>, Vec<_>) = named
                 .iter()
-                .map(|which| file.choose(Some(which)))
+                .map(|which| file.choose_all(Some(which)))
                 .partition(Result::is_ok);
             let mut missing = missing.into_iter();
             if found.is_empty()
@@ -196,7 +197,7 @@ fn add_java(
             {
                 return Err(error.into());
             }
-            found.into_iter().flatten().collect()
+            found.into_iter().flatten().flatten().collect()
         }
     };
     let mut classes = Vec::from_iter(gathered.class);

@@ -70,7 +70,7 @@ pub struct GcReport {
     #[serde(skip)]
     pub collections: Vec<Vec<Timed>>,
     /// Collections, or processes, beyond what is kept.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::units::is_zero")]
     pub left_out: u64,
     /// What the user should know beside.
     #[serde(skip)]
@@ -103,11 +103,6 @@ impl OfPhone {
 /// The package of a process: `com.example.app:service` is of `com.example.app`.
 pub(super) fn package_of(process: &str) -> &str {
     process.split(':').next().unwrap_or(process)
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// Which processes are wanted: by number, or by a part of the name.

@@ -67,6 +67,17 @@ enum Place {
     Hprof(usize),
 }
 
+impl Listed {
+    fn describe_process(&self) -> String {
+        match (self.process.as_str(), self.pid) {
+            ("", None) => "a process that is not named".to_owned(),
+            ("", Some(pid)) => pid.to_string(),
+            (name, Some(pid)) => format!("{name} ({pid})"),
+            (name, None) => name.to_owned(),
+        }
+    }
+}
+
 /// An input with its dumps.
 pub struct JavaFile {
     path: PathBuf,
@@ -301,29 +312,47 @@ impl JavaFile {
     /// # Errors
     /// Where there is none of that name, or the dumps are of several processes.
     pub fn choose(&self, which: Option<&Which>) -> Result<usize, JavaError> {
-        let name = || self.path.display().to_string();
-        let by_label = |wanted: &str| {
-            let fits = |dump: &Listed| dump.label.as_deref() == Some(wanted);
-            self.listed.iter().rposition(fits)
+        let found = self.choose_all(which)?;
+        let pids: BTreeSet<_> = found.iter().map(|&at| self.listed[at].pid).collect();
+        match found.last() {
+            Some(&last) if pids.len() < 2 || !self.has_several_processes() => Ok(last),
+            _ => Err(JavaError::SeveralProcesses {
+                name: self.path.display().to_string(),
+                there: self.describe_processes(),
+            }),
+        }
+    }
+
+    /// All of [`JavaFile::dumps`] that are meant, at least one: each process counts its dumps from
+    /// 1, and has a last one.
+    ///
+    /// # Errors
+    /// Where there is none of that name.
+    pub fn choose_all(&self, which: Option<&Which>) -> Result<Vec<usize>, JavaError> {
+        let several = self.has_several_processes();
+        let last = |is_it: &dyn Fn(&Listed) -> bool| -> Vec<usize> {
+            let mut of_process: BTreeMap<Option<u64>, usize> = BTreeMap::new();
+            let all = self.listed.iter().enumerate();
+            for (at, dump) in all.filter(|(_, dump)| is_it(dump)) {
+                let process = dump.pid.filter(|_| several);
+                let known = of_process.get(&process);
+                if !dump.open || known.is_none_or(|&known| self.listed[known].open) {
+                    of_process.insert(process, at);
+                }
+            }
+            let mut found: Vec<usize> = of_process.into_values().collect();
+            found.sort_unstable();
+            found
         };
+        let by_label = |wanted: &str| last(&|dump| dump.label.as_deref() == Some(wanted));
         let by_number = |number: u32| -> Vec<usize> {
             let all = 0..self.listed.len();
             all.filter(|&at| self.listed[at].number == number).collect()
         };
-        let last = || match self.has_several_processes() {
-            true => Err(JavaError::SeveralProcesses {
-                name: name(),
-                there: self.describe_processes(),
-            }),
-            false => {
-                let closed = self.listed.iter().rposition(|dump| !dump.open);
-                Ok(closed.or(self.listed.len().checked_sub(1)))
-            }
-        };
         let found = match (which, &self.outer) {
-            (None, _) | (Some(Which::Last), None) => last()?,
+            (None, _) | (Some(Which::Last), None) => last(&|_| true),
             (Some(Which::End), None) => match by_label(&Which::End.to_string()) {
-                None => last()?,
+                none if none.is_empty() => last(&|_| true),
                 labelled => labelled,
             },
             (Some(which), outer) => {
@@ -331,35 +360,41 @@ impl JavaFile {
                     Which::Number(number) => by_number(*number),
                     _ => Vec::new(),
                 };
-                let meant = match outer {
+                match outer {
                     _ if !numbered.is_empty() => numbered,
                     // The moments of the recording beside which they were taken.
                     Some(outer) => self.find_by_outer(outer, which)?,
-                    None => by_label(&which.to_string()).into_iter().collect(),
-                };
-                let pids: BTreeSet<_> = meant.iter().map(|&at| self.listed[at].pid).collect();
-                if pids.len() > 1 {
-                    last()?;
+                    None => by_label(&which.to_string()),
                 }
-                meant.last().copied()
             }
         };
-        found.ok_or_else(|| {
-            let labels = self.listed.iter().filter_map(|dump| dump.label.as_deref());
-            JavaError::NoSuchDump {
-                name: name(),
-                which: which.map_or_else(String::new, Which::to_string),
-                near: which.and_then(|which| did_you_mean(which, labels)),
-                there: names_of(
-                    self.listed
-                        .iter()
-                        .map(|dump| (dump.number, dump.label.as_slice())),
-                ),
-            }
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        let labels = self.listed.iter().filter_map(|dump| dump.label.as_deref());
+        Err(JavaError::NoSuchDump {
+            name: self.path.display().to_string(),
+            which: which.map_or_else(String::new, Which::to_string),
+            near: which.and_then(|which| did_you_mean(which, labels)),
+            there: names_of(
+                self.listed
+                    .iter()
+                    .map(|dump| (dump.number, dump.label.as_slice())),
+            ),
         })
     }
 
-    fn has_several_processes(&self) -> bool {
+    /// What a dump can be named by: `@2`; of several processes, with its own.
+    pub fn name_of(&self, at: usize) -> String {
+        let dump = &self.listed[at];
+        match self.has_several_processes() {
+            true => format!("@{} of {}", dump.number, dump.describe_process()),
+            false => format!("@{}", dump.number),
+        }
+    }
+
+    /// Whether the dumps are of several processes.
+    pub fn has_several_processes(&self) -> bool {
         let mut pids: Vec<_> = self.listed.iter().filter_map(|dump| dump.pid).collect();
         pids.sort_unstable();
         pids.dedup();
@@ -367,16 +402,7 @@ impl JavaFile {
     }
 
     fn describe_processes(&self) -> String {
-        let mut all: Vec<String> = self
-            .listed
-            .iter()
-            .map(|dump| match (dump.process.as_str(), dump.pid) {
-                ("", None) => "a process that is not named".to_owned(),
-                ("", Some(pid)) => pid.to_string(),
-                (name, Some(pid)) => format!("{name} ({pid})"),
-                (name, None) => name.to_owned(),
-            })
-            .collect();
+        let mut all: Vec<String> = self.listed.iter().map(Listed::describe_process).collect();
         all.sort();
         all.dedup();
         in_words(all.into_iter())
@@ -542,4 +568,76 @@ pub(in crate::app) fn manifest_of(path: &Path) -> Result<Option<Manifest>, Manif
 
 fn is_of(dump: &Listed, process: &str) -> bool {
     is_process(process, dump.pid, &dump.process)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(pid: u64, number: u32, label: Option<&str>, open: bool) -> Listed {
+        Listed {
+            number,
+            label: label.map(str::to_owned),
+            pid: Some(pid),
+            process: format!("app{pid}"),
+            time_ns: None,
+            time: None,
+            open,
+            order: 0,
+            place: Place::Hprof(0),
+        }
+    }
+
+    fn file(listed: Vec<Listed>) -> JavaFile {
+        JavaFile {
+            path: PathBuf::from("out"),
+            options: JavaOptions::default(),
+            steps: Steps::default(),
+            outer: None,
+            listed,
+            maps: Maps::open(&NameOptions::default()).expect("nothing is named"),
+            traces: Vec::new(),
+            heap_maps: Vec::new(),
+            hprofs: Vec::new(),
+            known: Arc::default(),
+            findings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_number_of_several_processes_means_a_dump_of_each() {
+        let file = file(vec![
+            listed(7, 1, Some("before"), false),
+            listed(9, 1, Some("before"), false),
+            listed(7, 2, None, false),
+            listed(9, 2, None, true),
+        ]);
+        let all = |which: &str| file.choose_all(Some(&Which::parse(which))).ok();
+        assert_eq!(all("1"), Some(vec![0, 1]));
+        assert_eq!(all("2"), Some(vec![2, 3]));
+        assert_eq!(all("before"), Some(vec![0, 1]));
+        assert_eq!(all("last"), Some(vec![1, 2]), "open ones are no last ones");
+        assert_eq!(all("end"), all("last"));
+        assert_eq!(all("3"), None);
+        for which in [None, Some(Which::Number(1)), Some(Which::Last)] {
+            let error = file.choose(which.as_ref()).expect_err("of which process?");
+            assert!(
+                matches!(error, JavaError::SeveralProcesses { .. }),
+                "{error}"
+            );
+        }
+        assert_eq!(file.name_of(2), "@2 of app7 (7)");
+    }
+
+    #[test]
+    fn of_one_process_the_last_whole_dump_is_meant() {
+        let file = file(vec![listed(7, 1, None, false), listed(7, 2, None, true)]);
+        assert_eq!(file.choose(None).ok(), Some(0));
+        assert_eq!(file.choose(Some(&Which::Number(2))).ok(), Some(1));
+        assert_eq!(file.name_of(1), "@2");
+        assert!(matches!(
+            file.choose(Some(&Which::Number(3))),
+            Err(JavaError::NoSuchDump { .. })
+        ));
+    }
 }

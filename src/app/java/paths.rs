@@ -6,12 +6,12 @@ use serde::Serialize;
 use super::facts::{Figures, HeapFacts};
 use super::heap::JavaHeap;
 use crate::analyze::filter::Filter;
-use crate::analyze::fold::{self, Repeated};
 use crate::analyze::histogram::Sums;
 use crate::analyze::holders::{self, Holders};
 use crate::analyze::inspect::{self, Inspection};
 use crate::analyze::label;
 use crate::analyze::paths::{self, Link, Path, Place, RootReason, Ways};
+use crate::analyze::repetition::{self, Repeated};
 use crate::heap_graph::{Follow, HeapGraph, ObjectId, ObjectIndex, Referrers, Value};
 
 /// Whose paths are asked for.
@@ -131,7 +131,7 @@ pub struct StepRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeated: Option<RepeatedRow>,
     /// How many steps before it are left out; absent where none are.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::units::is_zero")]
     pub left_out: u64,
 }
 
@@ -159,7 +159,7 @@ pub struct RepeatedRow {
 impl RepeatedRow {
     /// As people read it.
     pub fn text(&self) -> String {
-        fold::in_words(&self.references, self.times)
+        repetition::repeated_text(&self.references, self.times)
     }
 }
 
@@ -170,11 +170,6 @@ impl<T: ToString> From<&Repeated<T>> for RepeatedRow {
             references: repeated.round.iter().map(T::to_string).collect(),
         }
     }
-}
-
-/// For fields that are left out of documents where they say nothing.
-pub(in crate::app) fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 /// Objects of one class that hold those of another row.

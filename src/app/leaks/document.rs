@@ -8,7 +8,7 @@ use crate::analyze::growth::Growth;
 use crate::analyze::leaks::{Kept, LeakGroup, Leaks, Reference, Step};
 use crate::analyze::waste::{Duplicates, Waste};
 use crate::app::java::facts::HeapFacts;
-use crate::app::java::paths::{RepeatedRow, is_zero};
+use crate::app::java::paths::RepeatedRow;
 use crate::heap_graph::Dominators;
 
 /// The document.
@@ -172,7 +172,7 @@ pub struct PathStep {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeated: Option<RepeatedRow>,
     /// How many steps before it are left out; absent where none are.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::units::is_zero")]
     pub left_out: u64,
 }
 

@@ -20,8 +20,7 @@ pub struct ListedDump {
     pub labels: Vec<String>,
     /// Its sums; absent where its columns are another tool's.
     pub totals: Option<Totals>,
-    /// Bytes held with their error; absent where it is not known, and of dumps whose stacks were
-    /// not read.
+    /// Bytes held with their error; absent where it is not known, and where nobody asked for it.
     pub held: Option<Estimate>,
     /// Distinct callsites.
     pub callsites: u64,

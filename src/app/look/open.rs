@@ -39,7 +39,8 @@ pub struct LookOptions {
     pub no_annotations: bool,
     /// What the traces say of the processes' memory beside heaps, too.
     pub memory: bool,
-    /// The error of every dump's sum, not only of those that are meant.
+    /// The error of every dump's sum, of those too that are not meant. Where `memory` is wanted and
+    /// a folder's trace tells of it, that is implied: figures are then set side by side.
     pub errors: bool,
     /// Who may end it.
     pub watch: Watch,
@@ -122,6 +123,8 @@ pub fn open(
     let java_dumps: usize = opened.iter().map(|t| t.trace.java_dumps().len()).sum();
     let java_dumps = java_dumps + hprofs_beside(path);
     let mut reading = Reading::new(manifest.as_deref(), wanted, options);
+    let has_memory = || opened.iter().any(|trace| trace.trace.has_memory());
+    reading.errors |= options.memory && path.is_dir() && has_memory();
     steps.begin("reading dumps");
     for trace in &mut opened {
         reading.read(trace)?;
@@ -232,6 +235,8 @@ struct Reading<'a> {
     process_names: BTreeMap<u64, String>,
     wanted: &'a Wanted,
     options: &'a LookOptions,
+    /// Whether the error of every dump's sum is wanted.
+    errors: bool,
     listed: Vec<ListedDump>,
     /// The projected dumps of each trace.
     profiles: Vec<StackProfile>,
@@ -255,6 +260,7 @@ impl<'a> Reading<'a> {
             process_names: manifest.map_or_else(BTreeMap::new, recorded::process_names),
             wanted,
             options,
+            errors: options.errors,
             listed: Vec::new(),
             profiles: Vec::new(),
             places: Vec::new(),
@@ -278,18 +284,25 @@ impl<'a> Reading<'a> {
         let mut last: BTreeMap<(u64, String), (usize, HeapDump)> = BTreeMap::new();
         let (mut sampled, mut explained) = (false, false);
         let flagged = &mut self.flagged;
-        let errors = self.options.errors;
-        // `meant`: of the others the error of the sum is wanted, and nothing else.
-        let mut add = |place: usize, dump: &HeapDump, facts: Facts, meant: bool| {
-            if meant {
+        let mut add =
+            |projector: &mut Projector<'_>, place: usize, dump: &HeapDump, facts: Facts| {
                 coverage.add(dump);
                 let mut findings = findings::of_dump(dump);
                 findings.extend(deduped.finding(dump));
                 flagged.insert(place, findings);
-            }
-            places.push(place);
-            projector.add(dump, facts);
-        };
+                places.push(place);
+                projector.add(dump, facts);
+            };
+        // Of a dump that is not meant the error of its sum is wanted, and nothing else.
+        let errors = self.errors;
+        let pass_over =
+            |projector: &mut Projector<'_>, listed: &mut ListedDump, dump: &HeapDump| {
+                if errors {
+                    projector.add(dump, listed.facts.clone());
+                    let taken_back = projector.pop();
+                    listed.held = taken_back.and_then(|dump| sampled::total(&dump, View::Space));
+                }
+            };
         let watch = &self.options.watch;
         let health = trace
             .trace
@@ -307,8 +320,11 @@ impl<'a> Reading<'a> {
                 let place = self.listed.len();
                 let number = self.numbers.next(dump.pid, &dump.heap);
                 let listed = listed(&dump, number, self.manifest);
-                match interest(&listed, self.wanted, self.options) {
-                    Interest::Sure => add(place, &dump, listed.facts.clone(), true),
+                let interest = interest(&listed, self.wanted, self.options);
+                let facts = listed.facts.clone();
+                self.listed.push(listed);
+                match interest {
+                    Interest::Sure => add(&mut projector, place, &dump, facts),
                     Interest::IfLast => {
                         let key = (dump.pid, dump.heap.clone());
                         let closed = last.get(&key).is_some_and(|(_, known)| !known.open);
@@ -316,27 +332,23 @@ impl<'a> Reading<'a> {
                             true => last.insert(key, (place, dump)),
                             false => Some((place, dump)),
                         };
-                        if let Some((place, dump)) = passed_over.filter(|_| errors) {
-                            // The listed one is not there yet where it is this one.
-                            let facts = match self.listed.get(place) {
-                                Some(known) => known.facts.clone(),
-                                None => listed.facts.clone(),
-                            };
-                            add(place, &dump, facts, false);
+                        if let Some((place, dump)) = passed_over {
+                            pass_over(&mut projector, &mut self.listed[place], &dump);
                         }
                     }
-                    Interest::None if errors => {
-                        add(place, &dump, listed.facts.clone(), false);
-                    }
-                    Interest::None => {}
+                    Interest::None => pass_over(&mut projector, &mut self.listed[place], &dump),
                 }
-                self.listed.push(listed);
                 Ok(())
             })?;
         let mut last: Vec<_> = last.into_values().collect();
         last.sort_by_key(|(place, _)| *place);
         for (place, dump) in last {
-            add(place, &dump, self.listed[place].facts.clone(), true);
+            add(
+                &mut projector,
+                place,
+                &dump,
+                self.listed[place].facts.clone(),
+            );
         }
         let unexpanded = trace_findings::unexpanded(projector.unexpanded());
         self.findings.extend(unexpanded);
@@ -362,9 +374,13 @@ impl<'a> Reading<'a> {
             .dumps
             .drain(..)
             .filter_map(|dump| Some((places.next()?, dump)))
-            .inspect(|(place, dump)| self.listed[*place].held = sampled::total(dump, View::Space))
-            .filter(|(place, _)| chosen_set.contains(place))
             .collect();
+        if self.errors {
+            for (place, dump) in &dumps {
+                self.listed[*place].held = sampled::total(dump, View::Space);
+            }
+        }
+        dumps.retain(|(place, _)| chosen_set.contains(place));
         dumps.sort_by_key(|(place, _)| *place);
         // Flags are cumulative: those of each heap's last dump say all.
         let mut said: BTreeMap<(u64, &str), usize> = BTreeMap::new();

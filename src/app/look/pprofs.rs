@@ -65,7 +65,10 @@ pub(super) fn open(
                 labels,
                 facts: dump.facts.clone(),
                 totals: totals(dump),
-                held: sampled::total(dump, View::Space),
+                held: match options.errors {
+                    true => sampled::total(dump, View::Space),
+                    false => None,
+                },
                 callsites: dump.values.nodes.len() as u64,
             });
         }

@@ -115,12 +115,16 @@ pub(super) fn open(
         reconciled: Vec::new(),
     };
     let mut unmeant = None;
-    if !request.java_only {
+    let known = match request.java_only {
+        true => None,
+        false => Some(readings::beside(&input.path)),
+    };
+    if let Some(known) = &known {
         let mut options = request.look.clone();
         options.names.mappings.splice(0..0, input.mappings.clone());
         options.memory = true;
         // The figures side by side are of all labels.
-        options.errors = input.path.is_dir();
+        options.errors = input.path.is_dir() && !known.timeline.entries.is_empty();
         match look::open(&input.path, &input.wanted, &options, steps) {
             Ok(Look::Native(file)) => {
                 opened.findings = file.findings.clone();
@@ -152,15 +156,14 @@ pub(super) fn open(
             (Err(error), ..) => return Err(error.into()),
         }
     }
-    if !request.java_only {
-        add_timeline(&mut opened, &input.path);
+    if let Some(known) = known {
+        add_timeline(&mut opened, &input.path, known);
     }
     Ok(opened)
 }
 
 /// What was read beside the dumps, of the processes that the input names.
-fn add_timeline(opened: &mut Opened, path: &Path) {
-    let mut known = readings::beside(path);
+fn add_timeline(opened: &mut Opened, path: &Path, mut known: readings::Known) {
     if let Some(file) = &mut opened.native {
         known.add(std::mem::take(&mut file.memory));
     }
@@ -206,15 +209,16 @@ fn add_java(
     let mut chosen: Vec<usize> = match &input.wanted {
         Wanted::These(named) => {
             // Some may be of native heaps.
-            let found: Vec<_> = named.iter().map(|which| file.choose(Some(which))).collect();
+            let all = named.iter().map(|which| file.choose_all(Some(which)));
+            let found: Vec<_> = all.collect();
             let is_found = found.iter().any(Result::is_ok);
             let error = found.iter().position(Result::is_err).filter(|_| !is_found);
             match error {
                 Some(at) => return found.into_iter().nth(at).map_or(Ok(()), |e| e.map(drop)),
-                None => found.into_iter().flatten().collect(),
+                None => found.into_iter().flatten().flatten().collect(),
             }
         }
-        Wanted::Last => vec![file.choose(None)?],
+        Wanted::Last => file.choose_all(None)?,
         Wanted::All if count <= JAVA_HEAPS => (0..count).collect(),
         // The beginning and the end tell most.
         Wanted::All => std::iter::once(0)
@@ -242,7 +246,7 @@ fn add_java(
     if chosen.len() < count && input.wanted == Wanted::All {
         let left_out: Vec<String> = (0..count)
             .filter(|at| !chosen.contains(at))
-            .map(|at| format!("@{}", file.dumps()[at].number))
+            .map(|at| file.name_of(at))
             .collect();
         opened.findings.push(Finding {
             kind: "java-heaps-left-out",
@@ -252,7 +256,13 @@ fn add_java(
                 left_out.len(),
                 left_out.join(", ")
             ),
-            help: Some("name one to see it: heaptap report INPUT@N".to_owned()),
+            help: Some(format!(
+                "name one to see it: heaptap report INPUT@N{}",
+                match file.has_several_processes() {
+                    true => " --process NAME|PID",
+                    false => "",
+                }
+            )),
             pid: None,
         });
     }

@@ -215,3 +215,35 @@ fn each_of_several_recordings_keeps_its_timeline_and_a_name_of_its_own() {
     assert_eq!(told, [("rec (1)", 1.0, 0, 0), ("rec (3)", 5.0, 0, 0)]);
     assert!(all.iter().all(|one| one.timeline.is_none()), "moved");
 }
+
+#[test]
+fn the_command_for_all_callsites_writes_the_same_page() {
+    let input = |path: &str, wanted| ReportInput {
+        path: PathBuf::from(path),
+        wanted,
+        mappings: Vec::new(),
+    };
+    let mut request = ReportRequest {
+        inputs: vec![input("rec", Wanted::Last)],
+        base: None,
+        per: None,
+        look: LookOptions::default(),
+        java: JavaOptions::default(),
+        java_only: false,
+        full: false,
+        contents: false,
+    };
+    assert_eq!(full_command(&request), "heaptap report --full rec@last");
+    request.base = Some(input("rec", Wanted::These(vec![Which::Number(1)])));
+    request.per = Some(Per::iterations(20.0));
+    request.look.process = Some("com.example.*".to_owned());
+    request.look.heap = Some("libc.malloc".to_owned());
+    let quoted = quoted("com.example.*");
+    assert_eq!(
+        full_command(&request),
+        format!(
+            "heaptap report --full rec@last --base rec@1 --per 20 --process {quoted} \
+             --heap libc.malloc"
+        )
+    );
+}

@@ -45,7 +45,7 @@ pub struct Moment {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub process: String,
     /// Its id; 0 where nobody says.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::units::is_zero")]
     pub pid: u64,
     /// BOOTTIME ns (of a trace: its time), where it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,11 +64,6 @@ pub struct Moment {
     /// What must be known of its figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 impl Moment {

@@ -46,6 +46,7 @@ pub(super) async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             texts: true,
         },
     };
+    let is_filtered = !request.wanted.filter.takes_all();
     let (report, class) = blocking::stepwise(ctx, move |steps| diff(&request, steps)).await?;
     if console.is_json() {
         console.json(&report);
@@ -65,7 +66,7 @@ pub(super) async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     let judged = args.fail_over.map(|_| report.matches);
     if judged == Some(false) {
-        gate::warn_nothing_judged(console);
+        gate::warn_nothing_judged(console, gate::Judged::Objects, is_filtered);
     }
     Ok(Outcome::of_budget(judged, excess.is_some(), class))
 }

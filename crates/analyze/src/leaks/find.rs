@@ -13,9 +13,9 @@ use super::steps::{RawStep, Reference, References};
 use super::verdict::{Certainty, Status, Verdict};
 use super::walk::{Marks, Start, Walk};
 use super::{Kept, Leak, LeakGroup, Leaks, Shape, Step, Unheld};
-use crate::fold::{self, Hop, Repeated};
 use crate::label::without_address;
 use crate::paths;
+use crate::repetition::{self, Hop, Repeated};
 use heaptap_model::heap_graph::{
     Follow, HeapGraph, ObjectIndex, ObjectSet, Reachable, ShortestPaths,
 };
@@ -452,7 +452,7 @@ fn folded(path: Vec<Step>) -> (Vec<Step>, u64) {
             (alike, &pair[0].class, &pair[1].class)
         })
         .collect();
-    let hops = fold::hops(&references);
+    let hops = repetition::hops(&references);
     let rounds: Vec<Option<Repeated<String>>> = hops
         .iter()
         .map(|hop| {

@@ -42,7 +42,7 @@ use rules::short;
 
 use std::collections::BTreeMap;
 
-use super::fold::Repeated;
+use super::repetition::Repeated;
 use heaptap_model::heap_graph::{ObjectId, ObjectIndex};
 
 /// The leaks of one heap.

@@ -172,6 +172,7 @@ impl<'a> Side<'a> {
             objects: count(1, space),
             alloc_space,
             alloc_objects: count(3, alloc_space),
+            small: None,
         }
     }
 

@@ -6,6 +6,64 @@
 use crate::sampling::{Estimate, Interval, Sampled};
 use heaptap_model::stacks::{Dump, Measure, View};
 
+/// The samples of one column of bytes that may be smaller than the sampling interval, row by row.
+#[derive(Debug, Clone, Copy)]
+pub struct SmallSamples<'a> {
+    /// Place of the column with the number of samples.
+    counts: usize,
+    interval: Interval,
+    rows: SmallRows<'a>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum SmallRows<'a> {
+    /// Where callsites were summed.
+    Known(&'a [i64]),
+    /// Where each row is of one callsite: from its bytes and its samples.
+    Counted(&'a [i64], &'a [i64]),
+}
+
+impl<'a> SmallSamples<'a> {
+    /// Those of the column at `at`; `None` if nothing is known of its error.
+    pub fn of(dump: &'a Dump, at: usize) -> Option<SmallSamples<'a>> {
+        let bytes = dump.measures.get(at)?.view?;
+        let counts = match bytes {
+            View::Space => View::Objects,
+            View::AllocSpace => View::AllocObjects,
+            View::Objects | View::AllocObjects => return None,
+        };
+        let place = |is_it: &dyn Fn(&Measure) -> bool| dump.measures.iter().position(is_it);
+        let counts = place(&|measure| measure.view == Some(counts))?;
+        let columns = &dump.values.columns;
+        let rows = match place(&|measure| measure.small_of == Some(bytes)) {
+            Some(known) => SmallRows::Known(&columns[known]),
+            None => SmallRows::Counted(&columns[at], &columns[counts]),
+        };
+        Some(SmallSamples {
+            counts,
+            interval: Interval::of(&dump.facts)?,
+            rows,
+        })
+    }
+
+    /// How many there are in a row of the dump's values.
+    #[inline]
+    pub fn at(&self, row: usize) -> i64 {
+        match self.rows {
+            SmallRows::Known(small) => small[row],
+            SmallRows::Counted(bytes, samples) => {
+                let sampled = Sampled::new(bytes[row], samples[row], self.interval);
+                i64::try_from(sampled.small()).unwrap_or(i64::MAX)
+            }
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = i64> + '_ {
+        let (SmallRows::Known(column) | SmallRows::Counted(column, _)) = self.rows;
+        (0..column.len()).map(|row| self.at(row))
+    }
+}
+
 /// What the error of one column of bytes follows from.
 #[derive(Debug, Clone)]
 pub struct SampledColumn {
@@ -20,31 +78,11 @@ pub struct SampledColumn {
 impl SampledColumn {
     /// The error of the column at `at`; `None` if nothing is known of it.
     pub fn of(dump: &Dump, at: usize) -> Option<SampledColumn> {
-        let bytes = dump.measures.get(at)?.view?;
-        let counts = match bytes {
-            View::Space => View::Objects,
-            View::AllocSpace => View::AllocObjects,
-            View::Objects | View::AllocObjects => return None,
-        };
-        let is_it = |measure: &Measure| measure.view == Some(counts);
-        let counts = dump.measures.iter().position(is_it)?;
-        let interval = Interval::of(&dump.facts)?;
-        let columns = &dump.values.columns;
-        let rows = columns[at].iter().zip(&columns[counts]);
-        let small = |(bytes, count): (&i64, &i64)| {
-            i64::try_from(Sampled::new(*bytes, *count, interval).small()).unwrap_or(i64::MAX)
-        };
-        let known = dump
-            .measures
-            .iter()
-            .position(|m| small_of(m) == Some(bytes));
+        let small = SmallSamples::of(dump, at)?;
         Some(SampledColumn {
-            counts,
-            interval,
-            small: match known {
-                Some(known) => columns[known].clone(),
-                None => rows.map(small).collect(),
-            },
+            counts: small.counts,
+            interval: small.interval,
+            small: small.all().collect(),
         })
     }
 
@@ -54,28 +92,15 @@ impl SampledColumn {
     }
 }
 
-/// What a column is called that has the small samples of the view `bytes`, for dumps whose
-/// callsites were summed: of a sum they can't be told.
-pub fn small_name(bytes: View) -> String {
-    format!("small_{}", bytes.name())
-}
-
-/// The view of bytes that such a column is about.
-pub fn small_of(measure: &Measure) -> Option<View> {
-    let bytes = [View::Space, View::AllocSpace];
-    let of = |view: &View| measure.view.is_none() && measure.name == small_name(*view);
-    bytes.into_iter().find(of)
-}
-
 /// The sum of a view over all callsites of a dump; `None` if nothing is known of its error.
 pub fn total(dump: &Dump, view: View) -> Option<Estimate> {
     let at = dump.measures.iter().position(|m| m.view == Some(view))?;
-    let sampled = SampledColumn::of(dump, at)?;
-    let sum = |column: &[i64]| column.iter().fold(0i64, |sum, v| sum.saturating_add(*v));
-    let columns = &dump.values.columns;
-    Some(sampled.estimate(
-        sum(&columns[at]),
-        sum(&columns[sampled.counts]),
-        sum(&sampled.small),
-    ))
+    let small = SmallSamples::of(dump, at)?;
+    let column = |at: usize| sum(dump.values.columns[at].iter().copied());
+    let (bytes, samples) = (column(at), column(small.counts));
+    Some(Sampled::of_sums(bytes, samples, sum(small.all()), small.interval).estimate())
+}
+
+fn sum(all: impl Iterator<Item = i64>) -> i64 {
+    all.fold(0, i64::saturating_add)
 }

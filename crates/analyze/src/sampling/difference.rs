@@ -16,6 +16,9 @@ pub struct Counters {
     pub alloc_space: i64,
     /// Sampled allocations since profiling began.
     pub alloc_objects: i64,
+    /// Of the sampled allocations held those that may be below the interval, where the numbers are
+    /// sums of many callsites; of one it follows from the others.
+    pub small: Option<i64>,
 }
 
 impl Counters {
@@ -31,7 +34,10 @@ impl Counters {
 
     /// What is held, as a sample.
     pub fn held(&self, interval: Interval) -> Sampled {
-        Sampled::new(self.space, self.objects, interval)
+        match self.small {
+            Some(small) => Sampled::of_sums(self.space, self.objects, small, interval),
+            None => Sampled::new(self.space, self.objects, interval),
+        }
     }
 
     /// What was allocated, as a sample.
@@ -47,6 +53,10 @@ impl Counters {
             objects: self.objects.saturating_add(other.objects),
             alloc_space: self.alloc_space.saturating_add(other.alloc_space),
             alloc_objects: self.alloc_objects.saturating_add(other.alloc_objects),
+            small: self
+                .small
+                .zip(other.small)
+                .map(|(own, other)| own.saturating_add(other)),
         }
     }
 }
@@ -227,6 +237,7 @@ mod tests {
             objects: held,
             alloc_space: allocated * T as i64,
             alloc_objects: allocated,
+            small: None,
         }
     }
 
@@ -241,6 +252,26 @@ mod tests {
             counters(1010, 1010).held(interval()),
         );
         assert!(apart.estimate().low < -70 * T as i64);
+    }
+
+    #[test]
+    fn of_many_callsites_only_small_samples_err() {
+        // Fifty blocks at their true size came, of as many callsites, and two small ones.
+        let sums = |small| Counters {
+            small,
+            space: 50 * 100_001 + 2 * T as i64,
+            objects: 52,
+            alloc_space: 50 * 100_001 + 2 * T as i64,
+            alloc_objects: 52,
+        };
+        let reach = |small| {
+            let nothing = Counters::default();
+            let turnover = Turnover::paired(&nothing, &sums(small), interval());
+            let estimate = turnover.estimate();
+            estimate.value - estimate.low
+        };
+        assert!(reach(Some(2)) < 12 * T as i64, "{}", reach(Some(2)));
+        assert!(reach(None) > 2 * reach(Some(2)));
     }
 
     #[test]
@@ -277,12 +308,14 @@ mod tests {
             objects: 2,
             alloc_space: 30,
             alloc_objects: 4,
+            small: None,
         };
         let after = Counters {
             space: 25,
             objects: 3,
             alloc_space: 60,
             alloc_objects: 8,
+            small: None,
         };
         let turnover = Turnover::paired(&before, &after, one);
         assert_eq!(turnover.limits(Z95), (15.0, 15.0));
@@ -302,12 +335,14 @@ mod tests {
                         objects: b,
                         alloc_space: b,
                         alloc_objects: a,
+                        small: None,
                     };
                     let after = Counters {
                         space: b,
                         objects: a,
                         alloc_space: a,
                         alloc_objects: b,
+                        small: Some(b),
                     };
                     let turnover = Turnover::paired(&before, &after, interval);
                     let sum = turnover.plus(turnover);

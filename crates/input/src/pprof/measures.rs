@@ -33,6 +33,7 @@ impl Column {
                 view: view_of(name).filter(fits).filter(is_free),
                 name: name.to_owned(),
                 unit,
+                small_of: None,
             },
             scale,
         }

@@ -56,6 +56,9 @@ pub struct Measure {
     pub unit: Unit,
     /// Which of the four views it is; `None` for other columns of other tools.
     pub view: Option<View>,
+    /// The view of bytes of which it counts the samples that may be small, where callsites were
+    /// summed: of a sum they can't be told. It is for the error alone, and nothing to look at.
+    pub small_of: Option<View>,
 }
 
 impl Measure {
@@ -68,6 +71,17 @@ impl Measure {
                 View::Objects | View::AllocObjects => Unit::Count,
             },
             view: Some(view),
+            small_of: None,
+        }
+    }
+
+    /// The column of the small samples of a view of bytes.
+    pub fn small_samples(bytes: View) -> Measure {
+        Measure {
+            name: format!("small_{}", bytes.name()),
+            unit: Unit::Count,
+            view: None,
+            small_of: Some(bytes),
         }
     }
 }

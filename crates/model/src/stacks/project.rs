@@ -172,6 +172,11 @@ impl<'a> Projector<'a> {
         });
     }
 
+    /// Takes the dump that was added last back. Its stacks stay in the table.
+    pub fn pop(&mut self) -> Option<Dump> {
+        self.made.dumps.pop()
+    }
+
     /// Frames of the dumps so far that are not in the stacks as a whole.
     pub fn unexpanded(&self) -> Unexpanded {
         self.unexpanded
@@ -526,5 +531,12 @@ mod tests {
         assert_eq!(named(second, View::AllocSpace), expected([10, 10, 20, 10]));
         assert_eq!(second.measures[second.default_measure].name, "alloc_space");
         assert_eq!(second.facts.number, 2);
+        // One that is taken back is not there, and changes no other.
+        let mut projector = Projector::new(&recording, ProjectOptions::default());
+        projector.add(&dumps[0], Facts::of(&dumps[0], 1));
+        let taken_back = projector.pop().expect("it was added");
+        assert_eq!(taken_back, *first);
+        projector.add(&dumps[1], Facts::of(&dumps[1], 2));
+        assert_eq!(projector.finish().dumps, [second.clone()]);
     }
 }

@@ -283,6 +283,10 @@ fn with_facts(dump: &super::header::Dump, rows: Rows, header: &Header) -> Dump {
     let ns = |ms: f64| (ms * 1e6).round() as u64;
     let has = |flag: &str| dump.flags.iter().any(|f| f == flag);
     let series = header.series.get(dump.series);
+    let view = |name: Option<&str>| {
+        let mut views = View::ALL.into_iter();
+        views.find(|view| Some(view.name()) == name)
+    };
     Dump {
         facts: Facts {
             number: dump.number,
@@ -317,14 +321,13 @@ fn with_facts(dump: &super::header::Dump, rows: Rows, header: &Header) -> Dump {
             .iter()
             .map(|measure| Measure {
                 name: measure.name.clone(),
+                small_of: view(measure.small_of.as_deref()),
                 unit: match measure.unit.as_str() {
                     "bytes" => Unit::Bytes,
                     "count" => Unit::Count,
                     other => Unit::Other(other.to_owned()),
                 },
-                view: View::ALL
-                    .into_iter()
-                    .find(|view| Some(view.name()) == measure.view.as_deref()),
+                view: view(measure.view.as_deref()),
             })
             .collect(),
         default_measure: dump.default_measure,

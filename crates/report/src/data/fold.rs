@@ -8,7 +8,7 @@
 //! which among the left out ones, and lines.
 
 use super::header::Folded;
-use heaptap_analyze::native::sampled::{SampledColumn, small_name};
+use heaptap_analyze::native::sampled::SmallSamples;
 use heaptap_model::profile::index::FastHash;
 use heaptap_model::stacks::{
     Dump, Frame, FrameId, Function, Kind, LibraryId, Measure, NodeId, StackProfile, StackTable,
@@ -32,85 +32,153 @@ pub fn fold(profile: &mut StackProfile, most: usize) -> Option<Folded> {
     if profile.table.node_count() <= most {
         return None;
     }
-    let weights = Weights::of(profile);
-    let mut order: Vec<u32> = (1..weights.used.len() as u32)
-        .filter(|&node| weights.used[node as usize])
-        .collect();
+    let mut weights = Weights::of(profile);
+    let mut order = std::mem::take(&mut weights.nodes);
     let used = order.len();
     if used <= most {
         return None;
     }
-    let sets = LibrarySets::of(&profile.table);
-    let mut shorts = Shorts::of(&mut profile.table);
     // Half the room is for callsites that stay, and half for sums; less for the former if there
     // are more sums than that. Functions are given up last.
+    let counts = [most / 2, most / 8, most / 64, 0];
+    // Of equal ones callers come before what they call: each that stays has all its callers. Those
+    // that stay of fewer are among those that stay of more.
+    let mut within = used;
+    for kept in counts {
+        if kept < within {
+            order[..within].select_nth_unstable_by(kept, |a, b| weights.largest_first(*a, *b));
+        }
+        within = kept;
+    }
+    let sets = LibrarySets::of(&profile.table);
+    let mut shorts = Shorts::of(&mut profile.table);
+    let mut goals = Goals::new(weights.used.len());
     let attempts = [true, false]
         .into_iter()
-        .flat_map(|functions| [most / 2, most / 8, most / 64, 0].map(|kept| (kept, functions)));
+        .flat_map(|functions| counts.map(|kept| (kept, functions)));
     let mut found = None;
     for (kept, functions) in attempts {
-        // Of equal ones callers come before what they call: each that stays has all its callers.
-        order.select_nth_unstable_by(kept, |a, b| weights.largest_first(*a, *b));
         let is_last = kept == 0 && !functions;
         let room = if is_last { usize::MAX } else { most - kept };
-        let goals = Goals::of(
+        let fits = goals.find(
             &mut profile.table,
             &weights,
             &order[..kept],
             (&sets, &mut shorts),
             (functions, room),
         );
-        if let Some(goals) = goals {
-            found = Some((kept, goals.enter(&mut profile.table)));
+        if fits {
+            found = Some((kept, functions));
             break;
         }
     }
-    let (kept, goals) = found?;
+    let (kept, functions) = found?;
+    drop((order, sets, shorts));
+    let goals = goals.enter(&mut profile.table);
+    let mut sums = Sums::of(goals, &weights.listed, profile.table.node_count());
+    drop(weights);
     let mut bytes = Vec::with_capacity(profile.dumps.len());
     for dump in &mut profile.dumps {
-        bytes.push(folded_bytes(dump, &goals));
-        add_small(dump);
-        let values = &dump.values;
-        let rows = values.nodes.iter().zip(0u32..);
-        let rows = rows.map(|(node, row)| (NodeId(goals[node.0 as usize]), row));
-        let summed = Values::sum(rows.collect(), values.columns.len(), |column, row| {
-            values.columns[column][row as usize]
-        });
-        dump.values = summed;
+        bytes.push(sums.take(dump));
         // Nobody asks for them from here on.
         dump.threads.clear();
     }
     Some(Folded {
         kept,
         of: used,
+        functions,
         bytes,
         command: String::new(),
     })
 }
 
-/// How much of a dump's first measure is summed up.
-fn folded_bytes(dump: &Dump, goals: &[u32]) -> i64 {
-    let Some(column) = dump.values.columns.get(dump.default_measure) else {
-        return 0;
-    };
-    let rows = dump.values.nodes.iter().zip(column);
-    rows.filter(|(node, _)| goals[node.0 as usize] != node.0)
-        .fold(0, |sum: i64, (_, value)| sum.saturating_add(*value))
+/// Sums of the rows of a dump by where they go. All dumps go to the same few callsites: each has
+/// a place, and no dump is sorted.
+struct Sums {
+    /// Where values go, ascending.
+    nodes: Vec<NodeId>,
+    /// By callsite its place in `nodes`; [`NONE`] for those without a row.
+    places: Vec<u32>,
+    /// By place the values of all columns, side by side.
+    values: Vec<i64>,
+    /// By place whether the dump has a row there.
+    has_row: Vec<bool>,
 }
 
-/// Adds columns with what the error of sums follows from, while callsites are apart.
-fn add_small(dump: &mut Dump) {
-    for bytes in [View::Space, View::AllocSpace] {
-        let at = dump.measures.iter().position(|m| m.view == Some(bytes));
-        let Some(sampled) = at.and_then(|at| SampledColumn::of(dump, at)) else {
-            continue;
-        };
-        dump.measures.push(Measure {
-            name: small_name(bytes),
-            unit: Unit::Count,
-            view: None,
+impl Sums {
+    /// `goals`: by callsite where its values go, below `node_count`; `listed`: whether a dump has a
+    /// row of it.
+    fn of(goals: Vec<u32>, listed: &[bool], node_count: usize) -> Sums {
+        let mut place_of = vec![NONE; node_count];
+        for (goal, _) in goals.iter().zip(listed).filter(|(_, listed)| **listed) {
+            place_of[*goal as usize] = 0;
+        }
+        let mut nodes = Vec::new();
+        for (node, place) in (0..).zip(&mut place_of) {
+            if *place != NONE {
+                *place = nodes.len() as u32;
+                nodes.push(NodeId(node));
+            }
+        }
+        let mut places = goals;
+        for place in &mut places {
+            *place = place_of[*place as usize];
+        }
+        Sums {
+            has_row: vec![false; nodes.len()],
+            values: Vec::new(),
+            nodes,
+            places,
+        }
+    }
+
+    /// Puts the sums in place of a dump's values. Adds columns with what the error of sums follows
+    /// from, while callsites are apart. Returns how much of the first measure is summed up.
+    fn take(&mut self, dump: &mut Dump) -> i64 {
+        let small = [View::Space, View::AllocSpace].map(|bytes| {
+            let at = dump.measures.iter().position(|m| m.view == Some(bytes))?;
+            Some((bytes, SmallSamples::of(dump, at)?))
         });
-        dump.values.columns.push(sampled.small);
+        let small: Vec<(View, SmallSamples<'_>)> = small.into_iter().flatten().collect();
+        let columns = &dump.values.columns;
+        let width = columns.len() + small.len();
+        self.values.clear();
+        self.values.resize(self.nodes.len() * width, 0);
+        self.has_row.fill(false);
+        let mut summed = 0i64;
+        for (row, node) in dump.values.nodes.iter().enumerate() {
+            let place = self.places[node.0 as usize] as usize;
+            self.has_row[place] = true;
+            let own = columns.iter().map(|column| column[row]);
+            let own = own.chain(small.iter().map(|(_, small)| small.at(row)));
+            for (sum, value) in self.values[place * width..][..width].iter_mut().zip(own) {
+                *sum = sum.saturating_add(value);
+            }
+            if self.nodes[place] != *node
+                && let Some(column) = columns.get(dump.default_measure)
+            {
+                summed = summed.saturating_add(column[row]);
+            }
+        }
+        let measures: Vec<Measure> = small
+            .into_iter()
+            .map(|(bytes, _)| Measure::small_samples(bytes))
+            .collect();
+        dump.measures.extend(measures);
+        let count = self.has_row.iter().filter(|has_row| **has_row).count();
+        let mut sums = Values {
+            nodes: Vec::with_capacity(count),
+            columns: (0..width).map(|_| Vec::with_capacity(count)).collect(),
+        };
+        for (place, _) in self.has_row.iter().enumerate().filter(|(_, has)| **has) {
+            sums.nodes.push(self.nodes[place]);
+            let own = &self.values[place * width..][..width];
+            for (column, value) in sums.columns.iter_mut().zip(own) {
+                column.push(*value);
+            }
+        }
+        dump.values = sums;
+        summed
     }
 }
 
@@ -120,8 +188,12 @@ struct Weights {
     of: Vec<f32>,
     /// Whether it or one below it has any value.
     used: Vec<bool>,
+    /// Those, ascending, without the root.
+    nodes: Vec<u32>,
     /// Whether it has values itself.
     holds: Vec<bool>,
+    /// Whether a dump has a row of it, if only of zeros.
+    listed: Vec<bool>,
 }
 
 impl Weights {
@@ -130,12 +202,15 @@ impl Weights {
         let count = table.node_count();
         let mut weights = Weights {
             of: vec![0.0; count],
-            used: vec![false; count],
+            used: Vec::new(),
+            nodes: Vec::new(),
             holds: vec![false; count],
+            listed: vec![false; count],
         };
         for dump in &profile.dumps {
             for (row, node) in dump.values.nodes.iter().enumerate() {
                 let columns = &dump.values.columns;
+                weights.listed[node.0 as usize] = true;
                 weights.holds[node.0 as usize] |= columns.iter().any(|column| column[row] != 0);
             }
         }
@@ -146,32 +221,60 @@ impl Weights {
                 weights.used[parent.0 as usize] = true;
             }
         }
+        let all = 1..count as u32;
+        let used = all.filter(|&node| weights.used[node as usize]);
+        weights.nodes = used.collect();
         let mut largest: HashMap<&str, f64> = HashMap::new();
         let columns = profile.dumps.iter().flat_map(columns_of_bytes);
-        for (name, _, column) in columns {
+        for (name, column) in columns {
             let total = column.iter().map(|value| value.unsigned_abs() as f64).sum();
             let largest = largest.entry(name).or_insert(0.0);
             *largest = f64::max(*largest, total);
         }
-        let mut sums = vec![0.0f64; count];
-        for (name, values, column) in profile.dumps.iter().flat_map(columns_of_bytes) {
-            let total = largest.get(name).copied().unwrap_or(0.0);
-            if total <= 0.0 {
-                continue;
-            }
-            sums.fill(0.0);
-            for (node, value) in values.nodes.iter().zip(column) {
-                sums[node.0 as usize] = value.unsigned_abs() as f64;
-            }
-            for node in (1..count).rev() {
-                if sums[node] > 0.0 {
-                    let parent = table.parent(NodeId(node as u32));
-                    sums[parent.0 as usize] += sums[node];
-                    weights.of[node] = weights.of[node].max((sums[node] / total) as f32);
-                }
+        // Two columns at once: walking all callsites takes longer than adding.
+        let mut sums = vec![[0.0f64; 2]; count];
+        for dump in &profile.dumps {
+            let columns = columns_of_bytes(dump).filter_map(|(name, column)| {
+                let total = largest.get(name).copied();
+                Some((column, total.filter(|total| *total > 0.0)?))
+            });
+            let columns: Vec<(&Vec<i64>, f64)> = columns.collect();
+            for pair in columns.chunks(2) {
+                weights.add(table, dump, pair, &mut sums);
             }
         }
         weights
+    }
+
+    /// Takes up to two columns of a dump, each with the total that it is a part of. `sums` is zero,
+    /// and is so again afterwards.
+    fn add(
+        &mut self,
+        table: &StackTable,
+        dump: &Dump,
+        pair: &[(&Vec<i64>, f64)],
+        sums: &mut [[f64; 2]],
+    ) {
+        let mut totals = [1.0; 2];
+        for (at, (column, total)) in pair.iter().enumerate() {
+            totals[at] = *total;
+            for (node, value) in dump.values.nodes.iter().zip(*column) {
+                sums[node.0 as usize][at] = value.unsigned_abs() as f64;
+            }
+        }
+        for &node in self.nodes.iter().rev() {
+            let own = std::mem::take(&mut sums[node as usize]);
+            if own == [0.0; 2] {
+                continue;
+            }
+            let above = &mut sums[table.parent(NodeId(node)).0 as usize];
+            let weight = &mut self.of[node as usize];
+            for ((own, above), total) in own.into_iter().zip(above).zip(totals) {
+                *above += own;
+                *weight = weight.max((own / total) as f32);
+            }
+        }
+        sums[0] = [0.0; 2];
     }
 
     fn largest_first(&self, a: u32, b: u32) -> Ordering {
@@ -181,7 +284,7 @@ impl Weights {
 }
 
 /// The columns of bytes of a dump, by name; the one that is shown first if it has none.
-fn columns_of_bytes(dump: &Dump) -> impl Iterator<Item = (&str, &Values, &Vec<i64>)> {
+fn columns_of_bytes(dump: &Dump) -> impl Iterator<Item = (&str, &Vec<i64>)> {
     let is_bytes = |measure: &Measure| measure.unit == Unit::Bytes;
     let has_bytes = dump.measures.iter().any(is_bytes);
     let measures = dump.measures.iter().zip(&dump.values.columns).enumerate();
@@ -189,7 +292,7 @@ fn columns_of_bytes(dump: &Dump) -> impl Iterator<Item = (&str, &Values, &Vec<i6
         true => is_bytes(measure),
         false => *at == dump.default_measure,
     });
-    wanted.map(|(_, (measure, column))| (measure.name.as_str(), &dump.values, column))
+    wanted.map(|(_, (measure, column))| (measure.name.as_str(), column))
 }
 
 /// A library, and who sees it: all, or those who ask for the runtime or for allocators.
@@ -197,21 +300,23 @@ fn columns_of_bytes(dump: &Dump) -> impl Iterator<Item = (&str, &Values, &Vec<i6
 struct Key(u32);
 
 impl Key {
+    const PER_LIBRARY: u32 = 3;
+
     fn of(function: &Function) -> Key {
         let visible = match function.kind {
             Kind::Plain | Kind::Java | Kind::Class => 0,
             Kind::Runtime => 1,
             Kind::Allocator => 2,
         };
-        Key(function.library.0 * 3 + visible)
+        Key(function.library.0 * Key::PER_LIBRARY + visible)
     }
 
     fn library(self) -> LibraryId {
-        LibraryId(self.0 / 3)
+        LibraryId(self.0 / Key::PER_LIBRARY)
     }
 
     fn kind(self) -> Kind {
-        [Kind::Plain, Kind::Runtime, Kind::Allocator][self.0 as usize % 3]
+        [Kind::Plain, Kind::Runtime, Kind::Allocator][(self.0 % Key::PER_LIBRARY) as usize]
     }
 }
 
@@ -270,7 +375,8 @@ struct Shorts {
     other: TextId,
     /// By frame.
     of: Vec<u32>,
-    others: HashMap<u32, FrameId>,
+    /// By key.
+    others: Vec<u32>,
 }
 
 impl Shorts {
@@ -278,7 +384,7 @@ impl Shorts {
         Shorts {
             other: table.text(OTHER),
             of: vec![NONE; table.frames().len()],
-            others: HashMap::new(),
+            others: vec![NONE; table.libraries().len() * Key::PER_LIBRARY as usize],
         }
     }
 
@@ -297,61 +403,81 @@ impl Shorts {
     }
 
     fn other(&mut self, table: &mut StackTable, key: Key) -> FrameId {
-        let name = self.other;
-        *self.others.entry(key.0).or_insert_with(|| {
-            let function = table.function(Function {
-                name,
-                system_name: TextId::default(),
-                library: key.library(),
-                kind: key.kind(),
-            });
-            table.frame(Frame {
-                function,
-                file: TextId::default(),
-                line: 0,
-                inlined: false,
-            })
-        })
+        let known = self.others[key.0 as usize];
+        if known != NONE {
+            return FrameId(known);
+        }
+        let function = table.function(Function {
+            name: self.other,
+            system_name: TextId::default(),
+            library: key.library(),
+            kind: key.kind(),
+        });
+        let frame = table.frame(Frame {
+            function,
+            file: TextId::default(),
+            line: 0,
+            inlined: false,
+        });
+        self.others[key.0 as usize] = frame.0;
+        frame
     }
 }
 
-/// Where the values of each callsite go.
+/// Where the values of each callsite go. One attempt after the other uses the same memory.
 struct Goals {
     /// By callsite of the table; from its number of callsites on, those of `made`.
     of: Vec<u32>,
     /// Callsites that are still to be made: by whom they are called, and their frames.
     made: Vec<(u32, FrameId)>,
+    /// By callsite: itself if it stays, else the nearest caller that does.
+    anchors: Vec<u32>,
+    /// By callsite the frame below its anchor whose memory it is: not an allocator's, and the
+    /// runtime's only if there is no other.
+    owners: Vec<u32>,
+    /// By caller and frame the callsite that is to be made.
+    children: HashMap<u64, u32, FastHash>,
+    /// By anchor, chain of libraries and the one that stands last: the frame of that one. Most
+    /// callsites share these, and the way there is gone once.
+    lasts: HashMap<(u64, u64), u32, FastHash>,
 }
 
 impl Goals {
-    /// `None` if that takes more than `room` callsites beside those that are kept.
-    fn of(
+    /// For so many callsites.
+    fn new(count: usize) -> Goals {
+        Goals {
+            of: vec![0; count],
+            made: Vec::new(),
+            anchors: vec![NONE; count],
+            owners: vec![NONE; count],
+            children: HashMap::default(),
+            lasts: HashMap::default(),
+        }
+    }
+
+    /// Whether that takes at most `room` callsites beside those that are kept.
+    fn find(
+        &mut self,
         table: &mut StackTable,
         weights: &Weights,
         kept: &[u32],
         (sets, shorts): (&LibrarySets, &mut Shorts),
         (functions, room): (bool, usize),
-    ) -> Option<Goals> {
-        let count = weights.used.len();
-        // By callsite: itself if it stays, else the nearest caller that does.
-        let mut anchors = vec![NONE; count];
-        anchors[0] = 0;
+    ) -> bool {
+        self.made.clear();
+        self.children.clear();
+        self.lasts.clear();
+        self.owners.fill(NONE);
+        self.anchors.fill(NONE);
+        self.anchors[0] = 0;
         for &node in kept {
-            anchors[node as usize] = node;
+            self.anchors[node as usize] = node;
         }
-        // By callsite the frame below its anchor whose memory it is: not an allocator's, and the
-        // runtime's only if there is no other.
-        let mut owners = vec![NONE; count];
-        let mut goals = Goals {
-            of: vec![0; count],
-            made: Vec::new(),
-        };
-        let mut known: HashMap<u64, u32, FastHash> = HashMap::default();
-        let mut path: Vec<FrameId> = Vec::new();
         let mut added: Vec<Key> = Vec::new();
-        for node in 1..count {
-            if !weights.used[node] || anchors[node] == node as u32 {
-                goals.of[node] = node as u32;
+        for node in 1..self.of.len() {
+            self.of[node] = 0;
+            if !weights.used[node] || self.anchors[node] == node as u32 {
+                self.of[node] = node as u32;
                 continue;
             }
             let id = NodeId(node as u32);
@@ -359,10 +485,10 @@ impl Goals {
                 continue;
             };
             let parent = table.parent(id).0 as usize;
-            anchors[node] = anchors[parent];
+            self.anchors[node] = self.anchors[parent];
             let key = key_of(table, frame.0);
-            let above = owners[parent];
-            owners[node] = match key.kind() {
+            let above = self.owners[parent];
+            self.owners[node] = match key.kind() {
                 Kind::Plain => frame.0,
                 Kind::Runtime if above == NONE || key_of(table, above).kind() != Kind::Plain => {
                     frame.0
@@ -372,45 +498,55 @@ impl Goals {
             if !weights.holds[node] {
                 continue;
             }
-            let anchor = anchors[node];
+            let (anchor, set) = (self.anchors[node], sets.of[node]);
             // The library whose memory it is stands last: there its bytes are where functions are
             // left out, too.
-            let last = match owners[node] {
+            let last = match self.owners[node] {
                 NONE => key,
                 owner => key_of(table, owner),
             };
-            added.clear();
-            added.extend(sets.keys(sets.of[node], sets.of[anchor as usize]));
-            added.retain(|key| *key != last);
-            added.sort_unstable();
-            added.push(last);
-            path.clear();
-            path.extend(added.iter().map(|key| shorts.other(table, *key)));
+            let way = (u64::from(anchor) << 32 | u64::from(set), u64::from(last.0));
+            let mut at = match self.lasts.get(&way) {
+                Some(known) => *known,
+                None => {
+                    added.clear();
+                    added.extend(sets.keys(set, sets.of[anchor as usize]));
+                    added.retain(|key| *key != last);
+                    added.sort_unstable();
+                    added.push(last);
+                    let mut at = anchor;
+                    for key in &added {
+                        at = self.child(at, shorts.other(table, *key));
+                    }
+                    self.lasts.insert(way, at);
+                    at
+                }
+            };
             if functions {
-                let owner = FrameId(owners[node]);
+                let owner = FrameId(self.owners[node]);
                 if owner.0 != NONE {
-                    path.push(shorts.short(table, owner));
+                    at = self.child(at, shorts.short(table, owner));
                 }
                 if owner != frame {
-                    path.push(shorts.short(table, frame));
+                    at = self.child(at, shorts.short(table, frame));
                 }
             }
-            let mut at = anchor;
-            for &frame in &path {
-                let next = (count + goals.made.len()) as u32;
-                let key = u64::from(at) << 32 | u64::from(frame.0);
-                let child = *known.entry(key).or_insert(next);
-                if child == next {
-                    goals.made.push((at, frame));
-                }
-                at = child;
+            if self.made.len() > room {
+                return false;
             }
-            if goals.made.len() > room {
-                return None;
-            }
-            goals.of[node] = at;
+            self.of[node] = at;
         }
-        Some(goals)
+        true
+    }
+
+    fn child(&mut self, parent: u32, frame: FrameId) -> u32 {
+        let next = (self.of.len() + self.made.len()) as u32;
+        let key = u64::from(parent) << 32 | u64::from(frame.0);
+        let child = *self.children.entry(key).or_insert(next);
+        if child == next {
+            self.made.push((parent, frame));
+        }
+        child
     }
 
     /// Makes the callsites; by callsite of before where its values go.

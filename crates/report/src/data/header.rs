@@ -291,6 +291,16 @@ pub struct Per {
     pub word: String,
 }
 
+impl Per {
+    /// By iteration.
+    pub fn iterations(times: f64) -> Per {
+        Per {
+            times,
+            word: "iteration".to_owned(),
+        }
+    }
+}
+
 /// That the callsites with the fewest bytes stand summed in their callers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Folded {
@@ -298,8 +308,9 @@ pub struct Folded {
     pub kept: usize,
     /// Callsites that there were.
     pub of: usize,
-    /// By dump how much of its first measure is summed; empty in pages of earlier versions.
-    #[serde(default)]
+    /// Whether sums stand by function, too; else by library alone.
+    pub functions: bool,
+    /// By dump how much of its first measure is summed.
     pub bytes: Vec<i64>,
     /// Writes the page with all of them.
     pub command: String,

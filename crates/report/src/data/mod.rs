@@ -50,13 +50,11 @@ pub struct Encoded {
     pub bytes: Vec<u8>,
 }
 
-/// Encodes the data of a page. `header` has all that is known beside the numbers; counts,
-/// sections, dumps and series are added here. `inputs` tells
-/// at which dumps those of another input begin. `java` are the sections of the Java heaps that it
-/// lists.
+/// Encodes the data of a page. `header` has all that is known beside the numbers, and of native
+/// heaps what [`outline`] fills in; counts and sections are added here. `java` are the sections of
+/// the Java heaps that it lists.
 pub fn encode(
     native: Option<(&StackProfile, &Order)>,
-    inputs: &[usize],
     mut header: Header,
     java: Vec<Vec<u8>>,
 ) -> Encoded {
@@ -69,7 +67,6 @@ pub fn encode(
         sections.push(("functions".to_owned(), tables.functions));
         sections.push(("frames".to_owned(), tables.frames));
         sections.push(("nodes".to_owned(), tables.nodes));
-        outline(profile, inputs, &mut header);
         dumps(profile, order, &mut header, &mut sections);
     }
     for (at, section) in java.into_iter().enumerate() {
@@ -103,7 +100,8 @@ pub fn encode(
     }
 }
 
-/// Fills in what the header says of dumps and series beside where their numbers stand.
+/// Fills in what the header says of dumps and series beside where their numbers stand. `inputs`
+/// tells at which dumps those of another input begin.
 pub fn outline(profile: &StackProfile, inputs: &[usize], header: &mut Header) {
     let (series, of_dump) = series(profile, inputs);
     header.series = series;
@@ -157,10 +155,7 @@ fn dumps(
         let (section, froms) = written.encode(&times);
         sections.push((format!("dump.{at}"), section));
         let entry = &mut header.dumps[at];
-        let columns = rows.columns.iter().zip(froms);
-        for (measure, (column, from)) in entry.measures.iter_mut().zip(columns) {
-            // As the viewer adds up: where sums saturate the order matters.
-            measure.total = column.iter().fold(0i64, |sum, v| sum.saturating_add(*v));
+        for (measure, from) in entry.measures.iter_mut().zip(froms) {
             measure.from = from;
         }
         entry.callsites = rows.nodes.len();
@@ -174,11 +169,9 @@ fn dumps(
 fn entry(dump: &Dump, series: usize) -> header::Dump {
     let facts = &dump.facts;
     let stored = values::stored_order(&dump.measures);
-    let measures = stored.iter().map(|&at| {
-        let column = dump.values.columns[at].iter();
-        let total = column.fold(0i64, |sum, v| sum.saturating_add(*v));
-        values::measure(&dump.measures[at], total)
-    });
+    let measures = stored
+        .iter()
+        .map(|&at| values::measure(&dump.measures[at], total(&dump.values.columns[at])));
     header::Dump {
         number: facts.number,
         label: facts.label.clone(),
@@ -202,6 +195,12 @@ fn entry(dump: &Dump, series: usize) -> header::Dump {
         base: None,
         rows: 0,
     }
+}
+
+/// The sum of a column. It saturates at its end alone: callsites are stored in another order.
+fn total(column: &[i64]) -> i64 {
+    let sum: i128 = column.iter().map(|value| i128::from(*value)).sum();
+    sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64
 }
 
 fn milliseconds(ns: u64) -> f64 {

@@ -110,6 +110,7 @@ fn profile(calls: &[(u8, u8)], dumps: &[Numbers]) -> StackProfile {
                     name: "contentions".to_owned(),
                     unit: Unit::Other("nanoseconds".to_owned()),
                     view: None,
+                    small_of: None,
                 },
             );
         }
@@ -152,9 +153,15 @@ fn profile(calls: &[(u8, u8)], dumps: &[Numbers]) -> StackProfile {
     }
 }
 
+fn encoded(profile: &StackProfile, order: &Order) -> Vec<u8> {
+    let mut header = Header::default();
+    outline(profile, &[], &mut header);
+    encode(Some((profile, order)), header, Vec::new()).bytes
+}
+
 fn check(profile: &StackProfile) -> Data {
     let order = Order::of(profile);
-    let data = encode(Some((profile, &order)), &[], Header::default(), Vec::new()).bytes;
+    let data = encoded(profile, &order);
     let mut page = Vec::new();
     blocks::Blocks::of(&data)
         .write(&mut page)
@@ -181,8 +188,7 @@ fn check(profile: &StackProfile) -> Data {
     }
     for (dump, header) in read.native.dumps.iter().zip(&read.header.dumps) {
         for (column, measure) in dump.values.columns.iter().zip(&header.measures) {
-            let sum = column.iter().fold(0i64, |sum, v| sum.saturating_add(*v));
-            assert_eq!(measure.total, sum);
+            assert_eq!(measure.total, total(column));
         }
     }
     read
@@ -210,7 +216,7 @@ proptest! {
             (0, vec![(1, 2, 0), (3, 1, 7)]), (0, vec![(1, 3, 0), (4, 1, 7)]),
         ]);
         let order = Order::of(&profile);
-        let mut data = encode(Some((&profile, &order)), &[], Header::default(), Vec::new()).bytes;
+        let mut data = encoded(&profile, &order);
         let at = at.index(data.len());
         data[at] = byte;
         let _ = Data::decode(&data);
@@ -280,7 +286,33 @@ fn nothing_is_a_page_too_and_depth_does_no_harm() {
         dumps: vec![dump],
     };
     let order = Order::of(&profile);
-    let data = encode(Some((&profile, &order)), &[], Header::default(), Vec::new()).bytes;
+    let data = encoded(&profile, &order);
     let read = Data::decode(&data).expect("it was just written");
     assert_eq!(read.native.table.stack(NodeId(100_000)).count(), 100_000);
+}
+
+#[test]
+fn a_column_of_another_tool_is_no_error_of_ours_whatever_its_name() {
+    let own = Measure::small_samples(View::Space);
+    let foreign = Measure {
+        small_of: None,
+        ..own.clone()
+    };
+    let small_of = |measure| values::measure(measure, 0).small_of;
+    assert_eq!(small_of(&own).as_deref(), Some("space"));
+    assert_eq!(small_of(&foreign), None);
+    let dump = Dump {
+        measures: vec![Measure::of_view(View::Space), foreign],
+        values: Values {
+            nodes: vec![NodeId::ROOT],
+            columns: vec![vec![1], vec![1]],
+        },
+        ..Dump::default()
+    };
+    let profile = StackProfile {
+        dumps: vec![dump],
+        ..StackProfile::default()
+    };
+    let read = check(&profile);
+    assert_eq!(read.header.dumps[0].measures[1].small_of, None);
 }

@@ -3,7 +3,6 @@
 use super::header::{self, From};
 use super::order::Order;
 use super::varint;
-use heaptap_analyze::native::sampled::small_of;
 use heaptap_model::stacks::{Dump, Measure, Unit, View};
 
 /// Rows of a dump by number of the callsite, ascending; columns in the order of the measures.
@@ -148,6 +147,6 @@ pub(super) fn measure(measure: &Measure, total: i64) -> header::Measure {
         view: measure.view.map(|view| view.name().to_owned()),
         total,
         from: None,
-        small_of: small_of(measure).map(|view| view.name().to_owned()),
+        small_of: measure.small_of.map(|view| view.name().to_owned()),
     }
 }

@@ -95,7 +95,7 @@ struct SuspectStep {
     reason: u32,
     reference: u32,
     suspect: bool,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "heaptap_model::units::is_zero")]
     left_out: u64,
 }
 
@@ -112,12 +112,8 @@ struct Largest {
 struct Step {
     class: u32,
     reference: u32,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "heaptap_model::units::is_zero")]
     left_out: u64,
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 #[derive(Serialize)]

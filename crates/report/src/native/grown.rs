@@ -9,7 +9,7 @@ use heaptap_analyze::native::filter::Filter;
 use heaptap_analyze::native::shown::{Shown, ShownId};
 use heaptap_analyze::sampling::{Counters, Interval, Turnover};
 use heaptap_model::profile::DumpKind;
-use heaptap_model::stacks::{Dump, StackProfile, Values, View};
+use heaptap_model::stacks::{Dump, Measure, StackProfile, Values, View};
 use heaptap_model::units::thousands;
 use std::cmp::Reverse;
 
@@ -221,6 +221,9 @@ fn counters(shown: &Shown<'_>, dump: &Dump) -> Vec<Counters> {
     let own = shown.sums(&dump.values).own;
     let place = |view| dump.measures.iter().position(|m| m.view == Some(view));
     let column = |view| place(view).map(|at| &own[at]);
+    // Where callsites were summed: of a sum they can't be told.
+    let is_small = |measure: &Measure| measure.small_of == Some(View::Space);
+    let small = dump.measures.iter().position(is_small).map(|at| &own[at]);
     let [held, objects, alloc_space, alloc_objects] = [
         View::Space,
         View::Objects,
@@ -237,6 +240,7 @@ fn counters(shown: &Shown<'_>, dump: &Dump) -> Vec<Counters> {
             objects: value(objects, at),
             alloc_space: value(alloc_space, at),
             alloc_objects: value(alloc_objects, at),
+            small: small.map(|column| column[at]),
         })
         .collect()
 }
@@ -290,4 +294,55 @@ fn verdicts(html: &mut Html, growth: &Growth) {
         Foreign(&growth.per)
     );
     html.table(&caption, &["verdict", "function", "why"], rows);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use heaptap_model::stacks::NodeId;
+
+    #[test]
+    fn summed_callsites_err_by_their_small_samples() {
+        let mut profile = StackProfile::default();
+        let other = profile.table.bare_frame("(other)");
+        let other = profile.table.child(NodeId::ROOT, other);
+        for large in [10, 60] {
+            let mut measures: Vec<Measure> = [
+                View::Objects,
+                View::Space,
+                View::AllocObjects,
+                View::AllocSpace,
+            ]
+            .map(Measure::of_view)
+            .to_vec();
+            measures.push(Measure::small_samples(View::Space));
+            let bytes = large * 100_001 + 2 * 4096;
+            let row = [large + 2, bytes, large + 2, bytes, 2];
+            let mut dump = Dump {
+                measures,
+                default_measure: 1,
+                values: Values {
+                    nodes: vec![other],
+                    columns: row.map(|value| vec![value]).to_vec(),
+                },
+                ..Dump::default()
+            };
+            dump.facts.sampling_interval_bytes = 4096;
+            profile.dumps.push(dump);
+        }
+        let reach = |profile: &StackProfile| {
+            let [first, last] = &profile.dumps[..] else {
+                panic!("two dumps");
+            };
+            let changes = Changes::of(profile, Some(first), Some(last), true);
+            let all = changes.all.expect("it was sampled").estimate();
+            assert_eq!(all.value, 50 * 100_001);
+            all.value - all.low
+        };
+        let known = reach(&profile);
+        for dump in &mut profile.dumps {
+            dump.measures[4].small_of = None;
+        }
+        assert!(2 * known < reach(&profile), "{known}");
+    }
 }

@@ -20,11 +20,16 @@ pub(super) fn head(html: &mut Html, header: &Header) {
     }
     if let Some(folded) = &header.folded {
         html.add(format_args!(
-            "<p class=\"warn\">This page lists {} of {} callsites one by one. The others hold the fewest bytes{}: they are summed up as “(other)” by library and \
-             function. Totals are exact. All of them: <code>{}</code></p>\n",
+            "<p class=\"warn\">This page lists {} of {} callsites one by one. The others hold the \
+             fewest bytes{}: they are summed up as “(other)” by {}. Totals are exact. All of them: \
+             <code>{}</code></p>\n",
             thousands(folded.kept as u64),
             thousands(folded.of as u64),
             how_much(header, folded),
+            match folded.functions {
+                true => "library and function",
+                false => "library, without functions",
+            },
             Foreign(&folded.command)
         ));
     }
@@ -52,7 +57,8 @@ pub(super) fn head(html: &mut Html, header: &Header) {
     html.table("By kind.", &["kind", "#size", "how it is known"], rows);
 }
 
-/// How much is summed up, of the dump that holds most: `, 3.2 MiB of 120.1 MiB (2.7 %) at @3`.
+/// How much is summed up, of the dump that holds most: `, 3.2 MiB of 120.1 MiB (2.7 %) at @3`. Each
+/// process and heap counts its dumps from 1: of several, it is said whose dump it is.
 fn how_much(header: &Header, folded: &Folded) -> String {
     let measure = |dump: &Dump| dump.measures.get(dump.default_measure).cloned();
     let dumps = header.dumps.iter().zip(&folded.bytes);
@@ -63,12 +69,35 @@ fn how_much(header: &Header, folded: &Folded) -> String {
     let share = summed as f64 * 100.0 / of.total.max(1) as f64;
     match of.unit.as_str() {
         "bytes" => format!(
-            ", {} of {} ({share:.1} %) at @{}",
+            ", {} of {} ({share:.1} %) at @{}{}",
             size(summed),
             size(of.total),
-            dump.number
+            dump.number,
+            match header.series.len() {
+                1 => String::new(),
+                _ => whose(dump),
+            }
         ),
         _ => String::new(),
+    }
+}
+
+/// ` of com.example.app (4242), libc.malloc`, as far as it is known.
+fn whose(dump: &Dump) -> String {
+    let process = match (dump.process.as_str(), dump.pid) {
+        ("", 0) => String::new(),
+        ("", pid) => format!("process {pid}"),
+        (name, 0) => Foreign(name).to_string(),
+        (name, pid) => format!("{} ({pid})", Foreign(name)),
+    };
+    let heap = Foreign(&dump.heap).to_string();
+    let known: Vec<String> = [process, heap]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect();
+    match known.is_empty() {
+        true => String::new(),
+        false => format!(" of {}", known.join(", ")),
     }
 }
 
@@ -114,5 +143,64 @@ pub(super) fn foot(html: &mut Html, header: &Header) {
             ));
         }
         html.add(format_args!("</dl>\n"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::outline;
+    use heaptap_model::stacks::{self, Measure, NodeId, StackProfile, Values, View};
+
+    fn first_line(pids: &[u64], functions: bool) -> String {
+        let dump = |(pid, bytes): (&u64, i64)| {
+            let mut dump = stacks::Dump {
+                measures: vec![Measure::of_view(View::Space)],
+                values: Values {
+                    nodes: vec![NodeId::ROOT],
+                    columns: vec![vec![bytes]],
+                },
+                ..stacks::Dump::default()
+            };
+            dump.facts.number = 3;
+            dump.facts.pid = *pid;
+            dump.facts.process = "com.example.app".to_owned();
+            dump.facts.heap = "libc.malloc".to_owned();
+            dump
+        };
+        let profile = StackProfile {
+            dumps: pids.iter().zip([4096, 8192]).map(dump).collect(),
+            ..StackProfile::default()
+        };
+        let mut header = Header {
+            folded: Some(Folded {
+                kept: 1,
+                of: 2,
+                functions,
+                bytes: vec![1024; pids.len()],
+                command: "heaptap report --full rec".to_owned(),
+            }),
+            ..Header::default()
+        };
+        outline(&profile, &[], &mut header);
+        let mut html = Html::default();
+        head(&mut html, &header);
+        html.into_body()
+    }
+
+    #[test]
+    fn what_is_summed_up_is_said_of_one_dump_and_by_what() {
+        let one = first_line(&[7], true);
+        assert!(one.contains("1.0 KiB of 4.0 KiB (25.0 %) at @3:"), "{one}");
+        assert!(one.contains("by library and function."), "{one}");
+        let several = first_line(&[7, 9], false);
+        assert!(
+            several.contains("of 8.0 KiB (12.5 %) at @3 of com.example.app (9), libc.malloc:"),
+            "{several}"
+        );
+        assert!(
+            several.contains("by library, without functions."),
+            "{several}"
+        );
     }
 }

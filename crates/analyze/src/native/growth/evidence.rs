@@ -97,6 +97,7 @@ impl Step {
                 objects: of(objects, by_bytes(space)),
                 alloc_space,
                 alloc_objects: of(alloc_objects, by_bytes(alloc_space)),
+                small: None,
             });
         }
         Step {

@@ -68,6 +68,7 @@ fn dump(number: u32, hits: &[(NodeId, i64, i64)]) -> Dump {
             objects: *held,
             alloc_space: allocated * T,
             alloc_objects: *allocated,
+            small: None,
         };
         (*node, counters)
     };

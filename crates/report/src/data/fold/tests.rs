@@ -3,7 +3,7 @@
 use super::*;
 use heaptap_analyze::native::filter::Filter;
 use heaptap_analyze::native::groups::{By, Groups};
-use heaptap_analyze::native::sampled::total;
+use heaptap_analyze::native::sampled::{SampledColumn, total};
 use heaptap_analyze::native::shown::Shown;
 use heaptap_analyze::native::table::{Key as RowKey, Table};
 use heaptap_analyze::sampling::Interval;
@@ -125,7 +125,9 @@ fn table(
             panic!("grouped");
         };
         let name = groups.name(group).into_owned();
-        let sums = (row.own[..4].to_vec(), row.cumulative[..4].to_vec());
+        // Behind them stand the small samples.
+        let first = |sums: &[i64]| sums[..sums.len().min(4)].to_vec();
+        let sums = (first(row.own), first(row.cumulative));
         (name, sums)
     };
     let mut rows: BTreeMap<_, _> = rows.rows().map(of_row).collect();
@@ -140,6 +142,7 @@ fn folded_callsites_keep_their_library_their_function_and_their_process() {
         let mut after = before.clone();
         let folded = fold(&mut after, most).expect("there are more");
         assert!(folded.of > most && folded.kept <= most / 2, "{folded:?}");
+        assert!(folded.functions, "{folded:?}");
         for (old, new) in before.dumps.iter().zip(&after.dumps) {
             assert!(new.values.nodes.is_sorted());
             let mut nodes: Vec<NodeId> = Vec::new();
@@ -255,4 +258,33 @@ fn of_callsites_that_hold_the_same_as_many_stay_as_there_is_room_for() {
         18,
         "line 0 is none, and `main` stays"
     );
+}
+
+#[test]
+fn functions_are_given_up_if_there_are_too_many_and_it_is_said() {
+    let mut profile = StackProfile::default();
+    let stacks = &mut profile.table;
+    let main = stacks.bare_frame("main");
+    let main = stacks.child(NodeId::ROOT, main);
+    let libraries = ["/x/libone.so", "/x/libtwo.so"];
+    let nodes = (0..1000).map(|at| {
+        let name = format!("f{at}");
+        let next = frame(stacks, &name, libraries[at % 2], Kind::Plain, 0);
+        stacks.child(main, next)
+    });
+    let nodes: Vec<NodeId> = nodes.collect();
+    let columns = vec![vec![1; nodes.len()], vec![4096; nodes.len()]];
+    profile.dumps.push(Dump {
+        measures: [View::Objects, View::Space].map(Measure::of_view).to_vec(),
+        default_measure: 1,
+        values: Values { nodes, columns },
+        ..Dump::default()
+    });
+    let before = profile.clone();
+    let folded = fold(&mut profile, 100).expect("there are more");
+    assert!(!folded.functions && folded.kept == 50, "{folded:?}");
+    assert!(profile.dumps[0].values.nodes.len() <= 100);
+    let by_library =
+        |profile: &StackProfile| table(profile, &profile.dumps[0], (By::Library, false));
+    assert_eq!(by_library(&before), by_library(&profile));
 }

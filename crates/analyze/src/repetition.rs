@@ -50,12 +50,12 @@ impl<T: ToString> Repeated<T> {
     /// As people read it: `Event.next × 4,999`.
     pub fn text(&self) -> String {
         let round: Vec<String> = self.round.iter().map(T::to_string).collect();
-        in_words(&round, self.times)
+        repeated_text(&round, self.times)
     }
 }
 
 /// References that are followed several times in a row, as people read them.
-pub fn in_words(round: &[String], times: u64) -> String {
+pub fn repeated_text(round: &[String], times: u64) -> String {
     format!("{} × {}", round.join(" → "), thousands(times))
 }
 
