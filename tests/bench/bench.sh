@@ -216,7 +216,7 @@ test)
     cd "$repo"
     # Stories mostly wait, each for a phone of its own.
     RUST_TEST_THREADS=${RUST_TEST_THREADS:-6} HEAPTAP_BENCH="$here/bench.sh" \
-        HEAPTAP_BENCH_DIR=$bench cargo test "$@" --test bench -- --ignored
+        HEAPTAP_BENCH_DIR=$bench cargo test --workspace "$@" --test bench -- --ignored
     ;;
 *)
     sed -n '2,/^set -e/s/^#\( \|$\)//p' "$here/bench.sh"

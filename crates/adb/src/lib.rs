@@ -8,7 +8,7 @@
 //!
 //! ```no_run
 //! # use std::time::Duration;
-//! # use heaptap::device::{Command, DeviceError, Selector, Server};
+//! # use heaptap_adb::{Command, DeviceError, Selector, Server};
 //! # async fn example() -> Result<(), DeviceError> {
 //! let server = Server::locate(None).await?;
 //! let phone = server.select(&Selector::from_flag_or_env(None)).await?;

@@ -4,7 +4,7 @@
 //! it talks to it. `docs/virtual-phone.md` is its manual.
 //!
 //! ```no_run
-//! use heaptap::phone::{PhoneSpec, VirtualPhone};
+//! use virtual_phone::{PhoneSpec, VirtualPhone};
 //!
 //! let phone = VirtualPhone::start(PhoneSpec::parse("android=14,speed=20")?)?;
 //! println!("adb -P {} shell getprop", phone.addr().port());
