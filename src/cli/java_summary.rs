@@ -188,7 +188,7 @@ mod tests {
             let next = next_commands(Path::new("out"), manifest, false);
             next.into_iter().map(|(_, command)| command).collect()
         };
-        let last = |manifest| commands(manifest).pop();
+        let last = |manifest: &Manifest| commands(manifest).pop();
         assert_eq!(last(&manifest).as_deref(), Some("heaptap diff out@1 out@2"));
         manifest.dumps.java.extend([dump(9, 1), dump(9, 2)]);
         for command in commands(&manifest) {

@@ -72,6 +72,7 @@ fn dumps(manifest: &Value) -> Vec<Dump> {
                 objects: total("objects"),
                 alloc_space: total("alloc_space"),
                 alloc_objects: total("alloc_objects"),
+                small: None,
             },
             interval: Interval::new(dump["sampling_interval_bytes"].as_u64().unwrap()).unwrap(),
         }

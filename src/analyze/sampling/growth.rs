@@ -171,6 +171,7 @@ mod tests {
             objects: held,
             alloc_space: allocated * 4096,
             alloc_objects: allocated,
+            small: None,
         };
         let turning: Vec<Counters> = (0..8).map(|i| dump(20 + i, 30 * (i + 1))).collect();
         let rate = slope(&turning, t).expect("it turns over");

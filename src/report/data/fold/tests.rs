@@ -3,7 +3,7 @@
 use super::*;
 use crate::analyze::native::filter::Filter;
 use crate::analyze::native::groups::{By, Groups};
-use crate::analyze::native::sampled::total;
+use crate::analyze::native::sampled::{SampledColumn, total};
 use crate::analyze::native::shown::Shown;
 use crate::analyze::native::table::{Key as RowKey, Table};
 use crate::analyze::sampling::Interval;
