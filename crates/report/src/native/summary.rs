@@ -90,7 +90,10 @@ fn whose(dump: &Dump) -> String {
         (name, 0) => Foreign(name).to_string(),
         (name, pid) => format!("{} ({pid})", Foreign(name)),
     };
-    let heap = Foreign(&dump.heap).to_string();
+    let heap = match dump.heap.as_str() {
+        "" => String::new(),
+        heap => Foreign(heap).to_string(),
+    };
     let known: Vec<String> = [process, heap]
         .into_iter()
         .filter(|part| !part.is_empty())
@@ -194,10 +197,9 @@ mod tests {
         assert!(one.contains("1.0 KiB of 4.0 KiB (25.0 %) at @3:"), "{one}");
         assert!(one.contains("by library and function."), "{one}");
         let several = first_line(&[7, 9], false);
-        assert!(
-            several.contains("of 8.0 KiB (12.5 %) at @3 of com.example.app (9), libc.malloc:"),
-            "{several}"
-        );
+        let dump = "@3 of <bdi>com.example.app</bdi> (9), <bdi>libc.malloc</bdi>:";
+        assert!(several.contains("of 8.0 KiB (12.5 %) at "), "{several}");
+        assert!(several.contains(dump), "{several}");
         assert!(
             several.contains("by library, without functions."),
             "{several}"
