@@ -1,5 +1,6 @@
 //! An adb server for tests that says exactly what a script tells it, over in-memory streams.
 //! Owns its side of the framing only; it knows no phone (that is `virtual_phone`).
+#![allow(clippy::unwrap_used, reason = "for tests: a poisoned lock ends them")]
 
 use std::collections::VecDeque;
 use std::io;
@@ -39,6 +40,7 @@ pub struct Scripted {
 }
 
 impl Scripted {
+    /// A server with one script for each connection to come.
     pub fn new(scripts: impl IntoIterator<Item = Vec<Step>>) -> Self {
         Scripted {
             scripts: Arc::new(Mutex::new(scripts.into_iter().collect())),
@@ -54,6 +56,7 @@ impl Scripted {
         self
     }
 
+    /// What tests talk to.
     pub fn server(&self) -> Server {
         Server::over(self.clone())
     }
@@ -157,10 +160,12 @@ async fn play(
     Ok(())
 }
 
+/// The next request must ask for this service.
 pub fn expect(service: &str) -> Step {
     Step::Expect(service.to_owned())
 }
 
+/// These bytes go out.
 pub fn say(bytes: impl AsRef<[u8]>) -> Step {
     Step::Say(bytes.as_ref().to_vec())
 }
