@@ -101,8 +101,8 @@ pub fn of_dump(dump: &HeapDump) -> Vec<Finding> {
             "rejected-concurrent",
             incomplete,
             format!("{who}: another session was profiling it already, so nothing was recorded"),
-            "stop the other session (`heaptap status`, or `adb shell killall perfetto`) and \
-             record again",
+            "find heaptap's other session with `heaptap status` and end it with `heaptap stop ID`, \
+             or end the recording of the other tool; then record again",
         );
     }
     if flags.buffer_overran {

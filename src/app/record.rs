@@ -347,8 +347,13 @@ async fn prepare(
     if tracks && !options.force && !options.launch {
         allocations::check(device, &assessment).await?;
     }
-    if !options.force && !tracks && what.scope() == Scope::Native {
-        refuse_second(device, store, &assessment).await?;
+    if !tracks && what.scope() == Scope::Native {
+        match refuse_second(device, store, &assessment).await {
+            Err(failure) if options.force && failure.kind == "already-recorded" => {
+                warn_of_first(&failure, tell)
+            }
+            other => other?,
+        }
     }
     let fitted = what.fit(
         &facts,
@@ -630,6 +635,16 @@ async fn refuse_second(
         }
     }
     Ok(())
+}
+
+/// Says what a recording that was forced will lack.
+fn warn_of_first(first: &Failure, tell: &Tell) {
+    let help = first.help.as_deref().unwrap_or_default();
+    let text = format!(
+        "{}, so this recording gets nothing of it; {help}",
+        first.message
+    );
+    tell(RecordEvent::Session(SessionEvent::Warning { text }));
 }
 
 pub(super) fn first_target(targets: &Targets) -> String {

@@ -141,8 +141,15 @@ fn a_process_that_is_being_recorded_is_not_recorded_again() {
         assert_eq!(error["kind"], "already-recorded", "{error}");
         let help = error["help"].as_str().unwrap();
         assert!(help.contains(&format!("heaptap stop {id}")), "{help}");
+        assert!(!help.contains("--force"), "{help}");
         assert!(!lab.work().join("two").exists());
     }
+    let forced = lab.run(&["record", "-n", APP, "-d", "1s", "-o", "forced", "--force"]);
+    assert!(
+        forced.stderr.contains(&format!("heaptap stop {id}")),
+        "{forced}"
+    );
+    assert!(!forced.stderr.contains("killall"), "{forced}");
     let another = ["record", "-n", "com.example.idle", "-d", "1s", "-o", "two"];
     lab.run(&another);
     assert!(lab.work().join("two/manifest.json").exists());

@@ -449,8 +449,8 @@ impl Classified for SessionError {
                 "end it first, on the computer that started it".to_owned()
             }
             SessionError::AlreadyRecorded { id, .. } => format!(
-                "a process is in one heap profile at a time: end that one with \
-                 `heaptap stop {id}`, or record anyway with --force"
+                "heapprofd lets one recording at a time profile a process; end that one: \
+                 heaptap stop {id}"
             ),
             SessionError::SelinuxStays { .. } => {
                 "this needs a userdebug build, where `su root setenforce 0` works".to_owned()
