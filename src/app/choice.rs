@@ -99,8 +99,10 @@ pub async fn unnamed(
     purpose: Purpose,
 ) -> Result<Chronicle, SessionError> {
     let what = purpose.words();
-    let (mut chronicles, unreadable) = store.list()?;
-    chronicles.retain(|c| scope.holds(&c.opening));
+    let (chronicles, unreadable) = store.list()?;
+    let (mut chronicles, others): (Vec<_>, Vec<_>) = chronicles
+        .into_iter()
+        .partition(|c| scope.holds(&c.opening));
     // Whoever speaks of a recording means all of it.
     let parts: Vec<SessionId> = chronicles
         .iter()
@@ -119,7 +121,13 @@ pub async fn unnamed(
     if chronicles.is_empty() {
         return Err(match unreadable.into_iter().next() {
             Some((path, source)) => SessionError::State { path, source },
-            None => SessionError::NoSession { what },
+            None => SessionError::NoSession {
+                what,
+                elsewhere: others
+                    .into_iter()
+                    .map(|c| (c.opening.id, c.opening.serial))
+                    .collect(),
+            },
         });
     }
     let mut standing = Vec::new();
@@ -144,8 +152,22 @@ pub async fn unnamed(
     }
     Err(SessionError::NoneServes {
         what,
-        ids: ids(standing.iter().map(|(_, c)| c)),
+        states: standing.iter().map(|(s, c)| in_words(*s, c)).collect(),
     })
+}
+
+/// How a session stands that serves no purpose.
+fn in_words(state: State, chronicle: &Chronicle) -> String {
+    let (id, serial) = (&chronicle.opening.id, &chronicle.opening.serial);
+    match state {
+        State::Away => format!("session {id} waits for device {serial}, which is not connected"),
+        State::Lost => format!("nothing is left of session {id} on device {serial}"),
+        State::Recording | State::Detached | State::Unattended => {
+            format!("session {id} records on device {serial}")
+        }
+        State::Uncollected | State::Fetched => format!("session {id} has ended"),
+        State::Collecting => format!("another heaptap collects session {id}"),
+    }
 }
 
 fn several(chronicles: &[Chronicle]) -> SessionError {

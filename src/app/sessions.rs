@@ -46,6 +46,23 @@ async fn reach(opening: &Opening, at_hand: Option<&Device>) -> Result<Device, Fa
         .await?)
 }
 
+/// The device of a session; if it is away, the error names the session that waits for it.
+async fn reach_or_say(opening: &Opening, command: &str) -> Result<Device, Failure> {
+    let reached = reach(opening, None).await;
+    reached.map_err(|failure| waits_for(opening, failure, command))
+}
+
+/// The failure to reach the device of a session, with the command that is meant.
+fn waits_for(opening: &Opening, mut failure: Failure, command: &str) -> Failure {
+    let (id, serial) = (&opening.id, &opening.serial);
+    failure.message = format!("session {id} is on device {serial}: {}", failure.message);
+    failure.hints.extend(failure.help.take());
+    failure.with_help(format!(
+        "connect the device, then: heaptap {command} {id} (or forget it: heaptap collect {id} \
+         --forget)"
+    ))
+}
+
 /// Traces of ours on `device` that the journal does not know.
 async fn orphans(
     device: &Device,
@@ -103,16 +120,25 @@ pub async fn snapshot(
 ) -> Result<Taken, Failure> {
     let chronicle = wanted.choose(store, Purpose::Snapshot).await?;
     let opening = &chronicle.opening;
-    let java = Plan::read(&opening.plan)?.java.is_some();
-    if java && opening.snapshots == SnapshotWay::Impossible {
+    let plan = Plan::read(&opening.plan)?;
+    if plan.java.is_some() && opening.snapshots == SnapshotWay::Impossible {
         let id = opening.id.clone();
         return Err(SessionError::OneDump { id }.into());
     }
-    let device = reach(&chronicle.opening, None).await?;
+    let device = reach_or_say(opening, "snapshot").await?;
     let label = label.unwrap_or_else(|| next_label(&chronicle));
     let repeated = chronicle.labels.iter().any(|known| known.label == label);
     let scan = finish::new_scan();
-    let snapshot = session::take_snapshot(&device, store, &chronicle, label, &scan).await?;
+    let taking = session::take_snapshot(&device, store, &chronicle, label, &scan).await;
+    let snapshot = match taking {
+        Err(SessionError::NotRecording { id })
+            if status_of(store, &chronicle, Some(&device)).await.state == State::Lost =>
+        {
+            let serial = opening.serial.clone();
+            return Err(SessionError::Lost { serial, id }.into());
+        }
+        other => other?,
+    };
     Ok(Taken {
         session: chronicle.opening.id,
         snapshot,
@@ -156,7 +182,7 @@ pub async fn stop(
 ) -> Result<Stopped, Failure> {
     let chronicle = wanted.choose(store, Purpose::Stop).await?;
     let id = chronicle.opening.id.clone();
-    let at_hand = reach(&chronicle.opening, None).await?;
+    let at_hand = reach_or_say(&chronicle.opening, "stop").await?;
     require_phone(&at_hand, &chronicle.opening).await?;
     let mut left = false;
     loop {

@@ -162,6 +162,11 @@ fn a_lost_phone_stands_in_nobodys_way_and_is_forgotten_by_name() {
         "{away}"
     );
 
+    for command in ["stop", "snapshot"] {
+        let waits = lab.run(&[command, old, "--json"]).json();
+        let help = waits["error"]["help"].as_str().unwrap();
+        assert!(help.contains(&format!("{command} {old}")), "{waits}");
+    }
     let kept = lab.expect(10, &["collect", old, "--json"]).json();
     assert_eq!(kept["error"]["kind"], "not-fetched", "{kept}");
 
@@ -209,6 +214,49 @@ fn flags_narrow_the_choice_among_sessions() {
     assert!(said.contains("\"no-session\""), "{said}");
     lab.expect(0, &["stop", "-s", "virtual-1"]);
     lab.assert_truth("out");
+}
+
+#[test]
+fn collect_with_another_phone_names_the_session_and_its_phone() {
+    let lab = Lab::new(FAST);
+    let old = lab.expect(0, &["record", "-n", APP, "-o", "old", "--detach"]);
+    let old = old.stdout.trim();
+    let lab = phone_lost(
+        lab,
+        "android=14,build=userdebug,speed=10,serial=other-1,seed=2",
+    );
+    let none = lab.expect(2, &["collect", "--json"]).json();
+    let message = none["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains(&format!("session {old} is on device virtual-1")),
+        "{none}"
+    );
+}
+
+#[test]
+fn session_whose_trace_is_lost_is_lost_for_every_command() {
+    let lab = Lab::new(FAST);
+    let started = lab.expect(
+        0,
+        &["record", "-n", APP, "-d", "1s", "-o", "out", "--detach"],
+    );
+    let id = started.stdout.trim();
+    let fetched = lab
+        .start_as("other-host", &["collect", id, "-o", "there"])
+        .end();
+    assert_eq!(fetched.code(), Some(0), "{fetched}");
+    let status = lab.expect(0, &["status"]);
+    assert!(status.stdout.contains("lost"), "{status}");
+    let forget = format!("heaptap collect {id} --forget");
+    assert!(status.stderr.contains(&forget), "{status}");
+    let none = lab.expect(5, &["snapshot", "--json"]).json();
+    assert_eq!(none["error"]["kind"], "trace-gone", "{none}");
+    assert!(
+        none["error"]["help"].as_str().unwrap().contains(&forget),
+        "{none}"
+    );
+    lab.expect(0, &["collect", id, "--forget"]);
+    lab.assert_tidy("out");
 }
 
 /// Without a server or serial to narrow it, only the session that runs counts.

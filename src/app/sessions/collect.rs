@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 
-use super::{PATIENCE, Wanted, orphans, reach, require_phone};
+use super::{PATIENCE, Wanted, orphans, reach, require_phone, waits_for};
 use crate::app::beside;
 use crate::app::blocking::blocking;
 use crate::app::choice::{self, Purpose};
@@ -83,7 +83,7 @@ async fn reach_elsewhere(
     failure: Failure,
 ) -> Result<Device, Failure> {
     let Ok(device) = device().await else {
-        return Err(failure);
+        return Err(waits_for(opening, failure, "collect"));
     };
     // A file with the session's name is that device's alone. Where all recordings have one
     // name, at least the boot must be the session's.

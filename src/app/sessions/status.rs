@@ -117,6 +117,10 @@ pub(in crate::app) async fn status_of(
 
 async fn look(device: &Device, chronicle: &Chronicle, locked: bool) -> (State, Option<u64>) {
     let opening = &chronicle.opening;
+    // Another device may have the serial, as emulators do.
+    if !session::is_phone_of(device, opening).await.unwrap_or(false) {
+        return (State::Away, None);
+    }
     let Ok(writer) = session::writer_of(device, &opening.remote_path).await else {
         return (State::Away, None);
     };

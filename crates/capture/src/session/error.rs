@@ -72,6 +72,14 @@ pub enum SessionError {
         /// The session.
         id: SessionId,
     },
+    /// It has ended, and there is nothing on the device to fetch.
+    #[error("session {id} does not record any more, and no trace of it is left on {serial}")]
+    Lost {
+        /// The device.
+        serial: String,
+        /// The session.
+        id: SessionId,
+    },
     /// The connected phone is another.
     #[error("{serial} is not the phone that recorded session {id}")]
     OtherPhone {
@@ -179,18 +187,20 @@ pub enum SessionError {
         ids: Vec<String>,
     },
     /// There is no session at all.
-    #[error("there is no session to {what}")]
+    #[error("there is no session to {what}{}", elsewhere_in_words(elsewhere))]
     NoSession {
         /// What was to be done.
         what: &'static str,
+        /// Sessions of other devices: each with its id and its device.
+        elsewhere: Vec<(SessionId, String)>,
     },
     /// There are some, but none that this can be done with.
-    #[error("none of the sessions {} can be reached to {what} it", ids.join(", "))]
+    #[error("there is no session to {what}: {}", states.join(", "))]
     NoneServes {
         /// What was to be done.
         what: &'static str,
-        /// All of them.
-        ids: Vec<String>,
+        /// How each of them stands, with its id.
+        states: Vec<String>,
     },
     /// This phone lets the shell cause no dump.
     #[error("a snapshot is not possible in this recording: {why}")]
@@ -272,6 +282,18 @@ pub enum ForeignReason {
     NameTaken,
 }
 
+/// The sessions of other devices, as the end of a sentence.
+fn elsewhere_in_words(elsewhere: &[(SessionId, String)]) -> String {
+    if elsewhere.is_empty() {
+        return String::new();
+    }
+    let each: Vec<String> = elsewhere
+        .iter()
+        .map(|(id, serial)| format!("session {id} is on device {serial}"))
+        .collect();
+    format!(" on this device; {}", each.join(", "))
+}
+
 /// The owner of a folder, as the end of a sentence. A process without a session that was killed
 /// leaves its marker behind, and no journal tells that it ended.
 fn owner_in_words(owner: Option<&SessionId>) -> String {
@@ -300,6 +322,7 @@ impl Classified for SessionError {
             | SessionError::OddAnswer { .. }
             | SessionError::LostToReboot { .. }
             | SessionError::NothingLeft { .. }
+            | SessionError::Lost { .. }
             | SessionError::NoSnapshot { .. }
             | SessionError::OneDump { .. }
             | SessionError::SnapshotLate { .. }
@@ -337,7 +360,7 @@ impl Classified for SessionError {
             SessionError::Rejected { .. } => "session-rejected",
             SessionError::OddAnswer { .. } => "odd-answer",
             SessionError::LostToReboot { .. } => "device-rebooted",
-            SessionError::NothingLeft { .. } => "trace-gone",
+            SessionError::NothingLeft { .. } | SessionError::Lost { .. } => "trace-gone",
             SessionError::OtherPhone { .. } => "other-phone",
             SessionError::NothingToLaunch { .. } => "nothing-to-launch",
             SessionError::NotFetched { .. } => "not-fetched",
@@ -384,6 +407,9 @@ impl Classified for SessionError {
             SessionError::LostToReboot { .. } | SessionError::NothingLeft { .. } => {
                 "record again".to_owned()
             }
+            SessionError::Lost { id, .. } => {
+                format!("forget it: heaptap collect {id} --forget")
+            }
             SessionError::OtherPhone { id, .. } => {
                 format!("connect the phone that recorded it, then: heaptap collect {id}")
             }
@@ -422,6 +448,9 @@ impl Classified for SessionError {
             }
             SessionError::NoSuchSession { .. } | SessionError::SeveralSessions { .. } => {
                 "`heaptap status` lists the sessions; name one by its id".to_owned()
+            }
+            SessionError::NoSession { elsewhere, .. } if !elsewhere.is_empty() => {
+                "connect the device of a session, then follow `heaptap status`".to_owned()
             }
             SessionError::NoSession { .. } => "start one with `heaptap record`".to_owned(),
             SessionError::NoneServes { .. } => {
