@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use self::collect::{How, collect_known};
+use super::beside;
 use super::choice::{self, Purpose, Scope};
 use super::finish::{self, Finished};
 use super::manifest::Manifest;
@@ -107,6 +108,8 @@ pub struct Taken {
     pub snapshot: Snapshot,
     /// Whether the recording had a snapshot of that label before.
     pub repeated: bool,
+    /// What was to be taken beside the dump, and is not, because no heaptap follows the recording.
+    pub untaken: Vec<beside::Source>,
 }
 
 /// Takes a snapshot in a session that runs.
@@ -129,6 +132,10 @@ pub async fn snapshot(
     let label = label.unwrap_or_else(|| next_label(&chronicle));
     let repeated = chronicle.labels.iter().any(|known| known.label == label);
     let scan = finish::new_scan();
+    let untaken = match store.is_locked(&opening.id) {
+        true => Vec::new(),
+        false => plan.with.at_labels().collect(),
+    };
     let taking = session::take_snapshot(&device, store, &chronicle, label, &scan).await;
     let snapshot = match taking {
         Err(SessionError::NotRecording { id })
@@ -143,6 +150,7 @@ pub async fn snapshot(
         session: chronicle.opening.id,
         snapshot,
         repeated,
+        untaken,
     })
 }
 

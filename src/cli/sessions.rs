@@ -43,8 +43,21 @@ pub async fn snapshot(ctx: &Context, args: SnapshotArgs) -> Result<Outcome, Fail
         progress::warn_of_repeated(console, &taken.label);
     }
     if console.is_json() {
-        console.json(&json!({ "session": session, "snapshot": taken }));
+        let mut told_of = json!({ "session": session, "snapshot": taken });
+        if !told.untaken.is_empty() {
+            told_of["untaken"] = json!(told.untaken);
+        }
+        console.json(&told_of);
         return Ok(Outcome::Done);
+    }
+    if !told.untaken.is_empty() {
+        let words: Vec<&str> = told.untaken.iter().map(|source| source.word()).collect();
+        console.warn(format_args!(
+            "{}: heaptap took only the heap dump. No heaptap follows session {session} any more, \
+             so --with {} is missing at this snapshot.",
+            taken.label,
+            words.join(",")
+        ));
     }
     if !taken.missing_pids.is_empty() {
         let pids: Vec<String> = taken.missing_pids.iter().map(u32::to_string).collect();

@@ -240,7 +240,11 @@ fn killed_it_leaves_every_line_and_who_collects_says_what_is_missing() {
         .any(|e| matches!(&e.seen, Seen::Gap(gap) if gap.why.contains("nobody")));
     assert!(gap, "{seen:#?}");
     let manifest = lab.manifest("out");
-    assert_eq!(kinds(&manifest), ["beside-gaps"], "{manifest:#}");
+    assert_eq!(
+        kinds(&manifest),
+        ["beside-unobserved", "beside-gaps"],
+        "{manifest:#}"
+    );
     lab.assert_truth("out");
     lab.assert_tidy("out");
 }
@@ -267,7 +271,7 @@ fn where_no_target_ran_what_is_missing_is_said_once() {
         "record", "-n", stopped, "--with", "meminfo", "-d", "3s", "-o", "out",
     ];
     let ended = lab.run(&args);
-    assert!(!ended.stderr.contains("nobody observed"), "{ended}");
+    assert!(!ended.stderr.contains("did not observe"), "{ended}");
     assert_eq!(ended.stderr.matches("no meminfo").count(), 1, "{ended}");
     let manifest = lab.manifest("out");
     assert!(kinds(&manifest).contains(&"beside-missed"), "{manifest:#}");
@@ -281,7 +285,7 @@ fn detached_nobody_observes_and_that_is_said() {
     assert_eq!(files(&lab.work().join("out")), [".heaptap-session"]);
     lab.expect(0, &["snapshot", "--label", "one"]);
     let ended = lab.expect(0, &["stop"]);
-    assert!(ended.stderr.contains("nobody observed"), "{ended}");
+    assert!(ended.stderr.contains("did not observe"), "{ended}");
     let seen = timeline(&lab, "out");
     assert!(
         seen.iter()
@@ -458,4 +462,67 @@ fn killed_in_any_step_it_leaves_whole_lines_and_whole_files() {
         }
         lab.assert_tidy("out");
     }
+}
+
+/// What the manifest says was not taken: each source with its label, the end without one.
+fn missed(manifest: &Value) -> Vec<(&str, Option<&str>)> {
+    let missed = manifest["beside"]["missed"].as_array().unwrap();
+    let each = missed
+        .iter()
+        .map(|m| (m["what"].as_str().unwrap(), m["label"].as_str()));
+    each.collect()
+}
+
+#[test]
+fn label_after_a_kill_takes_the_dump_alone_and_the_manifest_lists_the_rest() {
+    let lab = Lab::new(PHONE);
+    let mut running = lab.record(&["--with", "meminfo,gc,java"]);
+    running.until_recorded();
+    lab.expect(0, &["snapshot", "--label", "a1"]);
+    running.until_that("captured", |of| of["label"] == "a1");
+    running.signal("KILL");
+    running.end();
+    let words = lab.expect(0, &["snapshot", "--label", "a2"]);
+    assert!(words.stderr.contains("took only the heap dump"), "{words}");
+    let told = lab
+        .expect(0, &["snapshot", "--label", "a3", "--json"])
+        .json();
+    assert_eq!(
+        told["untaken"],
+        serde_json::json!(["java", "meminfo"]),
+        "{told}"
+    );
+    let ended = lab.expect(0, &["stop"]);
+    assert!(
+        ended.stderr.contains("at snapshot a2: java and meminfo"),
+        "{ended}"
+    );
+    let manifest = lab.manifest("out");
+    let of = |label| [("java", label), ("meminfo", label)];
+    let expected = [of(Some("a2")), of(Some("a3")), of(None)].concat();
+    assert_eq!(missed(&manifest), expected, "{manifest:#}");
+    assert_eq!(
+        kinds(&manifest),
+        ["beside-unobserved", "beside-gaps"],
+        "{manifest:#}"
+    );
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn detached_recording_with_java_says_that_no_label_has_a_java_heap() {
+    let lab = Lab::new(PHONE);
+    lab.expect(0, &recording("out", &["--detach", "--with", "java"]));
+    let words = lab.expect(0, &["snapshot", "--label", "one"]);
+    assert!(words.stderr.contains("--with java is missing"), "{words}");
+    lab.expect(0, &["collect"]);
+    let manifest = lab.manifest("out");
+    assert_eq!(
+        missed(&manifest),
+        [("java", Some("one")), ("java", None)],
+        "{manifest:#}"
+    );
+    assert_eq!(kinds(&manifest), ["beside-unobserved"], "{manifest:#}");
+    lab.assert_tidy("out");
 }

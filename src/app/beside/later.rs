@@ -7,14 +7,18 @@ use std::path::{Path, PathBuf};
 use super::TimelineFile;
 use super::logcat::{self, LogcatFile};
 use super::summary::FoundTimeline;
-use super::with::With;
+use super::with::{Source, With};
+use super::{DETACHED, STOPPED};
 use crate::app::plan::Plan;
 use crate::observe;
 use crate::session::{self, Chronicle, Session};
-use crate::timeline::{self, Gap, Label, Seen, Timeline};
+use crate::timeline::{self, Gap, Label, Missed, Seen, Timeline};
 
 /// Nobody observed where the last entry is older by this, ns.
 const SLACK_NS: u64 = 30_000_000_000;
+/// The same, in ns, if the process that observed did not come to the end: a sample comes each
+/// second.
+const SLACK_OF_KILLED_NS: u64 = 3_000_000_000;
 /// Processes whose log is read.
 const PROCESSES: usize = 16;
 
@@ -64,6 +68,12 @@ async fn complete_own(session: &Session, known: Timeline, with: With, duration_m
         return;
     };
     note_labels(chronicle, &known, &timeline);
+    let cut_short = session.is_resumed() && !took_end(&known, with);
+    if session.is_resumed() {
+        for (at_ns, missed) in untaken(chronicle, &known, with) {
+            timeline.see(at_ns, 0, Seen::Missed(missed));
+        }
+    }
     if !with.observes() {
         let _ = timeline.finish();
         return;
@@ -77,7 +87,11 @@ async fn complete_own(session: &Session, known: Timeline, with: With, duration_m
     let planned = duration_ms.map(|ms| started_ns.saturating_add(ms.saturating_mul(1_000_000)));
     let until_ns = planned.map_or(now.boot_ns, |planned| planned.min(now.boot_ns));
     let from_ns = last_sight(&known).unwrap_or(started_ns);
-    if until_ns.saturating_sub(from_ns) <= SLACK_NS && last_sight(&known).is_some() {
+    let slack_ns = match cut_short {
+        true => SLACK_OF_KILLED_NS,
+        false => SLACK_NS,
+    };
+    if until_ns.saturating_sub(from_ns) <= slack_ns && last_sight(&known).is_some() {
         return;
     }
     let gap = Gap {
@@ -137,6 +151,64 @@ fn note_labels(chronicle: &Chronicle, known: &Timeline, timeline: &TimelineFile)
     }
 }
 
+/// What was to be taken at each label and at the end, and neither was nor is noted as missed:
+/// the heaptap that would have taken it was gone. Each with its moment, BOOTTIME ns.
+fn untaken(chronicle: &Chronicle, known: &Timeline, with: With) -> Vec<(u64, Missed)> {
+    let why = match chronicle.detached {
+        true => DETACHED,
+        false => STOPPED,
+    };
+    let labels = chronicle
+        .labels
+        .iter()
+        .map(|l| (l.label.as_str(), l.boot_ns));
+    let last_ns = last_sight(known).or(chronicle.started_ns).unwrap_or(0);
+    let last_ns = chronicle
+        .labels
+        .iter()
+        .map(|l| l.boot_ns)
+        .fold(last_ns, u64::max);
+    let mut untaken = Vec::new();
+    for (number, (label, at_ns)) in (1..).zip(labels.chain([("", last_ns)])) {
+        for source in with.at_labels() {
+            if is_expected(source, label) && !is_told(known, source, number, label) {
+                let missed = Missed {
+                    what: source.word().to_owned(),
+                    label: label.to_owned(),
+                    number,
+                    why: why.to_owned(),
+                };
+                untaken.push((at_ns, missed));
+            }
+        }
+    }
+    untaken
+}
+
+/// Whether the timeline tells what became of `source` at a label, or at the end if `label` is
+/// empty.
+fn is_told(known: &Timeline, source: Source, number: u32, label: &str) -> bool {
+    let here = |of: &str, n: u32| of == label && (n == number || label.is_empty());
+    known.entries.iter().any(|entry| match &entry.seen {
+        Seen::Kept(kept) => kept.what == source.kept_as() && here(&kept.label, kept.number),
+        Seen::Missed(missed) => missed.what == source.word() && here(&missed.label, missed.number),
+        _ => false,
+    })
+}
+
+/// Whether the recording was observed until what belongs to its end was taken.
+fn took_end(known: &Timeline, with: With) -> bool {
+    with.at_labels()
+        .filter(|source| is_expected(*source, ""))
+        .all(|source| is_told(known, source, 0, ""))
+}
+
+/// Whether the lack of `source` at a label is noted here. The last list of Java allocations has a
+/// warning of its own, with what it means for the app.
+fn is_expected(source: Source, label: &str) -> bool {
+    source != Source::Allocations || !label.is_empty()
+}
+
 /// When a process was last seen by somebody.
 fn last_sight(known: &Timeline) -> Option<u64> {
     let seen = known.entries.iter().rev().find(|entry| {
@@ -154,7 +226,6 @@ fn last_sight(known: &Timeline) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::super::summary::section;
-    use super::super::with::Source;
     use super::*;
 
     #[test]

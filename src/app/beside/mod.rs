@@ -69,6 +69,11 @@ const RETURN_STEP: Duration = Duration::from_secs(30);
 const NOT_STARTED: &str = "not every data source started in time, and the kernel's tracing is one \
     that another tool may hold: collections may be those of the log alone";
 
+/// Why nothing was taken at a label of a recording that ran detached.
+const DETACHED: &str = "the recording ran detached, so heaptap did not follow it";
+/// Why nothing was taken at a label after the recorder was killed.
+const STOPPED: &str = "heaptap no longer followed the recording";
+
 /// What happens beside a recording.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use super::watching::Shares;
 use super::with::With;
+use super::{DETACHED, STOPPED};
 use crate::app::allocations::GONE;
+use crate::app::lists::in_words;
 use crate::app::manifest::{
     Beside, BesideCost, BesideFile, BesideGap, BesideMissed, BesideTimeline, BesideUnread, Warning,
 };
@@ -135,16 +137,30 @@ pub(in crate::app) fn warnings(beside: &Beside) -> Vec<Warning> {
     let observes = beside.with.iter().any(|with| with == "meminfo");
     // Who found no target running was there to look.
     let looked = beside.missed.iter().any(|missed| missed.why == GONE);
-    if observes && nothing && !looked {
-        warnings.push(warning(
-            "beside-unobserved",
+    let never = observes && nothing && !looked;
+    let untaken: Vec<&BesideMissed> = beside.missed.iter().filter(|m| is_untaken(m)).collect();
+    let was_killed = untaken.iter().any(|missed| missed.why == STOPPED);
+    if never || !untaken.is_empty() {
+        let mut message = if never {
             format!(
-                "nobody observed this recording: of {asked} there is only what the trace and the \
-                 phone's log still held"
-            ),
-            Some("without --detach heaptap observes the phone while it records"),
-        ));
-    } else if !beside.gaps.is_empty() {
+                "heaptap did not observe this recording: of {asked}, there is only what the trace \
+                 and the device's log still held"
+            )
+        } else if was_killed {
+            "heaptap stopped observing this recording before its end".to_owned()
+        } else {
+            "heaptap did not observe this recording, because it ran detached".to_owned()
+        };
+        if !untaken.is_empty() {
+            message.push_str(&format!("; missing {}", in_moments(&untaken)));
+        }
+        let help = match was_killed {
+            true => "let `heaptap record` run until the recording ends",
+            false => "without --detach heaptap observes the phone while it records",
+        };
+        warnings.push(warning("beside-unobserved", message, Some(help)));
+    }
+    if !never && !beside.gaps.is_empty() {
         let seconds: u64 = beside
             .gaps
             .iter()
@@ -161,7 +177,7 @@ pub(in crate::app) fn warnings(beside: &Beside) -> Vec<Warning> {
             None,
         ));
     }
-    for missed in &beside.missed {
+    for missed in beside.missed.iter().filter(|m| !is_untaken(m)) {
         let at = match &missed.label {
             Some(label) => format!("snapshot {label}"),
             None => "the end".to_owned(),
@@ -173,6 +189,36 @@ pub(in crate::app) fn warnings(beside: &Beside) -> Vec<Warning> {
         ));
     }
     warnings
+}
+
+/// Whether it was missed because no heaptap followed the recording.
+fn is_untaken(missed: &BesideMissed) -> bool {
+    missed.why == DETACHED || missed.why == STOPPED
+}
+
+/// What is missing, label by label: `at snapshot a2: java, meminfo; at the end: java`.
+fn in_moments(untaken: &[&BesideMissed]) -> String {
+    let mut moments: Vec<(u32, String, Vec<&str>)> = Vec::new();
+    for missed in untaken {
+        match moments
+            .iter_mut()
+            .find(|(number, ..)| *number == missed.number)
+        {
+            Some((_, _, what)) => what.push(&missed.what),
+            None => {
+                let at = match &missed.label {
+                    Some(label) => format!("at snapshot {label}"),
+                    None => "at the end".to_owned(),
+                };
+                moments.push((missed.number, at, vec![&missed.what]));
+            }
+        }
+    }
+    let told: Vec<String> = moments
+        .into_iter()
+        .map(|(_, at, what)| format!("{at}: {}", what.join(" and ")))
+        .collect();
+    in_words(told.into_iter())
 }
 
 /// What stands in a folder under the name of the timeline. The log is of whoever wrote that.

@@ -52,6 +52,14 @@ impl Source {
         Source::Allocations,
     ];
 
+    /// The word in the timeline for the files that are taken of it.
+    pub(super) fn kept_as(self) -> &'static str {
+        match self {
+            Source::Java => "java-heap",
+            other => other.word(),
+        }
+    }
+
     /// As it is typed.
     pub fn word(self) -> &'static str {
         match self {
@@ -98,6 +106,11 @@ impl With {
         Source::ALL
             .into_iter()
             .filter(move |source| self.has(*source))
+    }
+
+    /// What is taken at each label, and at the end.
+    pub fn at_labels(self) -> impl Iterator<Item = Source> {
+        self.sources().filter(|source| *source != Source::Gc)
     }
 
     /// Whether `source` is recorded.

@@ -42,6 +42,8 @@ pub struct Session {
     steps: Vec<(&'static str, OffsetDateTime)>,
     /// Not all data sources said in time that they had started.
     pub(super) slow: bool,
+    /// Another process began it.
+    resumed: bool,
     pub(super) completion: Completion,
 }
 
@@ -85,7 +87,9 @@ impl Session {
     ) -> Result<Session, SessionError> {
         let lock = store.lock(id)?;
         let journal = store.open(id)?;
-        Self::assemble(device, store, journal, Some(lock), events)
+        let mut session = Self::assemble(device, store, journal, Some(lock), events)?;
+        session.resumed = true;
+        Ok(session)
     }
 
     /// Looks at a session that another process takes to its end.
@@ -122,6 +126,7 @@ impl Session {
             over_after: None,
             steps: Vec::new(),
             slow: false,
+            resumed: false,
             completion: Completion::default(),
         })
     }
@@ -129,6 +134,11 @@ impl Session {
     /// Whether some data source did not say in time that it had started.
     pub fn is_slow(&self) -> bool {
         self.slow
+    }
+
+    /// Whether another process began it, which follows it no longer.
+    pub fn is_resumed(&self) -> bool {
+        self.resumed
     }
 
     /// Its id.
