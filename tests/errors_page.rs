@@ -64,6 +64,7 @@ fn literal(text: &str) -> Option<&str> {
 fn kinds_of_errors() -> BTreeSet<String> {
     let mut texts = Vec::new();
     sources(&root().join("src"), &mut texts);
+    sources(&root().join("crates"), &mut texts);
     let mut kinds = BTreeSet::new();
     let mut add = |kind: Option<&str>| {
         if let Some(kind) = kind.filter(|k| is_kind(k)) {
