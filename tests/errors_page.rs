@@ -156,7 +156,7 @@ fn warnings_of_dumps_and_configs_are_on_the_page() {
         ("src/app/findings.rs", "add("),
         ("src/app/trace_findings.rs", "finding("),
         ("src/app/trace_findings.rs", "empty("),
-        ("src/config/rules.rs", "Notice::new("),
+        ("crates/capture/src/config/rules.rs", "Notice::new("),
         ("src/app/trace_findings.rs", "finding("),
         ("src/app/trace_findings.rs", "empty("),
     ] {

@@ -674,22 +674,3 @@ fn a_folder_that_a_session_has_is_not_fetched() {
     assert!(told.contains("holds no trace yet"), "{told}");
     assert!(told.contains("heaptap status"), "{told}");
 }
-
-#[test]
-fn dumps_of_one_run_the_wrong_way_round_are_no_two_runs() {
-    let trace = fixture("conversions/c_cont.pftrace");
-    let diff = |before: &str, after: &str| {
-        words(&[
-            "diff",
-            &format!("{trace}@{before}"),
-            &format!("{trace}@{after}"),
-        ])
-    };
-    assert!(diff("1", "last").contains("dumps of one run"));
-    let backwards = diff("last", "1");
-    assert!(
-        backwards.contains("the first dump is the later one"),
-        "{backwards}"
-    );
-    assert!(!backwards.contains("two runs"), "{backwards}");
-}
