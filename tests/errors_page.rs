@@ -64,6 +64,7 @@ fn literal(text: &str) -> Option<&str> {
 fn kinds_of_errors() -> BTreeSet<String> {
     let mut texts = Vec::new();
     sources(&root().join("src"), &mut texts);
+    sources(&root().join("crates"), &mut texts);
     let mut kinds = BTreeSet::new();
     let mut add = |kind: Option<&str>| {
         if let Some(kind) = kind.filter(|k| is_kind(k)) {
@@ -155,7 +156,7 @@ fn warnings_of_dumps_and_configs_are_on_the_page() {
         ("src/app/findings.rs", "add("),
         ("src/app/trace_findings.rs", "finding("),
         ("src/app/trace_findings.rs", "empty("),
-        ("src/config/rules.rs", "Notice::new("),
+        ("crates/capture/src/config/rules.rs", "Notice::new("),
         ("src/app/trace_findings.rs", "finding("),
         ("src/app/trace_findings.rs", "empty("),
     ] {

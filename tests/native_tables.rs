@@ -270,6 +270,16 @@ fn views_order_rows_and_a_view_that_is_not_there_is_refused() {
 }
 
 #[test]
+fn dumps_of_one_run_the_wrong_way_round_are_no_two_runs() {
+    let backwards = words(&["diff", &dump("after"), &dump("before")]);
+    assert!(
+        backwards.contains("the first dump is the later one"),
+        "{backwards}"
+    );
+    assert!(!backwards.contains("two runs"), "{backwards}");
+}
+
+#[test]
 fn what_grew_comes_first_and_the_rest_is_said_to_be_noise() {
     let text = words(&["diff", &dump("before"), &dump("after")]);
     assert!(first_row(&text, "growth").contains(LEAK), "{text}");

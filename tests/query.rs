@@ -223,3 +223,24 @@ fn judged_by_sqlite3_a_copy_opens_in_its_shell() {
         .expect("it runs");
     assert_eq!(stdout(&asked), "ok\n");
 }
+
+#[test]
+fn a_dump_that_breaks_off_is_told_once_a_statement_reads_it() {
+    let packed = std::fs::read(fixture("hprof/android-a.hprof.gz")).expect("the fixture is there");
+    let mut whole = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut whole)
+        .expect("gzip");
+    let folder = tempfile::tempdir().expect("a folder");
+    let cut = folder.path().join("cut.hprof");
+    std::fs::write(&cut, &whole[..whole.len() / 2]).expect("it can be written");
+    let told = query(&cut, &["SELECT count(*) FROM heap_graph_object"], "");
+    assert_eq!(told.status.code(), Some(8), "{}", stderr(&told));
+    assert!(
+        stderr(&told).contains("the HPROF breaks off"),
+        "{}",
+        stderr(&told)
+    );
+    assert!(!stdout(&told).is_empty());
+    let untouched = query(&cut, &["SELECT 1"], "");
+    assert_eq!(untouched.status.code(), Some(0), "{}", stderr(&untouched));
+}

@@ -375,6 +375,11 @@ mod tests {
     use time::macros::datetime;
 
     #[test]
+    fn who_opens_a_folder_knows_the_marker_of_sessions() {
+        assert_eq!(crate::import::SESSION_MARKER, crate::session::MARKER);
+    }
+
+    #[test]
     fn the_default_name_is_safe_everywhere() {
         let at = datetime!(2026-11-20 08:43:00 +1);
         let id = "k3v9xq2m".parse().unwrap();

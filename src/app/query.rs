@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::deduped::Deduped;
 use super::findings::{self, Finding};
-use super::java::{JavaError, JavaFile, JavaInput, JavaOptions, Steps};
+use super::java::{JavaError, JavaFile, JavaInput, JavaOptions, Steps, of_losses};
 use super::look::{
     self, LookError, LookOptions, LookTrace, NativeSource, Wanted, is_process, listed, source,
 };
@@ -48,6 +48,24 @@ pub struct QueryFile {
     pub database: Database,
     /// What the user should know of it.
     pub findings: Vec<Finding>,
+    /// What the Java heaps lack that statements have read so far.
+    pub losses: Losses,
+}
+
+/// What Java heaps lack, known once a statement has read them.
+#[derive(Debug, Clone, Default)]
+pub struct Losses(Arc<Mutex<Vec<Finding>>>);
+
+impl Losses {
+    fn add(&self, graph: &HeapGraph) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.extend(of_losses(graph));
+    }
+
+    /// What came since the last call.
+    pub fn take(&self) -> Vec<Finding> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl QueryFile {
@@ -171,6 +189,7 @@ fn of_trace(
     steps: &Steps,
 ) -> Result<QueryFile, OpenError> {
     steps.begin("reading dumps");
+    let losses = Losses::default();
     let mut findings = std::mem::take(&mut opened.findings);
     let names = manifest.map_or_else(BTreeMap::new, recorded::process_names);
     let mut numbers = DumpNumbers::default();
@@ -257,6 +276,7 @@ fn of_trace(
         pids,
         beside: beside.timeline.clone(),
         trace: Mutex::new(opened),
+        losses: losses.clone(),
     };
     let contents = Contents {
         recording,
@@ -269,6 +289,7 @@ fn of_trace(
     Ok(QueryFile {
         database: contents.into_database(&Arc::new(heaps), options.limits)?,
         findings,
+        losses,
     })
 }
 
@@ -287,6 +308,7 @@ fn of_pprofs(path: &Path, options: QueryOptions, steps: &Steps) -> Result<QueryF
     Ok(QueryFile {
         database: Database::open_with(catalog, options.limits)?,
         findings: file.findings,
+        losses: Losses::default(),
     })
 }
 
@@ -298,10 +320,12 @@ fn of_hprofs(path: &Path, options: QueryOptions, steps: &Steps) -> Result<QueryF
         ..JavaHeapFacts::default()
     });
     let beside = readings::beside(path);
+    let losses = Losses::default();
     let heaps = HprofHeaps {
         facts: facts.collect(),
         beside: beside.timeline.clone(),
         file: Mutex::new(file),
+        losses: losses.clone(),
     };
     let recording = Arc::new(Recording::default());
     let contents = Contents {
@@ -315,6 +339,7 @@ fn of_hprofs(path: &Path, options: QueryOptions, steps: &Steps) -> Result<QueryF
     Ok(QueryFile {
         database: contents.into_database(&Arc::new(heaps), options.limits)?,
         findings: beside.findings,
+        losses,
     })
 }
 
@@ -427,6 +452,7 @@ struct TraceHeaps {
     /// What was read beside the trace.
     beside: Timeline,
     trace: Mutex<LookTrace>,
+    losses: Losses,
 }
 
 impl SmapsSource for TraceHeaps {
@@ -505,6 +531,7 @@ impl JavaHeaps for TraceHeaps {
         let graph = opened.trace.read_java_dump(self.places[at]);
         let mut graph = graph.map_err(|error| TableError(error.to_string()))?;
         opened.heaps.name(&mut graph, opened.trace.recording());
+        self.losses.add(&graph);
         Ok(Arc::new(graph))
     }
 }
@@ -515,6 +542,7 @@ struct HprofHeaps {
     /// What was read beside them.
     beside: Timeline,
     file: Mutex<JavaFile>,
+    losses: Losses,
 }
 
 impl MemorySource for HprofHeaps {
@@ -547,6 +575,7 @@ impl JavaHeaps for HprofHeaps {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let heap = file.read(at);
         let heap = heap.map_err(|error| TableError(error.to_string()))?;
+        self.losses.add(&heap.graph);
         Ok(Arc::new(heap.graph))
     }
 }

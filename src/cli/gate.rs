@@ -17,11 +17,12 @@ pub(super) fn failure(asked: bool, failure: Failure) -> Failure {
     if !asked || !NOT_THERE.contains(&failure.kind) {
         return failure;
     }
+    let message = format!("nothing was judged: {}", failure.message);
     Failure {
-        class: ErrorClass::Inconclusive,
-        kind: "nothing-judged",
-        message: format!("nothing was judged: {}", failure.message),
-        ..failure
+        help: failure.help,
+        hints: failure.hints,
+        excerpt: failure.excerpt,
+        ..Failure::new(ErrorClass::Inconclusive, "nothing-judged", message)
     }
 }
 

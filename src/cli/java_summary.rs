@@ -8,7 +8,7 @@ use super::summary::near;
 use super::table::Table;
 use crate::app::finish::RAW_TRACE;
 use crate::app::java_summary::JavaSummary;
-use crate::app::manifest::{JavaDump, JavaKind, Manifest};
+use crate::app::manifest::{JavaDump, Manifest};
 use crate::units::{ByteSize, thousands};
 use crate::untrusted::shell::{quoted_dump, quoted_path};
 
@@ -113,9 +113,9 @@ pub(super) fn next_commands(
     };
     let shown = near(folder);
     let place = quoted_path(shown);
-    // What was converted elsewhere is a profile alone; the trace has the heap.
-    if last.kind == JavaKind::HeapGraph && !folder.join(RAW_TRACE).is_file() {
-        let file = last.file.as_deref().unwrap_or_default();
+    // What was converted elsewhere is a profile alone; the trace or the HPROF has the heap.
+    let file = last.file.as_deref().unwrap_or_default();
+    if file.ends_with(".pb.gz") && !folder.join(RAW_TRACE).is_file() {
         let file = quoted_path(shown.join(file));
         return vec![(
             "who holds the Java heap, as a flame graph in the browser:".to_owned(),
@@ -157,10 +157,24 @@ pub(super) fn next_commands(
     next
 }
 
+/// A folder of Java heaps as commands name it that look at one process: with the last one's, where
+/// there are several.
+pub(super) fn java_place(folder: &Path) -> String {
+    let place = quoted_path(near(folder));
+    let Ok(manifest) = Manifest::read(folder) else {
+        return place;
+    };
+    let pids: Vec<u64> = manifest.dumps.java.iter().map(|dump| dump.pid).collect();
+    match pids.last() {
+        Some(last) if pids.iter().any(|pid| pid != last) => format!("{place} --process {last}"),
+        _ => place,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::manifest::JAVA_HEAP;
+    use crate::app::manifest::{JAVA_HEAP, JavaKind};
 
     #[test]
     fn the_commands_name_the_process_of_several() {
@@ -198,5 +212,10 @@ mod tests {
             last(&manifest).as_deref(),
             Some("heaptap diff out@1 out@2 --process 9")
         );
+        let folder = tempfile::tempdir().unwrap();
+        let place = quoted_path(near(folder.path()));
+        assert_eq!(java_place(folder.path()), place);
+        manifest.write(folder.path()).unwrap();
+        assert_eq!(java_place(folder.path()), format!("{place} --process 9"));
     }
 }

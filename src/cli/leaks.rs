@@ -12,9 +12,9 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::java_args::{FilterArgs, JavaArgs};
+use super::java_summary::java_place;
 use super::native_args::NativeArgs;
 use super::stack_args::StackArgs;
-use super::summary::near;
 use super::{Context, Outcome, blocking, gate, java_view};
 use crate::app::java::{FOLDER, JavaInput};
 use crate::app::leaks::native::{self as native_app, NativeLeaksRequest, TOLERANCE_BYTES};
@@ -24,7 +24,6 @@ use crate::app::manifest;
 use crate::error::{ErrorClass, Failure};
 use crate::heap_graph::Follow;
 use crate::units::ByteSize;
-use crate::untrusted::shell::quoted_path;
 
 /// Flags of `leaks`.
 #[derive(Debug, clap::Args)]
@@ -247,11 +246,11 @@ fn with_java_beside(failure: Failure, inputs: &[OsString]) -> Failure {
     failure
 }
 
-/// The folder of the Java heaps that a recording has beside its native ones, quoted.
+/// The folder of the Java heaps that a recording has beside its native ones, as a command takes it.
 fn java_beside(input: &OsString) -> Option<String> {
     let folder = Path::new(input).join(FOLDER);
     let is_recording = folder.join(manifest::FILE_NAME).is_file();
-    is_recording.then(|| quoted_path(near(&folder)))
+    is_recording.then(|| java_place(&folder))
 }
 
 /// One input stands for all its dumps, each of several for its last.

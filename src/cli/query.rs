@@ -11,11 +11,13 @@ use std::time::{Duration, Instant};
 use clap::ValueHint;
 use serde::Serialize;
 
+use super::console::Console;
 use super::java_args::{JavaArgs, Sizes};
 use super::names_args::existing;
 use super::native_args::NativeArgs;
 use super::signals::watch_signals;
 use super::{Context, Outcome, blocking};
+use crate::app::findings::Finding;
 use crate::app::java::{JavaInput, Steps};
 use crate::app::query::{OpenError, QueryFile, QueryOptions, copy, open};
 use crate::error::{ErrorClass, Failure};
@@ -121,14 +123,12 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     let opened = blocking::stepwise(ctx, move |steps: &Steps| open(&input, options, steps)).await?;
     let class = opened.class();
-    let QueryFile { database, findings } = opened;
-    for finding in &findings {
-        console.finding(
-            finding.kind,
-            shown(&finding.message),
-            finding.help.as_deref(),
-        );
-    }
+    let QueryFile {
+        database,
+        findings,
+        losses,
+    } = opened;
+    tell(console, &findings);
     let form = Form::of(console, args.csv);
     if asks {
         prompt::converse(ctx, database, form).await?;
@@ -159,7 +159,20 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if let Some(file) = args.to {
         write_copy(ctx, database, file).await?;
     }
-    Ok(Outcome::from(class))
+    let lost = losses.take();
+    tell(console, &lost);
+    let lost = lost.iter().filter_map(|finding| finding.class);
+    Ok(Outcome::of(class.into_iter().chain(lost)))
+}
+
+fn tell(console: &Console, findings: &[Finding]) {
+    for finding in findings {
+        console.finding(
+            finding.kind,
+            shown(&finding.message),
+            finding.help.as_deref(),
+        );
+    }
 }
 
 /// The statements that were given; `None` for a prompt.

@@ -139,10 +139,14 @@ pub(super) fn usage(console: &Console, error: &clap::Error) -> Result<Outcome, F
             .as_ref()
             .is_some_and(|u| u.starts_with("heaptap record"))
     {
-        help.push(format!(
-            "a process is named with -n: heaptap record -n {}",
-            quoted(word)
-        ));
+        help.push(match word.contains('=') {
+            // `--virtual` takes its value only behind `=`.
+            true => format!("a virtual phone is named with --virtual={}", quoted(word)),
+            false => format!(
+                "a process is named with -n: heaptap record -n {}",
+                quoted(word)
+            ),
+        });
     }
     if let Some(usage) = usage {
         help.push(format!("usage: {usage}"));

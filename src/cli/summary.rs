@@ -534,7 +534,7 @@ fn next_commands(
             ));
         }
     }
-    let java = quoted_path(near(folder).join(FOLDER));
+    let java = java_summary::java_place(&folder.join(FOLDER));
     next.extend(beside::commands(manifest, &place, &java));
     next.push((
         "all of it as a page, with flame graphs:".to_owned(),

@@ -83,6 +83,13 @@ pub(super) fn refreshed_shown(console: &Console, folder: &Path, refreshed: &Refr
                 &recording.heaps,
                 Remedy::Again(&again),
             );
+            if let Some(page) = &recording.manifest.page {
+                console.say(format_args!(
+                    "{} has the names of before: heaptap report {} writes it anew",
+                    page.file,
+                    quoted_path(summary::near(folder))
+                ));
+            }
             recording.class.into()
         }
     }

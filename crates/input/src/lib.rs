@@ -108,6 +108,12 @@ pub enum ImportError {
         /// What it holds instead, at most a few names.
         members: Vec<String>,
     },
+    /// A folder that a session has, and nothing in it.
+    #[error("{name} holds no trace yet: the folder of a session that is not fetched")]
+    NotFetched {
+        /// The folder.
+        name: String,
+    },
     /// A compressed input of which nothing could be unpacked.
     #[error("{name} is damaged: {what}")]
     Damaged {
@@ -147,6 +153,7 @@ impl Classified for ImportError {
     fn class(&self) -> ErrorClass {
         match self {
             ImportError::Unwritable { .. } => ErrorClass::HostWrite,
+            ImportError::NotFetched { .. } => ErrorClass::NotFetched,
             _ => ErrorClass::BadInput,
         }
     }
@@ -161,6 +168,7 @@ impl Classified for ImportError {
             ImportError::NoHprofInside { .. } => "no-hprof-inside",
             ImportError::SeveralHprofs { .. } => "several-hprofs",
             ImportError::NoTraceInside { .. } => "no-trace-inside",
+            ImportError::NotFetched { .. } => "folder-not-fetched",
             ImportError::Damaged { .. } => "input-damaged",
             ImportError::TooLarge { .. } => "input-too-large",
         }
@@ -186,6 +194,10 @@ impl Classified for ImportError {
             }
             ImportError::NoTraceInside { .. } => {
                 "give the trace file itself: raw-trace of a recording's folder, or *.pftrace"
+                    .to_owned()
+            }
+            ImportError::NotFetched { .. } => {
+                "`heaptap status` lists what is still on a phone, and says how to fetch it"
                     .to_owned()
             }
             ImportError::TooLarge { .. } => "unpack it yourself and give the file".to_owned(),
@@ -250,10 +262,18 @@ fn trace_in_folder(path: &Path, name: &str) -> Result<PathBuf, ImportError> {
         .iter()
         .map(|file| path.join(file))
         .find(|p| p.is_file());
-    found.ok_or_else(|| ImportError::NoTraceInside {
-        name: name.to_owned(),
-        members: names_in_folder(path),
-    })
+    let members = names_in_folder(path);
+    found.ok_or_else(
+        || match members.is_empty() && path.join(SESSION_MARKER).is_file() {
+            true => ImportError::NotFetched {
+                name: name.to_owned(),
+            },
+            false => ImportError::NoTraceInside {
+                name: name.to_owned(),
+                members,
+            },
+        },
+    )
 }
 
 /// What a folder holds, at most a few names.
@@ -262,11 +282,17 @@ fn names_in_folder(path: &Path) -> Vec<String> {
         .into_iter()
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+        .filter(|name| !name.starts_with(OWN))
         .collect();
     members.sort();
     members.truncate(archive::NAMED);
     members
 }
+
+/// How names of files begin that are heaptap's own for a while: claims, unfinished files.
+const OWN: &str = ".heaptap-";
+/// In a folder, says which session it is for.
+pub const SESSION_MARKER: &str = ".heaptap-session";
 
 /// Packing inside packing: a bundle in gzip in a ZIP is deep enough.
 const DEEPEST: u32 = 4;

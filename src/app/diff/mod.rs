@@ -83,6 +83,9 @@ pub struct HeapDiff {
     pub after: Option<DumpFacts>,
     /// Whether both are of one run of one process: what survived cancels, with its error.
     pub same_run: bool,
+    /// Whether both are of one run, but the first dump is the later one.
+    #[serde(skip)]
+    pub backwards: bool,
     /// What values before and after are divided by.
     pub divisors: [f64; 2],
     /// Of everything.
@@ -330,6 +333,7 @@ fn heap(
     request: &DiffRequest,
 ) -> Result<HeapDiff, DiffError> {
     let same_run = same_recording && pair.is_one_run();
+    let backwards = same_recording && !same_run && pair.swapped().is_one_run();
     let divisors = pair.divisors(request.per, same_run)?;
     let terms = Terms {
         by: request.by,
@@ -393,6 +397,7 @@ fn heap(
         before: pair.before.map(|dump| DumpFacts::of(files.0, dump)),
         after: pair.after.map(|dump| DumpFacts::of(files.1, dump)),
         same_run,
+        backwards,
         divisors,
         total: ChangeRow::of(&diff.total, has_limits),
         shown: ChangeRow::of(&diff.left, has_limits),

@@ -165,6 +165,14 @@ impl Pair<'_> {
             && before.time_ns <= after.time_ns
     }
 
+    /// The two the other way round.
+    pub(super) fn swapped(&self) -> Pair<'_> {
+        Pair {
+            before: self.after,
+            after: self.before,
+        }
+    }
+
     /// What each side is divided by.
     pub(super) fn divisors(&self, per: Per, same_run: bool) -> Result<[f64; 2], DiffError> {
         match per {

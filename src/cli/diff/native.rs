@@ -36,6 +36,9 @@ pub(super) fn show(console: &Console, report: &DiffReport) {
     let is_pair = |heap: &HeapDiff| heap.before.is_some() && heap.after.is_some();
     let note = if report.heaps.iter().any(|heap| heap.same_run) {
         "dumps of one run: what is in both cancels, with its sampling error"
+    } else if report.heaps.iter().any(|heap| heap.backwards) {
+        "the first dump is the later one: name the earlier first, and what is in both cancels, with \
+         its sampling error"
     } else if report.heaps.iter().any(is_pair) {
         "two runs: errors are of sampling alone; what differs from run to run comes on top"
     } else {
