@@ -8,6 +8,7 @@ use crate::app::naming::Watch;
 use crate::app::packet_files::{DEOBFUSCATION, SYMBOLIZED_TRACE, SYMBOLS};
 use crate::app::whole_file::WholeFile;
 use std::ffi::OsStr;
+use std::fs::Metadata;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -33,7 +34,9 @@ impl Goal {
             return Goal::Stdout;
         }
         let text = output.to_string_lossy();
-        if output.is_dir() || text.ends_with(std::path::is_separator) {
+        // Asked once: another process may make a folder of that name between two looks.
+        let there = std::fs::metadata(output).ok();
+        if there.as_ref().is_some_and(Metadata::is_dir) || text.ends_with(std::path::is_separator) {
             return Goal::Folder(output.to_owned());
         }
         let lower = text.to_ascii_lowercase();
@@ -42,8 +45,8 @@ impl Goal {
             .chain(format.other_endings().iter().copied());
         let ends_so = endings.any(|ending| lower.ends_with(&format!(".{ending}")));
         let is_file = match format {
-            Format::Parquet => output.exists(),
-            format if format.has_many_files() => ends_so || output.exists(),
+            Format::Parquet => there.is_some(),
+            format if format.has_many_files() => ends_so || there.is_some(),
             _ => true,
         };
         match is_file {
