@@ -143,9 +143,10 @@ fn the_real_perfetto_takes_the_printed_config() {
         phone
             .host("adb", &["-s", SERIAL, "push", &config, "/data/local/tmp/c"])
             .end(SOON);
+        // Back once tracing runs: a perfetto that is told to stop before may never end.
         let taken = phone.shell(
             "cat /data/local/tmp/c | perfetto --txt -c - -o /data/misc/perfetto-traces/p \
-             --background > /data/local/tmp/pid || exit 9; \
+             --background-wait > /data/local/tmp/pid || exit 9; \
              p=$(cat /data/local/tmp/pid); [ -d /proc/$p ] || exit 8; kill $p; \
              while [ -d /proc/$p ]; do sleep 0.02; done; [ -s /data/misc/perfetto-traces/p ]",
         );
