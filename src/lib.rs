@@ -23,6 +23,7 @@ pub use heaptap_capture::jdwp;
 pub use heaptap_export as export;
 pub use heaptap_input as import;
 pub use heaptap_model::error;
+pub use heaptap_model::folder;
 pub use heaptap_model::heap_graph;
 pub use heaptap_model::names;
 pub use heaptap_symbols::deobfuscate;

@@ -241,6 +241,12 @@ fn a_dump_that_breaks_off_is_told_once_a_statement_reads_it() {
         stderr(&told)
     );
     assert!(!stdout(&told).is_empty());
+    let statements = "SELECT count(*) FROM heap_graph_object; SELECT nothing FROM nowhere";
+    let failed = query(&cut, &[statements], "");
+    assert_eq!(failed.status.code(), Some(2), "{}", stderr(&failed));
+    for said in ["the HPROF breaks off", "nowhere"] {
+        assert!(stderr(&failed).contains(said), "{}", stderr(&failed));
+    }
     let untouched = query(&cut, &["SELECT 1"], "");
     assert_eq!(untouched.status.code(), Some(0), "{}", stderr(&untouched));
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::finish::{Finished, RAW_TRACE};
+use super::finish::Finished;
 use super::manifest::{FILE_NAME, JavaDump, Manifest};
 use super::plan::JavaPlan;
 use super::record::{self, RecordEvent, RecordOptions, Recorded, Step, Tell, beside};
@@ -14,6 +14,7 @@ use super::what::What;
 use crate::config::{JavaSpec, Patience};
 use crate::device::{Command, Device};
 use crate::error::{ErrorClass, Failure};
+use crate::folder::RAW_TRACE;
 use crate::session::{Controls, Store};
 use crate::units::ByteSize;
 

@@ -27,6 +27,7 @@ use super::summary::HeapSummary;
 use super::tracked;
 use crate::eligibility;
 use crate::error::{ErrorClass, Failure};
+use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
 use crate::import::ImportError;
 use crate::profile::Health;
 use crate::session::{
@@ -34,9 +35,6 @@ use crate::session::{
     SessionError, SessionEvent, SessionId, SnapshotWay, part_prefix, release, remove_parts,
 };
 use crate::trace::DumpScanner;
-
-/// Name of the trace in the folder.
-pub const RAW_TRACE: &str = "raw-trace";
 
 /// What ended a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -324,7 +322,7 @@ pub async fn finish(
         if !packet_files::make_room(staging.path()) {
             return Err(error.into());
         }
-        packets.retain(|name| *name != packet_files::SYMBOLIZED_TRACE);
+        packets.retain(|name| *name != SYMBOLIZED_TRACE);
         manifest.warnings.push(manifest::Warning {
             kind: findings::PACKETS_UNWRITTEN.to_owned(),
             message: "there was no room for symbolized-trace".to_owned(),

@@ -12,8 +12,8 @@ mod symbolization;
 pub use beside::{
     Beside, BesideCost, BesideFile, BesideGap, BesideMissed, BesideTimeline, BesideUnread,
 };
+pub(super) use file::temporary_in;
 pub use file::{FILE_NAME, ManifestError};
-pub(super) use file::{UNFINISHED, temporary_in};
 pub use java::{
     DumpKey, Dumps, JAVA_HEAP, JavaAllocations, JavaDump, JavaFlags, JavaKind, JavaSums,
     JavaTotals, Original, TrackedDump,

@@ -6,22 +6,22 @@ use super::findings::Finding;
 use super::manifest;
 use super::names::NameOptions;
 use crate::deobfuscate::{
-    self, AppMap, Discovered, Entry, MapError, MapFile, MapSource, Scope, SeenIn, is_same_map,
+    self, AppMap, Discovered, MapError, MapFile, MapSource, Scope, SeenIn, is_same_map,
 };
 use crate::error::{Classified, ErrorClass};
-use crate::export::deobfuscation_packets::{MapWriter, WrittenMap};
 use crate::profile::{NameMaps, Recording};
 use crate::symbolize::find::project_around;
 use crate::trace::{Surveyed, TraceError};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 mod heaps;
+mod packets;
 
 use heaps::ForApps;
 pub use heaps::{HeapMaps, NamedHeap, add_used, minified};
+pub use packets::{WrittenPackage, write_known, write_packets};
 
 /// Perfetto's variable: `package=path`, several of them separated as lists of paths are.
 pub const VARIABLE: &str = "PERFETTO_PROGUARD_MAP";
@@ -490,96 +490,6 @@ impl Maps {
 /// Files that were given go before what the trace says, and that before what was found.
 fn given_first(maps: Vec<ForApps>) -> (Vec<ForApps>, Vec<ForApps>) {
     maps.into_iter().partition(|(map, _)| !map.is_discovered())
-}
-
-/// What was written of a mapping file for a package.
-#[derive(Debug, Clone)]
-pub struct WrittenPackage {
-    /// The file.
-    pub path: PathBuf,
-    /// Who named it.
-    pub origin: Origin,
-    /// The app it is of; empty where nobody said and the trace does not tell: then it is for
-    /// Java heap dumps alone.
-    pub package: String,
-    /// How much it was.
-    pub written: WrittenMap,
-}
-
-/// Writes maps as packets, each once for each of its packages. One that is for no package in
-/// particular is left out, unless `nameless` is set.
-///
-/// # Errors
-/// Where `out` fails.
-pub fn write_packets(
-    maps: &[UsedMap],
-    nameless: bool,
-    out: &mut dyn Write,
-) -> io::Result<Vec<WrittenPackage>> {
-    let none = BTreeSet::from([String::new()]);
-    let mut all = Vec::new();
-    for used in maps {
-        let packages = match used.packages.is_empty() && nameless {
-            true => &none,
-            false => &used.packages,
-        };
-        for package in packages {
-            all.push(WrittenPackage {
-                path: used.map.file.path().to_owned(),
-                origin: used.map.origin.clone(),
-                package: package.clone(),
-                written: write_map(&used.map.file, package, out)?,
-            });
-        }
-    }
-    Ok(all)
-}
-
-/// Writes the names that packets hold once more: those of the classes for which `keeps` holds, by
-/// package and minified name.
-///
-/// # Errors
-/// Where `out` fails.
-pub fn write_known(
-    known: &NameMaps,
-    keeps: impl Fn(&str, &str) -> bool,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    for (package, map) in known.iter() {
-        let mut writer = MapWriter::new(package, out);
-        let classes = (0..map.class_count()).map(|at| map.class(at));
-        for class in classes.filter(|class| keeps(package, class.obfuscated)) {
-            writer.class(class.obfuscated, class.original)?;
-            for member in class.members() {
-                match member.is_method {
-                    true => writer.method(member.obfuscated, member.original, member.lines)?,
-                    false => writer.field(member.obfuscated, member.original)?,
-                }
-            }
-        }
-        writer.finish()?;
-    }
-    Ok(())
-}
-
-fn write_map(file: &MapFile, package: &str, out: &mut dyn Write) -> io::Result<WrittenMap> {
-    let mut writer = MapWriter::new(package, out);
-    file.entries(|entry| match entry {
-        Entry::Class {
-            obfuscated,
-            original,
-        } => writer.class(obfuscated, original),
-        Entry::Field {
-            obfuscated,
-            original,
-        } => writer.field(obfuscated, &original),
-        Entry::Method {
-            obfuscated,
-            original,
-            lines,
-        } => writer.method(obfuscated, &original, lines),
-    })?;
-    writer.finish()
 }
 
 /// Packages and paths of Perfetto's variable.

@@ -8,6 +8,7 @@ use super::report::{PAGE, is_page};
 use super::trace_findings;
 use crate::bytes::sha256_of;
 use crate::error::{Classified, ErrorClass};
+use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
 use crate::import::{self, ImportError, OpenTrace};
 use crate::net::{Offer, Server};
 use crate::units::HumanDuration;
@@ -214,7 +215,7 @@ fn title(path: &Path) -> String {
     let absolute = std::path::absolute(path);
     let path = absolute.as_deref().unwrap_or(path);
     // Traces in recordings are all called the same.
-    let usual = ["raw-trace", "symbolized-trace"];
+    let usual = [RAW_TRACE, SYMBOLIZED_TRACE];
     let is_usual = path
         .file_name()
         .is_some_and(|name| usual.iter().any(|u| name == *u));

@@ -10,6 +10,7 @@ use time::OffsetDateTime;
 use time::macros::format_description;
 
 use super::manifest::{self, Manifest};
+use crate::folder::UNFINISHED_PREFIX;
 use crate::session::unfinished::place;
 use crate::session::{self, ForeignReason, Owner, SessionError, SessionId, Unclaimed};
 
@@ -149,7 +150,7 @@ impl OutputFolder {
     /// # Errors
     /// Returns an error if it cannot be written.
     pub fn stage(&self) -> Result<Staging, SessionError> {
-        Staging::new(&self.path, manifest::UNFINISHED).map_err(|source| SessionError::Output {
+        Staging::new(&self.path, UNFINISHED_PREFIX).map_err(|source| SessionError::Output {
             path: self.path.clone(),
             source,
         })
@@ -373,11 +374,6 @@ mod tests {
     use super::*;
     use crate::error::Classified as _;
     use time::macros::datetime;
-
-    #[test]
-    fn who_opens_a_folder_knows_the_marker_of_sessions() {
-        assert_eq!(crate::import::SESSION_MARKER, crate::session::MARKER);
-    }
 
     #[test]
     fn the_default_name_is_safe_everywhere() {

@@ -14,6 +14,7 @@ use super::manifest::{self, Manifest};
 use super::maps::{UsedMap, write_known, write_packets};
 use super::whole_file::{WholeFile, open_inside};
 use crate::export::packets::{Written, write_symbols};
+use crate::folder::SYMBOLIZED_TRACE;
 use crate::import::{self, ImportError};
 use crate::profile::{FrameId, NameMaps, Recording};
 use crate::trace::{Surveyed, TraceError};
@@ -22,8 +23,6 @@ use crate::trace::{Surveyed, TraceError};
 pub const SYMBOLS: &str = "symbols";
 /// What was renamed, alone.
 pub const DEOBFUSCATION: &str = "deobfuscation-packets";
-/// The trace, symbols, and what was renamed.
-pub const SYMBOLIZED_TRACE: &str = "symbolized-trace";
 
 /// The files of a folder while they are written.
 #[derive(Debug)]

@@ -16,6 +16,7 @@ use super::timeline::{self as readings, Known};
 use super::{recorded, trace_findings};
 use crate::counter::Counters;
 use crate::error::{Classified, ErrorClass};
+use crate::folder::OWN_PREFIX;
 use crate::heap_graph::HeapGraph;
 use crate::memory::smaps::SmapsRows;
 use crate::profile::{DumpNumbers, Health, HeapDump, Recording};
@@ -602,7 +603,7 @@ pub fn copy(
         _ => PathBuf::from("."),
     };
     let temporary = tempfile::Builder::new()
-        .prefix(".heaptap-")
+        .prefix(OWN_PREFIX)
         .suffix(".sqlite")
         .tempfile_in(&folder)
         .map_err(|error| unwritable(error.to_string()))?

@@ -348,11 +348,10 @@ async fn prepare(
         allocations::check(device, &assessment).await?;
     }
     if !tracks && what.scope() == Scope::Native {
-        match refuse_second(device, store, &assessment).await {
-            Err(failure) if options.force && failure.kind == "already-recorded" => {
-                warn_of_first(&failure, tell)
-            }
-            other => other?,
+        match recorded_already(device, store, &assessment).await? {
+            Some(first) if options.force => warn_of_first(&first.into(), tell),
+            Some(first) => return Err(first.into()),
+            None => {}
         }
     }
     let fitted = what.fit(
@@ -593,13 +592,13 @@ fn pids_of(package: &str, assessment: &Assessment) -> BTreeSet<u32> {
         .collect()
 }
 
-/// Turns a recording down that would share a process with one that this host has running: a
+/// Of a recording that would share a process with one that this host has running, says so: a
 /// process is in one heap profile at a time, and the second gets no samples.
-async fn refuse_second(
+async fn recorded_already(
     device: &Device,
     store: &Store,
     assessment: &Assessment,
-) -> Result<(), Failure> {
+) -> Result<Option<SessionError>, Failure> {
     let wanted = &assessment.resolved;
     let matched = || assessment.targets.iter().flat_map(|t| &t.processes);
     let (chronicles, _) = store.list()?;
@@ -627,14 +626,13 @@ async fn refuse_second(
                 .await?
                 .is_some()
         {
-            return Err(SessionError::AlreadyRecorded {
+            return Ok(Some(SessionError::AlreadyRecorded {
                 id: other.id.clone(),
                 target,
-            }
-            .into());
+            }));
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Says what a recording that was forced will lack.

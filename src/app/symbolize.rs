@@ -9,22 +9,20 @@ use std::sync::Arc;
 use super::convert::{self, ConvertError, Input, Plain};
 use super::coverage::{Coverage, Tally};
 use super::findings::{self, Finding};
-use super::finish::RAW_TRACE;
 use super::goal::{self, Extent, Goal, GoalError, Out};
 use super::java::{JavaError, JavaFile, JavaOptions, Steps};
-use super::manifest::{self, Manifest, ManifestError};
+use super::manifest::{self, Manifest, ManifestError, MappingFile};
 use super::maps::{UsedMap, add_used};
 use super::names::NameOptions;
 use super::naming::{Look, Namer, Watch};
-use super::packet_files::{
-    self, DEOBFUSCATION, PacketFiles, SYMBOLIZED_TRACE, SYMBOLS, is_own_file,
-};
+use super::packet_files::{self, DEOBFUSCATION, PacketFiles, SYMBOLS, is_own_file};
 use super::summary::HeapSummary;
 use super::trace_findings;
 use super::tracked;
 use crate::error::{Classified, ErrorClass};
 use crate::export::packets::{Written, write_symbols};
 use crate::export::pprof::PprofOptions;
+use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
 use crate::import::{self, ImportError, OpenTrace};
 use crate::trace::{Surveyed, TraceError};
 use crate::untrusted::shell::quoted_path;
@@ -378,11 +376,9 @@ pub fn refresh(
     manifest.warnings.extend(new);
     let mappings = converted.symbolization.mappings.clone();
     let before = manifest.symbolization.replace(converted.symbolization);
-    let named_none = mappings
-        .iter()
-        .all(|m| m.frames == 0 && m.heap_classes == 0);
+    let named_any = mappings.iter().any(MappingFile::named_any);
     // The packets of those before are still there.
-    if let (true, Some(now), Some(before)) = (named_none, &mut manifest.symbolization, before) {
+    if let (false, Some(now), Some(before)) = (named_any, &mut manifest.symbolization, before) {
         now.mappings = before.mappings;
     }
     manifest.write(folder)?;

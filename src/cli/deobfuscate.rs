@@ -12,7 +12,7 @@ use super::{Context, Outcome, goal, summary};
 use crate::app::convert::Input;
 use crate::app::deobfuscate::{self, Deobfuscated};
 use crate::app::java::FOLDER;
-use crate::app::manifest::FILE_NAME;
+use crate::app::manifest::{FILE_NAME, MappingFile};
 use crate::app::maps::{Origin, WrittenPackage};
 use crate::app::names::NameOptions;
 use crate::app::symbolize::{self, Refreshed, SymbolizeError};
@@ -66,7 +66,7 @@ async fn of_folder(ctx: &Context, folder: &Path, names: NameOptions) -> Result<O
     }
     let mut folders = vec![folder.to_owned()];
     folders.extend(beside.join(FILE_NAME).is_file().then_some(beside));
-    let mut named = 0;
+    let mut named_any = false;
     let mut names_allocations = false;
     let mut files = 0;
     let mut classes = Vec::new();
@@ -80,7 +80,7 @@ async fn of_folder(ctx: &Context, folder: &Path, names: NameOptions) -> Result<O
         if let Refreshed::Recording(recording) = &refreshed {
             let maps = &recording.mappings;
             files = files.max(maps.len());
-            named += maps.iter().map(|m| m.frames + m.heap_classes).sum::<u64>();
+            named_any |= maps.iter().any(MappingFile::named_any);
             names_allocations |= recording.names_allocations;
         }
         classes.extend(refreshed.class());
@@ -95,7 +95,7 @@ async fn of_folder(ctx: &Context, folder: &Path, names: NameOptions) -> Result<O
     for (folder, refreshed) in &shown[..most] {
         refreshed_shown(&ctx.console, folder, refreshed);
     }
-    if named == 0 && !names_allocations {
+    if !named_any && !names_allocations {
         let why = format!("no name changed: {}", deobfuscate::known_to_none(files));
         let help = "give R8's mapping file of the build on the phone with --mapping FILE";
         ctx.console.warn_with_help(why, Some(help));

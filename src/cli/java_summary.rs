@@ -6,9 +6,9 @@ use std::path::Path;
 use super::console::{Console, Style};
 use super::summary::near;
 use super::table::Table;
-use crate::app::finish::RAW_TRACE;
 use crate::app::java_summary::JavaSummary;
 use crate::app::manifest::{JavaDump, Manifest};
+use crate::folder::RAW_TRACE;
 use crate::units::{ByteSize, thousands};
 use crate::untrusted::shell::{quoted_dump, quoted_path};
 
@@ -122,10 +122,7 @@ pub(super) fn next_commands(
             format!("go tool pprof -symbolize=none -http=: {file}"),
         )];
     }
-    let of_process = match with_file.iter().any(|dump| dump.pid != last.pid) {
-        true => format!(" --process {}", last.pid),
-        false => String::new(),
-    };
+    let of_process = of_process(&with_file);
     let java = if beside_native { " --java" } else { "" };
     let mut next = vec![
         (
@@ -164,10 +161,17 @@ pub(super) fn java_place(folder: &Path) -> String {
     let Ok(manifest) = Manifest::read(folder) else {
         return place;
     };
-    let pids: Vec<u64> = manifest.dumps.java.iter().map(|dump| dump.pid).collect();
-    match pids.last() {
-        Some(last) if pids.iter().any(|pid| pid != last) => format!("{place} --process {last}"),
-        _ => place,
+    let dumps: Vec<&JavaDump> = manifest.dumps.java.iter().collect();
+    format!("{place}{}", of_process(&dumps))
+}
+
+/// The flag that takes the last dump's process, where there are several.
+fn of_process(dumps: &[&JavaDump]) -> String {
+    match dumps.last() {
+        Some(last) if dumps.iter().any(|dump| dump.pid != last.pid) => {
+            format!(" --process {}", last.pid)
+        }
+        _ => String::new(),
     }
 }
 

@@ -4,11 +4,11 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf, is_separator};
 
-use crate::app::finish::RAW_TRACE;
 use crate::app::java::JavaInput;
 use crate::app::manifest;
 use crate::config::{is_slip, nearest};
 use crate::error::{ErrorClass, Failure};
+use crate::folder::RAW_TRACE;
 use crate::timeline;
 use crate::untrusted::shown;
 

@@ -19,7 +19,7 @@ use super::signals::watch_signals;
 use super::{Context, Outcome, blocking};
 use crate::app::findings::Finding;
 use crate::app::java::{JavaInput, Steps};
-use crate::app::query::{OpenError, QueryFile, QueryOptions, copy, open};
+use crate::app::query::{Losses, OpenError, QueryFile, QueryOptions, copy, open};
 use crate::error::{ErrorClass, Failure};
 use crate::heap_graph::Follow;
 use crate::query::{CopiedTable, Database, Limits, QueryError};
@@ -131,10 +131,24 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     tell(console, &findings);
     let form = Form::of(console, args.csv);
     if asks {
-        prompt::converse(ctx, database, form).await?;
-        return Ok(Outcome::from(class));
+        let lost = prompt::converse(ctx, database, &losses, form).await?;
+        return Ok(Outcome::of(class.into_iter().chain(lost)));
     }
-    let mut database = database;
+    let ended = answer(ctx, database, sql, form, args.to).await;
+    // A statement that fails has read heaps, too.
+    let lost = tell_losses(console, &losses);
+    ended?;
+    Ok(Outcome::of(class.into_iter().chain(lost)))
+}
+
+/// Runs the statements and commands that were given, and writes the copy that was asked for.
+async fn answer(
+    ctx: &Context,
+    mut database: Database,
+    sql: Option<String>,
+    form: Form,
+    to: Option<PathBuf>,
+) -> Result<(), Failure> {
     // Commands give text: where a program reads, they are no statements.
     let pieces = match (sql, form) {
         (None, _) => Vec::new(),
@@ -144,25 +158,30 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     for piece in pieces {
         match piece {
             Piece::Command(command) => {
-                if !prompt::dot(console, &database, &command)? {
+                if !prompt::dot(&ctx.console, &database, &command)? {
                     break;
                 }
             }
             Piece::Statements(sql) => {
-                let output = Output::new(console.clone(), form);
+                let output = Output::new(ctx.console.clone(), form);
                 let (back, ran) = execute(ctx, database, sql, output).await?;
                 ran?;
                 database = back;
             }
         }
     }
-    if let Some(file) = args.to {
-        write_copy(ctx, database, file).await?;
+    match to {
+        Some(file) => write_copy(ctx, database, file).await,
+        None => Ok(()),
     }
+}
+
+/// Says what those Java heaps lack that were read since the last call; what the exit code tells
+/// of it.
+fn tell_losses(console: &Console, losses: &Losses) -> Vec<ErrorClass> {
     let lost = losses.take();
     tell(console, &lost);
-    let lost = lost.iter().filter_map(|finding| finding.class);
-    Ok(Outcome::of(class.into_iter().chain(lost)))
+    lost.iter().filter_map(|finding| finding.class).collect()
 }
 
 fn tell(console: &Console, findings: &[Finding]) {

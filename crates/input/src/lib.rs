@@ -26,6 +26,7 @@ pub use pprof::{Pprof, PprofDamage, PprofInput, read_pprof};
 pub use shared::share;
 
 use heaptap_model::error::{Classified, ErrorClass};
+use heaptap_model::folder::{MARKER, OWN_PREFIX, RAW_TRACE, SYMBOLIZED_TRACE};
 use heaptap_model::units::ByteSize;
 use perfetto_heap::Source;
 use spool::{Budget, Spool};
@@ -221,7 +222,7 @@ pub struct OpenTrace {
 }
 
 /// Names under which a recording's folder keeps its trace, the better one first.
-const IN_FOLDER: [&str; 2] = ["symbolized-trace", "raw-trace"];
+const IN_FOLDER: [&str; 2] = [SYMBOLIZED_TRACE, RAW_TRACE];
 
 /// Opens a file or a recording's folder. A bundle may hold several traces.
 ///
@@ -262,9 +263,9 @@ fn trace_in_folder(path: &Path, name: &str) -> Result<PathBuf, ImportError> {
         .iter()
         .map(|file| path.join(file))
         .find(|p| p.is_file());
-    let members = names_in_folder(path);
-    found.ok_or_else(
-        || match members.is_empty() && path.join(SESSION_MARKER).is_file() {
+    found.ok_or_else(|| {
+        let members = names_in_folder(path);
+        match members.is_empty() && path.join(MARKER).is_file() {
             true => ImportError::NotFetched {
                 name: name.to_owned(),
             },
@@ -272,8 +273,8 @@ fn trace_in_folder(path: &Path, name: &str) -> Result<PathBuf, ImportError> {
                 name: name.to_owned(),
                 members,
             },
-        },
-    )
+        }
+    })
 }
 
 /// What a folder holds, at most a few names.
@@ -282,17 +283,12 @@ fn names_in_folder(path: &Path) -> Vec<String> {
         .into_iter()
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
-        .filter(|name| !name.starts_with(OWN))
+        .filter(|name| !name.starts_with(OWN_PREFIX))
         .collect();
     members.sort();
     members.truncate(archive::NAMED);
     members
 }
-
-/// How names of files begin that are heaptap's own for a while: claims, unfinished files.
-const OWN: &str = ".heaptap-";
-/// In a folder, says which session it is for.
-pub const SESSION_MARKER: &str = ".heaptap-session";
 
 /// Packing inside packing: a bundle in gzip in a ZIP is deep enough.
 const DEEPEST: u32 = 4;

@@ -3,6 +3,7 @@
 pub mod bytes;
 pub mod counter;
 pub mod error;
+pub mod folder;
 pub mod heap_graph;
 pub mod names;
 pub mod profile;

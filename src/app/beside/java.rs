@@ -16,13 +16,13 @@ use sha2::{Digest as _, Sha256};
 
 use super::at::{At, NotTaken};
 use crate::app::dump;
-use crate::app::finish::{Finished, RAW_TRACE};
+use crate::app::finish::Finished;
 use crate::app::java::FOLDER;
 use crate::app::manifest::{
     self, BoundLabel, JavaDump, Label, LabelledDump, Manifest, MappingFile, Symbolization,
 };
 use crate::app::names::NameOptions;
-use crate::app::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLIZED_TRACE, SYMBOLS, join_maps};
+use crate::app::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLS, join_maps};
 use crate::app::plan::Plan;
 use crate::app::record::{RecordOptions, Recorded, Tell};
 use crate::app::what::{JavaResults, What};
@@ -30,6 +30,7 @@ use crate::app::whole_file::unless_link;
 use crate::config::{JavaSpec, Snapshots, Targets};
 use crate::eligibility::{Assessment, DeviceFacts, Scope};
 use crate::export::pprof::PprofOptions;
+use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
 use crate::session::{self, Owner, Session, Store};
 use crate::units::hex;
 

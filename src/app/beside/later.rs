@@ -2,6 +2,7 @@
 //! collects it reads what the log's ring still holds of the collections; what is lost is noted
 //! as a gap, and said.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::TimelineFile;
@@ -168,10 +169,11 @@ fn untaken(chronicle: &Chronicle, known: &Timeline, with: With) -> Vec<(u64, Mis
         .iter()
         .map(|l| l.boot_ns)
         .fold(last_ns, u64::max);
+    let told = Told::of(known);
     let mut untaken = Vec::new();
     for (number, (label, at_ns)) in (1..).zip(labels.chain([("", last_ns)])) {
         for source in with.at_labels() {
-            if is_expected(source, label) && !is_told(known, source, number, label) {
+            if is_expected(source, label) && !told.has(source, number, label) {
                 let missed = Missed {
                     what: source.word().to_owned(),
                     label: label.to_owned(),
@@ -185,22 +187,45 @@ fn untaken(chronicle: &Chronicle, known: &Timeline, with: With) -> Vec<(u64, Mis
     untaken
 }
 
-/// Whether the timeline tells what became of `source` at a label, or at the end if `label` is
-/// empty.
-fn is_told(known: &Timeline, source: Source, number: u32, label: &str) -> bool {
-    let here = |of: &str, n: u32| of == label && (n == number || label.is_empty());
-    known.entries.iter().any(|entry| match &entry.seen {
-        Seen::Kept(kept) => kept.what == source.kept_as() && here(&kept.label, kept.number),
-        Seen::Missed(missed) => missed.what == source.word() && here(&missed.label, missed.number),
-        _ => false,
-    })
+/// What a timeline tells of what was to be taken at labels, and at the end: its word, label and
+/// number. The end has no label, and no number counts there.
+struct Told<'a>(HashSet<(&'a str, &'a str, u32)>);
+
+impl<'a> Told<'a> {
+    fn of(known: &'a Timeline) -> Told<'a> {
+        let told = known.entries.iter().filter_map(|entry| {
+            let (word, label, number) = match &entry.seen {
+                Seen::Kept(kept) => (&kept.what, &kept.label, kept.number),
+                Seen::Missed(missed) => (&missed.what, &missed.label, missed.number),
+                _ => return None,
+            };
+            Some(Told::key(word, label, number))
+        });
+        Told(told.collect())
+    }
+
+    fn key<'k>(word: &'k str, label: &'k str, number: u32) -> (&'k str, &'k str, u32) {
+        match label {
+            "" => (word, label, 0),
+            _ => (word, label, number),
+        }
+    }
+
+    /// Whether it tells what became of `source` at a label, or at the end if `label` is empty.
+    fn has(&self, source: Source, number: u32, label: &str) -> bool {
+        // What was taken is kept under another word than the source's.
+        [source.kept_as(), source.word()]
+            .iter()
+            .any(|word| self.0.contains(&Told::key(word, label, number)))
+    }
 }
 
 /// Whether the recording was observed until what belongs to its end was taken.
 fn took_end(known: &Timeline, with: With) -> bool {
+    let told = Told::of(known);
     with.at_labels()
         .filter(|source| is_expected(*source, ""))
-        .all(|source| is_told(known, source, 0, ""))
+        .all(|source| told.has(source, 0, ""))
 }
 
 /// Whether the lack of `source` at a label is noted here. The last list of Java allocations has a

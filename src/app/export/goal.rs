@@ -1,12 +1,12 @@
 //! Where files go: standard output, one file, or a folder. A file has its name once it is whole.
 
 use super::{ExportError, Format};
-use crate::app::finish::RAW_TRACE;
 use crate::app::look::LookError;
 use crate::app::manifest;
 use crate::app::naming::Watch;
-use crate::app::packet_files::{DEOBFUSCATION, SYMBOLIZED_TRACE, SYMBOLS};
+use crate::app::packet_files::{DEOBFUSCATION, SYMBOLS};
 use crate::app::whole_file::WholeFile;
+use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
 use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::io::{self, BufWriter, Write};

@@ -65,10 +65,10 @@ pub(super) fn open(
                 labels,
                 facts: dump.facts.clone(),
                 totals: totals(dump),
-                held: match options.errors {
-                    true => sampled::total(dump, View::Space),
-                    false => None,
-                },
+                held: options
+                    .errors
+                    .then(|| sampled::total(dump, View::Space))
+                    .flatten(),
                 callsites: dump.values.nodes.len() as u64,
             });
         }

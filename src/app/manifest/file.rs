@@ -11,6 +11,7 @@ use super::{Manifest, Page, SCHEMA_VERSION};
 use crate::app::whole_file::unless_link;
 use crate::bytes::open_regular;
 use crate::error::{Classified, ErrorClass};
+use crate::folder::UNFINISHED_PREFIX;
 use crate::profile::DumpNumbers;
 use crate::stacks::TRACKED_HEAP;
 
@@ -147,12 +148,9 @@ fn numbered(mut manifest: Value) -> Value {
     manifest
 }
 
-/// How the names of unfinished files in a results folder begin.
-pub(in crate::app) const UNFINISHED: &str = ".heaptap-part-";
-
 /// An unfinished file of a results folder.
 pub(in crate::app) fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
-    crate::session::unfinished::file_in(folder, UNFINISHED)
+    crate::session::unfinished::file_in(folder, UNFINISHED_PREFIX)
 }
 
 /// Why a manifest could not be written or read.

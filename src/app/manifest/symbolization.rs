@@ -48,6 +48,13 @@ pub struct MappingFile {
     pub heap_classes: u64,
 }
 
+impl MappingFile {
+    /// Whether a frame or a class was named by it.
+    pub fn named_any(&self) -> bool {
+        self.frames > 0 || self.heap_classes > 0
+    }
+}
+
 /// A library some of whose frames have no name.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]

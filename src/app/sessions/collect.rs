@@ -18,6 +18,7 @@ use crate::app::record::{RecordEvent, Tell, session_events};
 use crate::device::Device;
 use crate::eligibility;
 use crate::error::Failure;
+use crate::folder::RAW_TRACE;
 use crate::session::{
     self, Chronicle, Controls, Ending, FollowEnd, JOURNAL_VERSION, Opening, Owner, RemoteTrace,
     Session, SessionError, SessionEvent, SnapshotWay, Store,
@@ -235,7 +236,7 @@ pub(super) async fn collect_known(
         // To another disk gigabytes are copied.
         let moved = blocking(move || {
             let owner = Owner::Session(id);
-            if let Err(error) = session.move_output(&output, finish::RAW_TRACE) {
+            if let Err(error) = session.move_output(&output, RAW_TRACE) {
                 session::release(&output, &owner);
                 folder.discard();
                 return Err(error);

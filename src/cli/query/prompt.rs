@@ -13,7 +13,7 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{CompletionType, Config, Editor, Helper};
 
 use super::output::{Form, Output};
-use super::{Database, execute};
+use super::{Database, Losses, execute, tell_losses};
 use crate::cli::{Console, Context, Style, render};
 use crate::error::{ErrorClass, Failure};
 use crate::query::{Sort, TableInfo, prepass};
@@ -166,15 +166,18 @@ fn is_whole(typed: &str) -> bool {
 
 type Lines = Editor<Words, FileHistory>;
 
-/// Asks for statements and runs them, until there are no more.
+/// Asks for statements and runs them, until there are no more. What those Java heaps lack that
+/// they read is said behind each, and returned.
 pub(super) async fn converse(
     ctx: &Context,
     mut database: Database,
+    losses: &Losses,
     form: Form,
-) -> Result<(), Failure> {
+) -> Result<Vec<ErrorClass>, Failure> {
     let console = &ctx.console;
     console.say("`.help` says what there is; statements end in `;`, Ctrl-D ends it");
     let history = history_file();
+    let mut lost = Vec::new();
     let mut lines = Some(editor(&database, history.as_ref()).map_err(failed)?);
     while let Some(mut editor) = lines.take() {
         let asked = tokio::task::spawn_blocking(move || {
@@ -234,12 +237,13 @@ pub(super) async fn converse(
             }
             Err(failure) => render::in_words(console, &failure),
         }
+        lost.extend(tell_losses(console, losses));
         if let Some(helper) = editor.helper_mut() {
             *helper = words(&database);
         }
         lines = Some(editor);
     }
-    Ok(())
+    Ok(lost)
 }
 
 fn failed(error: ReadlineError) -> Failure {

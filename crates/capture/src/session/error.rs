@@ -307,7 +307,10 @@ fn owner_in_words(owner: Option<&SessionId>) -> String {
 fn or_remove_marker(owner: Option<&SessionId>) -> String {
     match owner {
         Some(_) => String::new(),
-        None => format!(", or remove its {} if none runs", super::folder::MARKER),
+        None => format!(
+            ", or remove its {} if none runs",
+            heaptap_model::folder::MARKER
+        ),
     }
 }
 

@@ -11,9 +11,7 @@ use std::time::Duration;
 use super::error::SessionError;
 use super::id::SessionId;
 use heaptap_model::bytes::open_regular;
-
-/// Name of the marker. Files that are not finished begin with a dot, too.
-pub const MARKER: &str = ".heaptap-session";
+use heaptap_model::folder::MARKER;
 
 /// How often a marker is read that was made and holds nothing yet.
 const LOOKS: u32 = 5;

@@ -19,6 +19,7 @@ use super::session::Session;
 use super::unfinished;
 use heaptap_adb::{Command, DeviceError};
 use heaptap_model::bytes::sha256_of;
+use heaptap_model::folder::OWN_PREFIX;
 use heaptap_model::units::hex;
 
 /// Longest silence between two blocks of a pull.
@@ -437,7 +438,7 @@ fn set_aside(path: &Path) -> io::Result<PathBuf> {
 
 /// The beginning of the names of a session's unfinished files.
 pub fn part_prefix(id: &SessionId) -> String {
-    format!(".heaptap-{id}-")
+    format!("{OWN_PREFIX}{id}-")
 }
 
 fn part_file(folder: &Path, id: &SessionId) -> io::Result<tempfile::NamedTempFile> {
