@@ -1,11 +1,14 @@
 //! The program against adb servers that say odd things, over real TCP: what the user is told,
 //! the exit code, and that a server is left alone.
 
+#[path = "common/program.rs"]
+mod program;
+
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -91,16 +94,8 @@ fn with_shell(mut answers: Answers, serial: &str, command: &str, stdout: &str) -
 }
 
 fn heaptap(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_heaptap"));
-    command.args(args).stdin(Stdio::null());
-    for name in [
-        "ANDROID_SERIAL",
-        "ADB_SERVER_SOCKET",
-        "ANDROID_ADB_SERVER_ADDRESS",
-        "ANDROID_ADB_SERVER_PORT",
-    ] {
-        command.env_remove(name);
-    }
+    let mut command = program::heaptap();
+    command.args(args);
     command
 }
 

@@ -1,5 +1,8 @@
 //! The command line as scripts meet it: exit codes, streams, JSON, help, completions.
 
+#[path = "common/program.rs"]
+mod program;
+
 #[path = "cli/foreign.rs"]
 mod foreign;
 #[cfg(unix)]
@@ -16,20 +19,8 @@ fn heaptap(args: &[&str]) -> Output {
 }
 
 fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_heaptap"));
-    command.args(args).stdin(Stdio::null()).env(
-        "HEAPTAP_CACHE_DIR",
-        concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"),
-    );
-    for name in [
-        "ANDROID_SERIAL",
-        "ADB_SERVER_SOCKET",
-        "ANDROID_ADB_SERVER_ADDRESS",
-        "NO_COLOR",
-        "CLICOLOR_FORCE",
-    ] {
-        command.env_remove(name);
-    }
+    let mut command = program::heaptap();
+    command.args(args);
     command
 }
 

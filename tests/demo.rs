@@ -1,10 +1,13 @@
 //! `heaptap demo` from outside: the folder it leaves, what its manifest says, and that the
 //! profile names the app's leak first.
 
+#[path = "common/program.rs"]
+mod program;
+
 use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 use heaptap::app::manifest::Manifest;
 use heaptap::proto::pprof::Profile;
@@ -16,19 +19,13 @@ use prost::Message as _;
 const LEAK: &str = "example::telemetry::EventHistory::Append";
 
 fn demo(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_heaptap"))
+    program::heaptap()
         .arg("demo")
         .arg("-o")
         .arg(folder)
         .args(args)
-        .env_remove("ANDROID_SERIAL")
-        .env(
-            "HEAPTAP_CACHE_DIR",
-            concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"),
-        )
         // Whoever reaches for a real adb server fails.
         .env("ADB_SERVER_SOCKET", "tcp:127.0.0.1:1")
-        .stdin(Stdio::null())
         .output()
         .expect("the binary runs")
 }
@@ -216,7 +213,7 @@ fn what_it_suggests_shows_plain_names(stderr: &str) {
         if words[0] == "open" {
             continue;
         }
-        let run = Command::new(env!("CARGO_BIN_EXE_heaptap"))
+        let run = program::heaptap()
             .args(&words)
             .output()
             .expect("the binary runs");
@@ -244,7 +241,7 @@ fn what_was_read_beside_is_shown(folder: &Path, manifest: &Manifest) {
     }
     assert!(beside.missed.is_empty(), "{:?}", beside.missed);
     for args in [&["meminfo", "--file"][..], &["reconcile"], &["gc"]] {
-        let run = Command::new(env!("CARGO_BIN_EXE_heaptap"))
+        let run = program::heaptap()
             .args(args)
             .arg(folder)
             .output()
@@ -268,7 +265,7 @@ fn what_was_read_beside_is_shown(folder: &Path, manifest: &Manifest) {
 /// A page of two recordings has the memory over time of each, with the dumps that are its own.
 fn of_two_recordings_each_keeps_its_own(folder: &Path) {
     let page = folder.join("two.html");
-    let run = Command::new(env!("CARGO_BIN_EXE_heaptap"))
+    let run = program::heaptap()
         .arg("report")
         .args([folder, folder])
         .arg("-o")
@@ -303,7 +300,7 @@ fn of_two_recordings_each_keeps_its_own(folder: &Path) {
 /// The page is the same again, and whoever asks for Java heaps is shown those in `java`.
 fn java_heaps_beside_the_recording_belong_to_it(folder: &Path) {
     let run = |args: &[&str], input: &Path| {
-        let run = Command::new(env!("CARGO_BIN_EXE_heaptap"))
+        let run = program::heaptap()
             .args(args)
             .arg(input)
             .output()
@@ -345,7 +342,7 @@ fn leaks_name_what_was_planted(folder: &Path, stderr: &str) {
     let next = format!("heaptap leaks {}", folder.display());
     // Those of the Java heap in its folder are suggested, too.
     assert_eq!(stderr.matches(&next).count(), 2, "{stderr}");
-    let run = Command::new(env!("CARGO_BIN_EXE_heaptap"))
+    let run = program::heaptap()
         .args(["leaks", "--json", "--fail"])
         .arg(folder)
         .output()

@@ -2,6 +2,9 @@
 //! virtual phone, on every Android version and build. The phone decides by its own rules,
 //! shares no code with heaptap's, and is reached over a real socket.
 
+#[path = "common/program.rs"]
+mod program;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
 use std::time::Duration;
@@ -439,10 +442,9 @@ async fn packages_are_listed_with_what_they_allow() {
 
 /// The program itself.
 fn heaptap(bench: &Bench, args: &[&str]) -> (i32, String, String) {
-    let out = std::process::Command::new(env!("CARGO_BIN_EXE_heaptap"))
+    let out = program::heaptap()
         .args(["--adb-server", &bench.phone.addr().to_string()])
         .args(args)
-        .env_remove("ANDROID_SERIAL")
         .output()
         .expect("the program was built");
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");

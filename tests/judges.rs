@@ -6,13 +6,15 @@ use std::process::{Command, Output};
 
 #[path = "common/judge.rs"]
 mod judge;
+#[path = "common/program.rs"]
+mod program;
 
 /// The call that the demo's app leaks from.
 const LEAK: &str = "example::telemetry::EventHistory::Append";
 
 fn demo(folder: &Path) -> Output {
     let state = folder.join("state");
-    Command::new(env!("CARGO_BIN_EXE_heaptap"))
+    program::heaptap()
         .args(["demo", "-o"])
         .arg(folder.join("out"))
         .env("HEAPTAP_STATE_DIR", &state)
@@ -142,7 +144,7 @@ fn judged(flags: &[&str], profile: &Path) -> Rows {
 
 /// The same of `heaptap top`.
 fn told(flags: &[&str], profile: &Path) -> Rows {
-    let output = Command::new(env!("CARGO_BIN_EXE_heaptap"))
+    let output = program::heaptap()
         .args([
             "top",
             "--json",
@@ -179,7 +181,7 @@ fn judged_by_go_filters_leave_what_pprofs_leave() {
     let folder = tempfile::tempdir().expect("a folder");
     assert!(demo(folder.path()).status.success());
     // With Perfetto's names of columns nothing tells viewers to drop allocators.
-    let converted = Command::new(env!("CARGO_BIN_EXE_heaptap"))
+    let converted = program::heaptap()
         .arg("convert")
         .arg(folder.path().join("out/symbolized-trace"))
         .args(["--sample-names", "perfetto", "-o"])
@@ -242,7 +244,7 @@ fn judged_by_go_differences_are_those_that_pprof_computes() {
     let profiles = profiles(folder.path());
     let grown = folder.path().join("grown.pb.gz");
     let recording = folder.path().join("out").display().to_string();
-    let output = Command::new(env!("CARGO_BIN_EXE_heaptap"))
+    let output = program::heaptap()
         .args([
             "diff",
             &format!("{recording}@before"),

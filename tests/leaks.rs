@@ -2,8 +2,11 @@
 //! its document, its words and its exit codes.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+#[path = "common/program.rs"]
+mod program;
+
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 
@@ -13,12 +16,7 @@ fn fixture(name: &str) -> String {
 }
 
 fn heaptap(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_heaptap"))
-        .arg("leaks")
-        .args(args)
-        .env_remove("PERFETTO_PROGUARD_MAP")
-        .output()
-        .unwrap()
+    program::heaptap().arg("leaks").args(args).output().unwrap()
 }
 
 /// Its words, and its exit code.
@@ -391,7 +389,7 @@ fn dumps_lie_in_the_repository_as_the_manifest_says() {
 fn a_heap_graph_tells_what_references_prove_and_how_sure_that_is() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("dump");
-    let dumped = Command::new(env!("CARGO_BIN_EXE_heaptap"))
+    let dumped = program::heaptap()
         .args(["dump", "-n", "com.example.app", "--virtual=speed=20", "-o"])
         .arg(&out)
         .env("HEAPTAP_STATE_DIR", folder.path().join("state"))

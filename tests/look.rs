@@ -2,9 +2,12 @@
 //! every figure is known (fixtures/MANIFEST.toml says what they hold).
 #![allow(missing_docs, clippy::unwrap_used)]
 
+#[path = "common/program.rs"]
+mod program;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 
@@ -22,12 +25,7 @@ fn after() -> String {
 }
 
 fn heaptap(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_heaptap"))
-        .args(args)
-        .env_remove("PERFETTO_PROGUARD_MAP")
-        .env_remove("NO_COLOR")
-        .output()
-        .unwrap()
+    program::heaptap().args(args).output().unwrap()
 }
 
 /// What it prints; it ends with 0.

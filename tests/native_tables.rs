@@ -2,8 +2,11 @@
 //! recordings of the virtual phone.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+#[path = "common/program.rs"]
+mod program;
+
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::OnceLock;
 
 use serde_json::Value;
@@ -21,10 +24,8 @@ struct Folder {
 
 fn heaptap(args: &[&str]) -> Output {
     let home = &demo().path;
-    Command::new(env!("CARGO_BIN_EXE_heaptap"))
+    program::heaptap()
         .args(args)
-        .env_remove("PERFETTO_PROGUARD_MAP")
-        .env_remove("NO_COLOR")
         .env("HEAPTAP_STATE_DIR", home.join("state"))
         .env("HEAPTAP_CACHE_DIR", home.join("cache"))
         .output()
@@ -37,7 +38,7 @@ fn demo() -> &'static Folder {
     DEMO.get_or_init(|| {
         let kept = tempfile::tempdir().unwrap();
         let path = kept.path().to_owned();
-        let output = Command::new(env!("CARGO_BIN_EXE_heaptap"))
+        let output = program::heaptap()
             .args(["demo", "-o"])
             .arg(path.join("rec"))
             .env("HEAPTAP_STATE_DIR", path.join("state"))

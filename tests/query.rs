@@ -7,6 +7,8 @@ use std::process::{Command, Output, Stdio};
 
 #[path = "common/judge.rs"]
 mod judge;
+#[path = "common/program.rs"]
+mod program;
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -19,7 +21,7 @@ fn trace() -> PathBuf {
 }
 
 fn query(input: &Path, arguments: &[&str], stdin: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_heaptap"))
+    let mut child = program::heaptap()
         .arg("query")
         .arg(input)
         .args(arguments)

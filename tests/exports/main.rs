@@ -8,6 +8,8 @@ mod consumers;
 mod judge;
 mod open;
 mod pprof;
+#[path = "../common/program.rs"]
+mod program;
 mod read;
 mod walk;
 
@@ -25,13 +27,11 @@ fn heaptap(folder: &Path, arguments: &[&str]) -> Output {
 }
 
 fn command(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_heaptap"));
+    let mut command = program::heaptap();
     command
         .current_dir(folder)
         .env("HEAPTAP_STATE_DIR", folder.join("state"))
-        .env("HEAPTAP_CACHE_DIR", folder.join("cache"))
-        .env_remove("PERFETTO_BINARY_PATH")
-        .env_remove("PERFETTO_PROGUARD_MAP");
+        .env("HEAPTAP_CACHE_DIR", folder.join("cache"));
     command
 }
 

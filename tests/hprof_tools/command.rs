@@ -4,7 +4,7 @@ use super::dump::{ANDROID, JAVA_SE, dump};
 use serde_json::Value;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 struct Lab {
     folder: tempfile::TempDir,
@@ -42,7 +42,7 @@ impl Lab {
     }
 
     fn run_with(&self, args: &[&str], stdin: &[u8]) -> Output {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_heaptap"))
+        let mut child = crate::program::heaptap()
             .arg("hprof")
             .args(args)
             .current_dir(self.folder.path())
@@ -260,7 +260,7 @@ fn a_dump_that_is_cut_short_while_it_is_read_ends_with_8_and_words() {
     array.resize(array.len() + 1000, b'x');
     bytes.extend(array.repeat(16 << 10));
     lab.write("a.hprof", &bytes);
-    let mut child = Command::new(env!("CARGO_BIN_EXE_heaptap"))
+    let mut child = crate::program::heaptap()
         .args(["hprof", "conv", "a.hprof", "-"])
         .current_dir(lab.folder.path())
         .stdout(Stdio::piped())

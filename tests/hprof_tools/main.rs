@@ -7,6 +7,8 @@ mod conv;
 mod dump;
 #[path = "../common/judge.rs"]
 mod judge;
+#[path = "../common/program.rs"]
+mod program;
 mod strip;
 mod visualvm;
 

@@ -48,16 +48,13 @@ impl Desk {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_heaptap"));
+        let mut command = crate::program::heaptap();
         command
             .args(args)
             .current_dir(self.0.path())
             .env("HEAPTAP_CACHE_DIR", self.path("cache"))
             .env("HEAPTAP_STATE_DIR", self.path("state"))
-            .env("PATH", self.path("no-programs"))
-            .env_remove("BROWSER")
-            .env_remove("PERFETTO_BINARY_PATH")
-            .stdin(Stdio::null());
+            .env("PATH", self.path("no-programs"));
         command
     }
 

@@ -2,7 +2,7 @@
 //! every command and on the page. Commands agree on what holds an object.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 
@@ -150,11 +150,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 fn heaptap(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_heaptap"))
-        .args(args)
-        .env_remove("PERFETTO_PROGUARD_MAP")
-        .output()
-        .unwrap()
+    crate::program::heaptap().args(args).output().unwrap()
 }
 
 fn words(args: &[&str]) -> String {

@@ -4,7 +4,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -52,7 +52,7 @@ impl Lab {
 
     /// heaptap with another phone, in the same folder.
     pub fn start_on(&self, phone: &VirtualPhone, state: &str, args: &[&str]) -> Running {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_heaptap"));
+        let mut command = crate::program::heaptap();
         command
             .args(args)
             .arg("--adb-server")
@@ -60,9 +60,6 @@ impl Lab {
             .current_dir(self.work())
             .env("HEAPTAP_STATE_DIR", self.dir.path().join(state))
             .env("HEAPTAP_CACHE_DIR", self.dir.path().join("cache"))
-            .env_remove("ANDROID_SERIAL")
-            .env_remove("ADB_SERVER_SOCKET")
-            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         Running::new(command.spawn().expect("heaptap starts"), args)

@@ -2,6 +2,9 @@
 //! recorded is compared with what was really allocated on the phone.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+#[path = "../common/program.rs"]
+mod program;
+
 mod lab;
 mod libraries;
 

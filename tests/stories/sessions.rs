@@ -199,7 +199,7 @@ fn flags_narrow_the_choice_among_sessions() {
         assert_eq!(kind, wanted, "{other:#}");
     }
     let elsewhere = Lab::new(FAST);
-    let other = std::process::Command::new(env!("CARGO_BIN_EXE_heaptap"))
+    let other = crate::program::heaptap()
         .args(["stop", "--json"])
         .env("HEAPTAP_STATE_DIR", lab.dir.path().join("state"))
         .env("HEAPTAP_CACHE_DIR", lab.dir.path().join("cache"))
@@ -207,7 +207,6 @@ fn flags_narrow_the_choice_among_sessions() {
             "ADB_SERVER_SOCKET",
             format!("tcp:{}", elsewhere.phone.addr()),
         )
-        .env_remove("ANDROID_SERIAL")
         .output()
         .unwrap();
     let said = String::from_utf8(other.stdout).unwrap();
@@ -272,13 +271,11 @@ fn dead_sessions_do_not_block_the_default() {
     let lab = phone_lost(lab, "android=14,build=userdebug,speed=10,serial=other-1");
     lab.expect(0, &["record", "-n", APP, "-o", "new", "--detach"]);
     let run = |command: &str| {
-        std::process::Command::new(env!("CARGO_BIN_EXE_heaptap"))
+        crate::program::heaptap()
             .args([command, "--json"])
             .current_dir(lab.work())
             .env("HEAPTAP_STATE_DIR", lab.dir.path().join("state"))
             .env("HEAPTAP_CACHE_DIR", lab.dir.path().join("cache"))
-            .env_remove("ANDROID_SERIAL")
-            .env_remove("ADB_SERVER_SOCKET")
             .output()
             .unwrap()
     };

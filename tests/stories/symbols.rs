@@ -55,15 +55,12 @@ impl Desk {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_heaptap"));
+        let mut command = crate::program::heaptap();
         command
             .args(args)
             .current_dir(self.0.path())
             .env("HEAPTAP_CACHE_DIR", self.path("cache"))
-            .env("HEAPTAP_STATE_DIR", self.path("state"))
-            .env_remove("PERFETTO_BINARY_PATH")
-            .env_remove("PERFETTO_SYMBOLIZER_MODE")
-            .stdin(Stdio::null());
+            .env("HEAPTAP_STATE_DIR", self.path("state"));
         command
     }
 
