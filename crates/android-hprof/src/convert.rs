@@ -43,6 +43,7 @@ pub struct Converted {
 
 /// Why a dump was not converted.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConvertError {
     /// It has no header.
     #[error("it is no HPROF: {0}")]

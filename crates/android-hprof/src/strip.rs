@@ -44,6 +44,7 @@ pub struct Stripped {
 
 /// Why there is no copy.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StripError {
     /// It has no header.
     #[error("it is no HPROF: {0}")]
