@@ -1,6 +1,5 @@
 //! `DeobfuscationMapping` packets: what a compiler renamed, as Perfetto's own `deobfuscate`
-//! writes it, to be appended to the trace it is for. Owns the encoding; reading them back is
-//! `trace`'s.
+//! writes it, to be appended to the trace it is for. Owns the encoding; `perfetto-heap` reads them back.
 //!
 //! ```text
 //! Trace.packet = 1 ─► TracePacket.deobfuscation_mapping = 64

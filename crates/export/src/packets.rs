@@ -1,5 +1,5 @@
 //! `ModuleSymbols` packets: symbols as Perfetto's own `symbolize` writes them, to be appended to
-//! the trace they are for. Owns the encoding; reading them back is `trace`'s.
+//! the trace they are for. Owns the encoding; `perfetto-heap` reads them back.
 //!
 //! ```text
 //! Trace.packet = 1 ─► TracePacket.module_symbols = 61
