@@ -13,8 +13,7 @@ macro_rules! fault_kinds {
         /// The kinds of faults; the docs of each say what VALUE means.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
-        #[non_exhaustive]
-pub enum FaultKind { $($(#[doc = $doc])+ $kind,)+ }
+        pub enum FaultKind { $($(#[doc = $doc])+ $kind,)+ }
 
         impl FaultKind {
             /// Every kind.
