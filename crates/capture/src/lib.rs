@@ -20,7 +20,7 @@
 //!                                   journal ─► start ─► follow ─► stop ─► pull
 //! ```
 //!
-//! The journal is written and synced before the device is told anything, so a later process can
+//! The journal is written and synced before the first request to the device, so a later process can
 //! finish a session that this one started. Every process of the device is reached through
 //! `heaptap_adb::Device`; nothing here opens a socket.
 //!

@@ -1,5 +1,5 @@
 //! Heap profiles out of Perfetto traces: sampled native heaps (heapprofd), Java heap graphs, and
-//! figures of memory beside them, decoded into [`heaptap_model`]. The reader is written for this
+//! figures of memory recorded with them, decoded into [`heaptap_model`]. The reader is written for this
 //! purpose and uses no generated protobuf code. It does not symbolize: frames have the names that
 //! the trace has.
 //!
@@ -100,7 +100,7 @@
 //! | `profile_packet`, `series`, `dumps` | the second reading: samples, sums, dumps |
 //! | `java` | Java heap dumps: their list, and each as a graph |
 //! | `smaps` | mappings of processes |
-//! | `memory` | figures of memory beside heaps: processes, the phone, collections |
+//! | `memory` | figures of memory besides heaps: processes, the phone, collections |
 //! | `scan` | complete dumps in a trace that is still being written |
 #![warn(missing_docs)]
 
