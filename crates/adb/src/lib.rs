@@ -18,9 +18,10 @@
 //!
 //! # The protocol
 //!
-//! A request is four hexadecimal digits of length and a service; the answer is `OKAY`, or `FAIL` with
-//! a text of the same form. `host:` services are the server's own. After `host:transport:SERIAL` the
-//! connection belongs to the device, which offers `shell,v2,raw:COMMAND` and `sync:`.
+//! A request is four hexadecimal digits of length and a service. The answer is `OKAY`, or `FAIL`
+//! with a text of the same form. `host:` services are the server's own. After
+//! `host:transport:SERIAL` the connection belongs to the device, which offers
+//! `shell,v2,raw:COMMAND` and `sync:`.
 //! `docs/adb.md` lists every request in use; its facts were checked against adb 29 and adbd 34.
 //!
 //! ```text

@@ -14,7 +14,7 @@
 //! | log of Dalvik and ART | a sentence a collection | K, KB, MB, cut off | `gc/heap.cc` of ART, `alloc/Heap.cpp` of Dalvik |
 //!
 //! Sizes are bytes everywhere in this crate, also for a source that counts kB. Times are ns of the
-//! phone's BOOTTIME. What a parser does not know it keeps as text: [`meminfo::Meminfo::render`] gives
+//! phone's BOOTTIME. A parser keeps unknown parts as text: [`meminfo::Meminfo::render`] gives
 //! every text back as it was.
 //!
 //! # A worked example

@@ -21,7 +21,7 @@
 //! ```
 //!
 //! The journal is written and synced before the first request to the device, so a later process can
-//! finish a session that this one started. Every process of the device is reached through
+//! finish a session that this one started. Everything on the device is reached through
 //! `heaptap_adb::Device`; nothing here opens a socket.
 //!
 //! # A worked example
