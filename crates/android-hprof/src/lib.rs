@@ -69,11 +69,11 @@
 //! |---|---|
 //! | [`records`] | grammar of header and top-level records |
 //! | [`sub_records`] | grammar of the sub-records of a heap dump |
-//! | [`mod@info`] | records, objects and roots of a dump, counted |
+//! | [`info`] | records, objects and roots of a dump, counted |
 //! | [`convert`] | Android's dialect to Java SE's |
-//! | [`mod@strip`] | a copy without the contents of arrays |
+//! | [`strip`] | a copy without the contents of arrays |
 //! | `rewrite` | a file written again, record by record |
-//! | [`mod@histogram`] | counts by class in one pass, without a graph |
+//! | [`histogram()`] | counts by class in one pass, without a graph |
 //! | `names` | string table, class names |
 //! | `id_map` | maps by id |
 //! | `outline` | top level: names, stacks, places of dump records |

@@ -17,7 +17,7 @@
 //!
 //! A reader adds the packets of a package up and applies them once it has read the whole trace,
 //! so a map may be cut anywhere but inside a method: none of ours grows much beyond
-//! [`LARGEST`]. A class that is cut stands in each with its names.
+//! `LARGEST`. A class that is cut stands in each with its names.
 
 use super::wire::{put_bytes, put_varint};
 use heaptap_model::profile::PacketLines;

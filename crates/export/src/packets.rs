@@ -14,7 +14,7 @@
 //! ```
 //!
 //! A reader attaches a packet's lines to every frame with that path, build ID and address, so
-//! a module may be cut into several packets: none of ours grows beyond [`LARGEST`].
+//! a module may be cut into several packets: none of ours grows beyond `LARGEST`.
 
 use super::wire::{put_bytes, put_varint};
 use heaptap_model::profile::{FrameId, Line, Recording};
