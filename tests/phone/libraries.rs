@@ -177,11 +177,13 @@ fn the_shell_sees_the_libraries() {
 
 #[test]
 fn the_archive_is_the_one_that_the_manifest_lists() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures");
-    let bytes = std::fs::read(format!("{folder}/phone/libraries.tar.xz")).expect("the archive");
+    let root = env!("CARGO_MANIFEST_DIR");
+    let path = "crates/virtual-phone/image/libraries.tar.xz";
+    let bytes = std::fs::read(format!("{root}/{path}")).expect("the archive");
     let hash = sha2::Sha256::digest(&bytes);
     let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    let manifest = std::fs::read_to_string(format!("{folder}/MANIFEST.toml")).expect("a manifest");
+    let manifest = format!("{root}/fixtures/MANIFEST.toml");
+    let manifest = std::fs::read_to_string(manifest).expect("a manifest");
     assert!(manifest.contains(&hex), "{hex}");
     assert!(
         bytes.len() < 80 << 10,

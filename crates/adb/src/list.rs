@@ -13,6 +13,7 @@ use super::wire::printable;
 
 /// State of a device in the adb server's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DeviceState {
     /// Ready.
     Device,

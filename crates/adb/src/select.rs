@@ -8,6 +8,7 @@ use super::list::{DeviceState, ListedDevice};
 
 /// Which device is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Selector {
     /// The only one connected.
     Only,

@@ -1,27 +1,64 @@
-//! What a heap graph tells people: histograms, trees by class, who holds what, leaks, waste,
-//! differences. Takes graphs, gives plain tables; prints nothing.
+//! Answers about a heap: from the model to plain tables. The crate reads no files and prints
+//! nothing. Java heaps come as [`HeapGraph`](heaptap_model::heap_graph::HeapGraph), sampled native
+//! heaps as [`StackProfile`](heaptap_model::stacks::StackProfile).
 //!
-//! | file | owns |
+//! # Java heaps
+//!
+//! | module | owns |
 //! |---|---|
-//! | `fields` | fields of an object by the names of the source code |
-//! | `label` | what tables call classes, packages, objects |
-//! | `filter` | which classes are wanted, by regular expressions |
-//! | `histogram` | sums by class, package, superclass, heap, loader, root |
-//! | `largest` | the objects that retain most |
-//! | `class_tree` | the tree of shortest paths or of dominators merged by class, as Perfetto has them |
-//! | `aggregation` | sums by class as Perfetto has them |
-//! | `tree` | the dominator tree merged by class |
-//! | `paths` | how roots reach an object, by the names of fields |
-//! | `repetition` | ways that repeat themselves, made short |
-//! | `holders` | all paths to roots merged by class |
-//! | `inspect` | one object in full |
+//! | [`histogram`] | sums by class, package, superclass, heap, loader, root |
+//! | [`largest`] | the objects that retain most |
+//! | [`tree`] | the dominator tree merged by class |
+//! | [`class_tree`] | trees of shortest paths or dominators merged by class, as Perfetto has them |
+//! | [`aggregation`] | sums by class as Perfetto has them |
+//! | [`paths`] | paths from roots to an object, with the names of fields |
+//! | [`holders`] | all paths to roots merged by class |
+//! | [`inspect`] | one object in full |
+//! | [`leaks`] | objects that Android is done with, and the references that keep them |
+//! | [`growth`] | growth between dumps of one process |
+//! | [`waste`] | equal strings and arrays, empty collections, boxed numbers |
+//! | [`diff`] | changes between two dumps |
+//! | [`filter`] | the classes that count, by regular expressions |
+//! | [`fields`], [`label`], [`repetition`] | names of fields, classes and objects; repeated paths made short |
 //! | `lookup` | single fields of an object by name |
-//! | `leaks` | objects that should be gone, and what holds them |
-//! | `growth` | what grows between dumps of one process |
-//! | `waste` | memory that holds what is already there, or nothing |
-//! | `diff` | what changed between two dumps |
-//! | `sampling` | the statistics of sampled native heaps |
-//! | `native` | tables, trees, filters and differences of sampled native heaps |
+//!
+//! # Native heaps
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`native`] | tables, trees, filters, differences and growth by callsite |
+//! | [`sampling`] | the sampling error: confidence intervals, tests, verdicts |
+//!
+//! heapprofd records allocations below the sampling interval at random, in proportion to their
+//! size, so the bytes of a callsite are an estimate. [`sampling`] gives its 95% interval.
+//!
+//! # A worked example
+//!
+//! Two stacks and a table by function. A function's own bytes are those of stacks that end in it:
+//!
+//! ```
+//! use heaptap_analyze::native::{filter::Filter, groups::{By, Groups}, shown::Shown};
+//! use heaptap_analyze::native::table::{Key, Table};
+//! use heaptap_model::stacks::{NodeId, StackTable, Values};
+//!
+//! let mut stacks = StackTable::default();
+//! let (main, load) = (stacks.bare_frame("main"), stacks.bare_frame("load"));
+//! let main = stacks.child(NodeId::ROOT, main);
+//! let load = stacks.child(main, load);
+//! let values = Values { nodes: vec![main, load], columns: vec![vec![100, 4096]] };
+//!
+//! let shown = Shown::of(&stacks, &Filter::default(), &[&values]);
+//! let groups = Groups::of(&stacks, By::Function);
+//! let table = Table::of(&shown, &groups, &shown.sums(&values));
+//! let rows: Vec<_> = table.ranked(0, |row| row.own[0]).into_iter().map(|at| {
+//!     let row = table.row(at);
+//!     let Key::Group(group) = row.key else { panic!("a table by function") };
+//!     (groups.name(group).into_owned(), row.own[0], row.cumulative[0])
+//! }).collect();
+//! assert_eq!(rows, [("load".to_owned(), 4096, 4096), ("main".to_owned(), 100, 4196)]);
+//! ```
+//!
+//! The feature `dsl` adds heaps written as text, for tests.
 
 pub mod aggregation;
 pub mod class_tree;

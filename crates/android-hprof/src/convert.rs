@@ -1,5 +1,5 @@
 //! From Android's HPROF to Java SE's, with the result of Android's `hprof-conv`, byte for byte.
-//! Owns what becomes of each sub-record; record by record copying is [`super::rewrite`]'s.
+//! Owns what becomes of each sub-record; record by record copying is `rewrite`'s.
 //!
 //! | Android's | becomes |
 //! |---|---|
@@ -43,6 +43,7 @@ pub struct Converted {
 
 /// Why a dump was not converted.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConvertError {
     /// It has no header.
     #[error("it is no HPROF: {0}")]

@@ -67,6 +67,7 @@ pub struct Header<'a> {
 
 /// Why a file has no HPROF header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum HeaderError {
     /// It begins with something else.
     #[error("it does not begin with \"JAVA PROFILE 1.0\" and a NUL")]
@@ -139,6 +140,7 @@ pub struct Damage {
 
 /// What can be wrong with a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DamageKind {
     /// The file ends within it.
     CutShort,
@@ -213,7 +215,7 @@ pub mod tag {
 }
 
 /// Bytes of a top-level record before its body.
-pub const RECORD_HEADER_BYTES: usize = 9;
+pub(crate) const RECORD_HEADER_BYTES: usize = 9;
 
 /// A top-level record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -294,6 +296,7 @@ impl<'a> Record<'a> {
 
 /// What a top-level record holds, as far as it tells something of the heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Content<'a> {
     /// A string of the string table: names.
     Utf8 {
@@ -377,7 +380,7 @@ impl<'a> Records<'a> {
     }
 
     /// Those from an offset on, at which one begins.
-    pub fn at_offset(file: &'a [u8], at: usize) -> Records<'a> {
+    pub(crate) fn at_offset(file: &'a [u8], at: usize) -> Records<'a> {
         Records { file, at }
     }
 
@@ -480,7 +483,7 @@ impl<'a> Iterator for Records<'a> {
 
 /// Reads numbers one after the other; `None` past the end.
 #[derive(Debug, Clone, Copy)]
-pub struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
 }

@@ -26,7 +26,7 @@ pub struct DamageList {
 
 impl DamageList {
     /// Adds one.
-    pub fn push(&mut self, damage: Damage) {
+    pub(crate) fn push(&mut self, damage: Damage) {
         self.count += 1;
         if self.first.len() < NAMED {
             self.first.push(damage);
@@ -52,7 +52,7 @@ pub struct Ending {
 
 impl Ending {
     /// Takes a record into account.
-    pub fn note(&mut self, record: &Record<'_>) {
+    pub(crate) fn note(&mut self, record: &Record<'_>) {
         match record.tag {
             tag::HEAP_DUMP_SEGMENT => (self.segments, self.dump) = (true, true),
             tag::HEAP_DUMP => self.dump = true,

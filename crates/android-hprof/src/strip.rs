@@ -1,5 +1,5 @@
 //! A copy of a dump to share: same records, ids, sizes and references, and zero bytes where the
-//! contents of arrays were. Owns which bytes go; copying is [`super::rewrite`]'s.
+//! contents of arrays were. Owns which bytes go; copying is `rewrite`'s.
 //!
 //! Always zeroed: elements of primitive arrays, and so the text of strings, pixels, buffers;
 //! `String.hash`, from which a text can be guessed; bodies of records nobody knows. What cannot
@@ -44,6 +44,7 @@ pub struct Stripped {
 
 /// Why there is no copy.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StripError {
     /// It has no header.
     #[error("it is no HPROF: {0}")]

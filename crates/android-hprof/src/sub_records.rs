@@ -29,6 +29,7 @@ pub mod sub_tag {
 
 /// What a sub-record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SubRecord<'a> {
     /// A root.
     Root(RootRecord),

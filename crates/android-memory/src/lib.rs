@@ -1,21 +1,73 @@
-//! The memory of a process as the system sees it: what `dumpsys meminfo`, smaps, the kernel's
-//! status files, the allocator and the garbage collector say, read from their texts into plain
-//! types, and put on one clock. Knows no device and no trace: whoever fetched a text or decoded
-//! a packet hands it over.
+//! Android's texts about the memory of a process, read into plain types: `dumpsys meminfo`, smaps,
+//! `/proc/PID/status`, `malloc_info`, and garbage collections in the log. [`reconcile`] puts their
+//! figures side by side. The crate does not run commands and does not read traces: the caller
+//! brings the text, or the rows of a trace.
+//!
+//! # The formats
+//!
+//! | source | shape | unit in the text | facts from |
+//! |---|---|---|---|
+//! | `dumpsys meminfo` | tables whose columns and rows differ by release; known by name | kB | AOSP `ActivityThread`, `ActivityManagerService` |
+//! | `/proc/PID/smaps`, `showmap` | a header a mapping, `Name: N kB` below | kB | the kernel's `fs/proc/task_mmu.c`, AOSP `showmap` |
+//! | `/proc/PID/status` | `Name:\tvalue` | kB | the kernel's `fs/proc/array.c` |
+//! | `malloc_info` | XML; jemalloc and Scudo differ | bytes | bionic, Scudo |
+//! | log of Dalvik and ART | a sentence a collection | K, KB, MB, cut off | `gc/heap.cc` of ART, `alloc/Heap.cpp` of Dalvik |
+//!
+//! Sizes are bytes everywhere in this crate, also for a source that counts kB. Times are ns of the
+//! phone's BOOTTIME. A parser keeps unknown parts as text: [`meminfo::Meminfo::render`] gives
+//! every text back as it was.
+//!
+//! # A worked example
+//!
+//! A line of ART's log:
+//!
+//! ```
+//! use android_memory::gc::{Event, parse_event, parse_line};
+//!
+//! let line = "I/art     ( 2345): Explicit concurrent mark sweep GC freed 104710(7MB) AllocSpace \
+//!             objects, 21(416KB) LOS objects, 33% free, 25MB/38MB, paused 1.230ms total 67.216ms";
+//! let line = parse_line(line).expect("a line of the log");
+//! let Some(Event::Collection(logged)) = parse_event(&line) else { panic!("a collection") };
+//! let collection = logged.collection;
+//! assert_eq!((line.pid, collection.reason.as_str()), (Some(2345), "Explicit"));
+//! assert_eq!(collection.live, Some(25 << 20));
+//! assert_eq!(collection.pauses, [1_230_000]);
+//! // The text cuts off at a megabyte: 25 MB stands for anything below 26 MB.
+//! assert_eq!(logged.steps.live, 1 << 20);
+//! ```
+//!
+//! A row of meminfo. The device prints kB, the table has bytes:
+//!
+//! ```
+//! use android_memory::meminfo::{Column, Meminfo};
+//!
+//! let text = "\
+//! ** MEMINFO in pid 4355 [com.example.app] **
+//!                    Pss  Private  Private
+//!                  Total    Dirty    Clean
+//!                 ------   ------   ------
+//!   Native Heap    16252    15959        0
+//!         TOTAL    16252    15959        0
+//! ";
+//! let meminfo = Meminfo::parse(text);
+//! let process = meminfo.processes().next().expect("a process");
+//! let table = process.table().expect("its table");
+//! assert_eq!(table.cell("Native Heap", &Column::named("Pss Total")), Some(16252 << 10));
+//! assert_eq!(meminfo.render(), text);
+//! ```
+//!
+//! # Modules
 //!
 //! | module | owns |
 //! |---|---|
-//! | `division` | App Summary's rules: as which part a row counts |
-//! | `gc` | garbage collections as the runtimes log them, and what they tell |
-//! | `graphics` | gfxinfo and dmabuf_dump: memory of textures and buffers |
-//! | `malloc_info` | what the allocator says of itself |
-//! | `meminfo` | `dumpsys meminfo` in every form |
-//! | `reconcile` | figures of one process side by side, and what lies between them |
-//! | `smaps` | what a process has mapped |
-//! | `status` | `/proc/PID/status`: resident memory by the kernel's count |
-//!
-//! Sizes are bytes everywhere, also where the source counts kB; times are ns of the phone's
-//! BOOTTIME.
+//! | [`meminfo`] | `dumpsys meminfo` in every form |
+//! | [`smaps`] | mappings of a process, their kinds, sums and changes |
+//! | [`gc`] | garbage collections as the runtimes log them, and their diagnosis |
+//! | [`malloc_info`] | the allocator's own account |
+//! | [`graphics`] | gfxinfo and dmabuf_dump: memory of textures and buffers |
+//! | [`status`] | `/proc/PID/status`: resident memory by the kernel's count |
+//! | [`reconcile`] | figures of one process side by side, and the causes of their differences |
+//! | `division` | App Summary's rules: the part that a row counts to |
 
 mod division;
 pub mod gc;

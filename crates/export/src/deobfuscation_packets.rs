@@ -1,6 +1,5 @@
 //! `DeobfuscationMapping` packets: what a compiler renamed, as Perfetto's own `deobfuscate`
-//! writes it, to be appended to the trace it is for. Owns the encoding; reading them back is
-//! `trace`'s.
+//! writes it, to be appended to the trace it is for. Owns the encoding; `perfetto-heap` reads them back.
 //!
 //! ```text
 //! Trace.packet = 1 ─► TracePacket.deobfuscation_mapping = 64
@@ -18,7 +17,7 @@
 //!
 //! A reader adds the packets of a package up and applies them once it has read the whole trace,
 //! so a map may be cut anywhere but inside a method: none of ours grows much beyond
-//! [`LARGEST`]. A class that is cut stands in each with its names.
+//! `LARGEST`. A class that is cut stands in each with its names.
 
 use super::wire::{put_bytes, put_varint};
 use heaptap_model::profile::PacketLines;

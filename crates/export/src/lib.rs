@@ -1,5 +1,44 @@
-//! Profiles in the formats of other tools: from the model to bytes. Knows neither traces nor
-//! where the bytes go.
+//! Profiles in the formats of other tools, from the model to bytes. The crate reads no traces and
+//! opens no files.
+//!
+//! | module | format | read by |
+//! |---|---|---|
+//! | [`mod@pprof`], [`gzip`] | pprof of a native heap | `go tool pprof`, Pyroscope, Speedscope |
+//! | [`java_pprof`] | pprof of a Java heap, by class tree | the same |
+//! | [`allocations`] | pprof of allocations that a Java runtime tracked | the same |
+//! | [`folded`] | folded stacks | flamegraph.pl, inferno, Firefox Profiler |
+//! | [`speedscope`] | speedscope's JSON | speedscope.app |
+//! | [`csv`], [`json`] | columns and rows of a profile | spreadsheets, scripts |
+//! | [`mod@parquet`] | a file a table | DuckDB, pandas |
+//! | [`svg`] | a flamegraph as a picture | browsers |
+//! | [`packets`] | `ModuleSymbols` packets | Perfetto, appended to the trace |
+//! | [`deobfuscation_packets`] | `DeobfuscationMapping` packets | Perfetto, appended to the trace |
+//!
+//! [`chosen`] selects dumps and columns for the text formats; [`text`] escapes names for them;
+//! [`java_stacks`] makes a Java heap a profile that all of them take. Equal input gives equal bytes
+//! in every format.
+//!
+//! # A worked example
+//!
+//! ```
+//! use heaptap_export::{chosen::Chosen, folded};
+//! use heaptap_model::stacks::{Dump, Facts, Measure, NodeId, StackProfile, Values, View};
+//!
+//! let mut profile = StackProfile::default();
+//! let frames = ["main", "load"].map(|name| profile.table.bare_frame(name));
+//! let leaf = frames.into_iter().fold(NodeId::ROOT, |node, frame| profile.table.child(node, frame));
+//! profile.dumps.push(Dump {
+//!     measures: vec![Measure::of_view(View::Space)],
+//!     values: Values { nodes: vec![leaf], columns: vec![vec![4096]] },
+//!     ..Dump::default()
+//! });
+//!
+//! let chosen = Chosen::all(&profile);
+//! let mut out = Vec::new();
+//! folded::write(&mut out, &profile.table, &chosen.dumps[0], 0)?;
+//! assert_eq!(out, b"main;load 4096\n");
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 pub mod allocations;
 mod by_name;

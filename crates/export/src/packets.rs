@@ -1,5 +1,5 @@
 //! `ModuleSymbols` packets: symbols as Perfetto's own `symbolize` writes them, to be appended to
-//! the trace they are for. Owns the encoding; reading them back is `trace`'s.
+//! the trace they are for. Owns the encoding; `perfetto-heap` reads them back.
 //!
 //! ```text
 //! Trace.packet = 1 ─► TracePacket.module_symbols = 61
@@ -14,7 +14,7 @@
 //! ```
 //!
 //! A reader attaches a packet's lines to every frame with that path, build ID and address, so
-//! a module may be cut into several packets: none of ours grows beyond [`LARGEST`].
+//! a module may be cut into several packets: none of ours grows beyond `LARGEST`.
 
 use super::wire::{put_bytes, put_varint};
 use heaptap_model::profile::{FrameId, Line, Recording};

@@ -1,6 +1,6 @@
 //! Heap dumps in HPROF, as bytes in memory: a plain file is mapped; what is packed is unpacked
 //! to a temporary file that has no name, and that is mapped. Owns what may be around an HPROF;
-//! what it says is `hprof`'s.
+//! `android-hprof` decodes it.
 
 use super::archive::{self, Members};
 use super::detect::{Kind, detect};

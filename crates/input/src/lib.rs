@@ -1,10 +1,41 @@
-//! What an input is, and the trace or the HPROF inside it: raw, gzip, zstd, in a ZIP or TAR
-//! bundle, a recording's folder, or whatever comes on stdin. Owns detection and unpacking; what
-//! a trace says is `trace`'s, what an HPROF says is `hprof`'s.
+//! Opens any file or folder that can have a heap in it: a Perfetto trace, an HPROF or a pprof, raw
+//! or in gzip, zstd, ZIP or TAR, in a recording's folder, or on stdin. The crate owns detection and
+//! unpacking. `perfetto-heap` decodes a trace; `android-hprof` decodes an HPROF.
 //!
-//! The decoder reads a trace twice, so anything that is not a plain file is first copied,
-//! unpacked, to a temporary file that has no name (small ones stay in memory). Nothing is
-//! allocated by a size that the input claims.
+//! | function | gives |
+//! |---|---|
+//! | [`detect`] | the kind of a file, by its first bytes |
+//! | [`open`], [`open_stream`] | the traces in a file, a folder or a stream |
+//! | [`open_hprofs`], [`open_hprof_stream`] | heap dumps, as bytes in memory |
+//! | [`open_java`] | a Java heap of either kind |
+//! | [`open_heaps`] | heaps of any kind |
+//! | [`read_pprof`] | a pprof of any tool, as named stacks |
+//! | [`share`] | one source, read at two places |
+//!
+//! # The method
+//!
+//! The first bytes decide, never the name. The decoder reads a trace twice, so anything that is not
+//! a plain file is first unpacked to a temporary file that has no name; small ones stay in memory.
+//! Members of an archive are streamed: no path in an archive becomes a path on this computer.
+//! Nothing is allocated by a size that the input claims, and a budget bounds what is unpacked.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `detect` | kinds, and the advice for each |
+//! | `archive`, `tar`, `gzip` | what is around a trace or a heap dump |
+//! | `spool` | unpacked copies |
+//! | `hprof`, `pprof`, `heaps` | heap dumps, pprofs, and whatever of them a file has |
+//! | `shared` | one source for two readers |
+//!
+//! # A worked example
+//!
+//! ```
+//! use heaptap_input::{Kind, detect};
+//!
+//! assert_eq!(detect(b"JAVA PROFILE 1.0.3\0"), Kind::Hprof);
+//! assert_eq!(detect(&[0x1f, 0x8b, 8, 0]), Kind::Gzip);
+//! assert_eq!(detect(b"hello"), Kind::Text);
+//! ```
 
 mod archive;
 mod detect;

@@ -1,6 +1,6 @@
 //! `DeobfuscationMapping` (trace_packet.deobfuscation_mapping, field 64): what R8 and ProGuard
 //! renamed, appended to a trace by package. Owns reading the packets; which of it names a frame
-//! is decided by `deobfuscate`.
+//! is decided by `heaptap-symbols`.
 
 use super::allowance::pay;
 use super::wire::{Fields, WireError};

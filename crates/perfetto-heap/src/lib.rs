@@ -1,22 +1,94 @@
-//! The wire format of Perfetto traces, decoded into [`heaptap_model::profile`]. Own reader throughout:
-//! nothing here uses generated protobuf code.
+//! Heap profiles out of Perfetto traces: sampled native heaps (heapprofd), Java heap graphs, and
+//! figures of memory recorded with them, decoded into [`heaptap_model`]. The reader is written for this
+//! purpose and uses no generated protobuf code. It does not symbolize: frames have the names that
+//! the trace has.
 //!
-//! A trace is read twice. The first reading ([`Trace::open`]) passes over all packets and
-//! gathers what holds for the whole recording: interned strings, mappings, frames and
-//! callstacks, symbols, clocks, names, the config. Samples are passed over; only the places of
-//! profile packets are kept. The second ([`Trace::read_dumps`]) visits those and hands out each
-//! dump as soon as it is complete. So what is defined late still resolves, the tables are
-//! complete and shared before the first dump leaves, and memory follows the number of distinct
-//! callsites, not the size of the file.
+//! # The format
 //!
-//! Damage is no error: what can be read comes out, and [`Health`] says what could not.
+//! A trace is one protobuf message, `Trace { repeated TracePacket packet = 1; }`: the byte `0a`, a
+//! length, a packet, and again. The file has no header, no index and no checksum. The facts below
+//! are those of Perfetto's `.proto` files and of heapprofd's source, checked against Perfetto's own
+//! converter.
 //!
-//! | file | owns |
+//! | field of `TracePacket` | content |
 //! |---|---|
-//! | `wire` | fields of a message |
+//! | 10 `trusted_packet_sequence_id` | the writer; interned ids are valid within one sequence |
+//! | 13 `sequence_flags` | bit 0: the sequence's interned data starts again |
+//! | 12 `interned_data` | strings (5 functions, 16 build IDs, 17 paths), 19 mappings, 6 frames, 7 callstacks, each with an id |
+//! | 37 `profile_packet` | a piece of a heapprofd dump: processes (5), their samples, `continued` (6), `index` (7) |
+//! | 56 `heap_graph` | a piece of a Java heap: objects, types, roots |
+//! | 50 `compressed_packets` | packets in DEFLATE |
+//!
+//! - A callstack begins with the outermost frame.
+//! - A sample is a callstack with sums since profiling began: bytes allocated (2) and freed (3),
+//!   and counts of sampled allocations (5) and frees (6). Bytes are scaled up by the sampling;
+//!   counts are not.
+//! - A dump is a chain of packets on one sequence. The last one has `continued` unset.
+//! - Timestamps of dumps are MONOTONIC_COARSE in ns. Clock snapshots of the trace convert them to
+//!   the trace's clock (BOOTTIME).
+//!
+//! # The method
+//!
+//! A trace is read twice. The first reading ([`Trace::open`]) passes over all packets and gathers
+//! everything that holds for the whole recording: interned strings, mappings, frames and
+//! callstacks, symbols, clocks, names, the config. It passes over samples and keeps only the places
+//! of profile packets. The second reading ([`Trace::read_dumps`]) visits those places and hands out
+//! each dump as soon as it is complete. Late definitions therefore still resolve, the tables are
+//! complete before the first dump leaves, and memory follows the number of distinct callsites, not
+//! the size of the file.
+//!
+//! Damage is not an error: the reader goes on with the next packet, and [`Health`] lists the loss.
+//!
+//! # A worked example
+//!
+//! A trace of one packet: two functions, one callstack, one sample of 96 bytes.
+//!
+//! ```
+//! use perfetto_heap::{Trace, TraceError};
+//!
+//! /// A field that has a length: tag, length, content.
+//! fn field(tag: &[u8], content: &[u8]) -> Vec<u8> {
+//!     [tag, &[content.len() as u8], content].concat()
+//! }
+//!
+//! let interned = [
+//!     field(&[0x2a], &[&[8, 1][..], &field(&[0x12], b"main")].concat()), // function 1
+//!     field(&[0x2a], &[&[8, 2][..], &field(&[0x12], b"load")].concat()), // function 2
+//!     field(&[0x32], &[8, 1, 16, 1]),        // frame 1: function 1
+//!     field(&[0x32], &[8, 2, 16, 2]),        // frame 2: function 2
+//!     field(&[0x3a], &[8, 9, 16, 1, 16, 2]), // callstack 9: main calls load
+//! ];
+//! let sample = field(&[0x12], &[8, 9, 16, 96, 40, 1]); // callstack 9: 96 bytes, 1 allocation
+//! let process = field(&[0x2a], &[&[8, 7][..], &sample].concat()); // pid 7
+//! let packet = [
+//!     vec![80, 1, 104, 1],                    // sequence 1, interned data starts
+//!     field(&[0x62], &interned.concat()),     // interned_data
+//!     field(&[0xaa, 0x02], &process),         // profile_packet
+//! ];
+//! let file = field(&[0x0a], &packet.concat());
+//!
+//! let mut trace = Trace::open(Box::new(std::io::Cursor::new(file)))?;
+//! let mut dumps = Vec::new();
+//! trace.read_dumps(|dump| {
+//!     dumps.push(dump);
+//!     Ok::<_, TraceError>(())
+//! })?;
+//! let (callsite, figures) = dumps[0].samples[0];
+//! assert_eq!((dumps[0].pid, figures.space, figures.objects), (7, 96, 1));
+//! let tables = &trace.recording().tables;
+//! let leaf = tables.callsite(callsite).next().expect("it has frames");
+//! assert_eq!(tables.string(tables.frame(leaf).name), "load");
+//! # Ok::<(), TraceError>(())
+//! ```
+//!
+//! # Modules
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`wire`] | fields of a message |
 //! | `framing` | packets of a file, going on after damage |
 //! | `bundle`, `reader` | compressed packets |
-//! | `allowance` | what may be kept of a trace |
+//! | `allowance` | the memory that the reader may keep for a trace |
 //! | `packet` | a packet's stamps and payloads |
 //! | `interning`, `iids`, `callstacks` | interned data, late definitions |
 //! | `clocks` | time |
@@ -26,10 +98,10 @@
 //! | `survey`, `surveyed` | the first reading; its result, open for more names |
 //! | `order` | which packets belong together, and in which order |
 //! | `profile_packet`, `series`, `dumps` | the second reading: samples, sums, dumps |
-//! | `java` | Java heap dumps: which there are, and each as a graph |
-//! | `smaps` | what processes had mapped |
-//! | `memory` | figures of memory beside heaps: processes, the phone, collections |
-//! | `scan` | which dumps are complete in a trace that is still being written |
+//! | `java` | Java heap dumps: their list, and each as a graph |
+//! | `smaps` | mappings of processes |
+//! | `memory` | figures of memory besides heaps: processes, the phone, collections |
+//! | `scan` | complete dumps in a trace that is still being written |
 #![warn(missing_docs)]
 
 mod allowance;
@@ -71,6 +143,7 @@ use heaptap_model::profile::{Health, Package, Recording};
 
 /// A trace that can't be read at all.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TraceError {
     /// The source failed.
     #[error("cannot read the trace")]

@@ -1,25 +1,66 @@
-//! SQL over profiles: Perfetto's tables and columns, and views of our own, as virtual tables of
-//! an embedded SQLite. Knows neither files nor the terminal.
+//! SQL over heap profiles: tables and columns of Perfetto's trace processor, and views of our own,
+//! as virtual tables of an embedded SQLite. The crate opens no files; the caller fills a
+//! [`Catalog`] with the heaps that it has read.
 //!
-//! | file | owns |
+//! # The method
+//!
+//! A [`Catalog`] lists tables, views and macros. [`Database::open`] registers each table with
+//! SQLite; its rows are computed when a statement first asks for them. SQLite builds no index over
+//! virtual tables, so [`Access`] tells it the columns by which rows are found directly. A prepass
+//! turns PerfettoSQL (`INCLUDE PERFETTO MODULE`, `CREATE PERFETTO TABLE`, macros) into SQL.
+//! Statements can read, and create temporary tables; they open no file and load no extension.
+//! [`Limits`] bounds their time and memory.
+//!
+//! # A worked example
+//!
+//! A database of one process and no heap:
+//!
+//! ```
+//! use heaptap_query::{Catalog, Database, Processes, Sink, Value, processes};
+//! use std::{ops::ControlFlow, sync::Arc};
+//!
+//! struct Names(Vec<String>);
+//! impl Sink for Names {
+//!     fn columns(&mut self, _: &[&str]) -> ControlFlow<()> { ControlFlow::Continue(()) }
+//!     fn row(&mut self, row: &[Value<'_>]) -> ControlFlow<()> {
+//!         if let Value::Text(name) = row[0] {
+//!             self.0.push(String::from_utf8_lossy(name).into_owned());
+//!         }
+//!         ControlFlow::Continue(())
+//!     }
+//!     fn end(&mut self) -> ControlFlow<()> { ControlFlow::Continue(()) }
+//! }
+//!
+//! let mut known = Processes::default();
+//! known.enter_named(4355, "com.example.app");
+//! let mut catalog = Catalog::default();
+//! processes::add(&mut catalog, &Arc::new(known));
+//! let mut names = Names(Vec::new());
+//! let _ = Database::open(catalog)?.run("SELECT name FROM process WHERE pid = 4355", &mut names)?;
+//! assert_eq!(names.0, ["com.example.app"]);
+//! # Ok::<(), heaptap_query::QueryError>(())
+//! ```
+//!
+//! # Modules
+//!
+//! | module | owns |
 //! |---|---|
-//! | `table` | what a table is: schema, rows, cells; the catalog of all |
+//! | [`native`] | tables of native heaps |
+//! | [`stacks`] | tables of our own over native heaps |
+//! | [`java`] | tables of Java heaps |
+//! | [`flamegraph`] | `experimental_flamegraph`, over both |
+//! | [`processes`] | processes and their `upid`s |
+//! | [`system`] | packages, counters, facts about the recording |
+//! | [`smaps`], [`memory`] | mappings of processes; counters, memory over time, collections |
+//! | [`modules`] | modules of Perfetto's library |
+//! | [`prepass`] | PerfettoSQL's additions to SQL |
+//! | `engine` | the database, and what statements are allowed to do |
+//! | `table` | a table's schema, rows and cells; the catalog |
 //! | `index` | rows by value, built when first needed |
 //! | `copy` | all tables as a database file |
-//! | `error` | what can go wrong, and where in the text |
+//! | `error` | errors, and their place in the text |
 //! | `functions` | functions that SQLite lacks |
-//! | `engine` | the database, and what statements may do |
-//! | `processes` | processes and their `upid`s |
-//! | `prepass` | what PerfettoSQL adds to SQL |
-//! | `native` | tables of native heaps |
-//! | `stacks` | tables of our own over native heaps |
-//! | `system` | packages, counters, what is known of the recording |
-//! | `java` | tables of Java heaps |
-//! | `smaps` | mappings of processes |
-//! | `memory` | counters of memory, memory over time, collections |
-//! | `flamegraph` | `experimental_flamegraph`, over both |
-//! | `modules` | modules of Perfetto's library |
-//! | `vtab` | how SQLite plans over and walks through a table |
+//! | `vtab` | SQLite's plans over a table |
 
 mod copy;
 mod counters;

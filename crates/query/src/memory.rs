@@ -1,5 +1,5 @@
 //! What was recorded of memory beside heaps: our own tables over the trace and what was read
-//! beside it, with the names of parts in them; the counters of the trace are [`super::counters`]'s.
+//! beside it, with the names of parts in them; the counters of the trace are `counters`'s.
 //! Read when a query first asks.
 
 use std::collections::HashMap;

@@ -1,15 +1,41 @@
-//! Pages that people look at: one HTML file without network or foreign parts, that reads well
-//! without scripts and unstyled too, and the data that its viewer shows. Takes what `analyze`
-//! computed, gives text.
+//! HTML pages about heaps. A page is one file without network access or foreign parts. It reads
+//! well without scripts and without styles; with scripts, a viewer shows the numbers that the page
+//! carries. The crate takes what `heaptap-analyze` computed and writes text.
 //!
-//! | file | owns |
+//! # The method
+//!
+//! A page has three parts: a static part for readers without scripts, blocks of compressed numbers
+//! (`docs/report-format.md`), and the viewer. A content policy allows the viewer's script by its
+//! hash and nothing else, so names from a device cannot run. All of them are escaped on their way
+//! into the page.
+//!
+//! | module | owns |
 //! |---|---|
+//! | [`data`] | the numbers for the viewer: header, tables, columns, timeline |
+//! | [`java`] | the pages of a Java heap |
+//! | `native` | the static part about sampled native heaps, and what every page has |
 //! | `frame` | the page around its parts: content policy, style, viewer |
 //! | `html` | escaping, elements |
 //! | `icicle` | a tree of sizes as a picture |
-//! | `data` | the numbers for the viewer |
-//! | `native` | the static part about sampled native heaps, and what every page has |
-//! | `java` | the pages of a Java heap |
+//!
+//! # A worked example
+//!
+//! ```
+//! use heaptap_report::{Report, data::header::Header};
+//!
+//! let report = Report {
+//!     header: Header { title: "a <page>".to_owned(), ..Header::default() },
+//!     native: None,
+//!     full: None,
+//!     inputs: Vec::new(),
+//!     java: Vec::new(),
+//! };
+//! let mut page = Vec::new();
+//! report.write(&mut page)?;
+//! let page = String::from_utf8_lossy(&page);
+//! assert!(page.contains("<title>a &lt;page&gt;"));
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 pub mod data;
 mod frame;

@@ -1,4 +1,80 @@
-//! Names for frames: ELF, DWARF, Breakpad, mapping files of R8, and where they are found.
+//! Names for frames. [`symbolize`] gives addresses of native code functions, files and lines.
+//! [`deobfuscate`] gives Java names that R8 or ProGuard replaced their originals. Both know
+//! recordings only as [`heaptap_model`]; neither prints, and only [`symbolize::debuginfod`] uses
+//! the network, if the caller names servers.
+//!
+//! # Symbol files
+//!
+//! | format | gives | read from |
+//! |---|---|---|
+//! | ELF with `.debug_info` (DWARF 2 to 5, split, dwz) | functions, inlined ones, files, lines | the file, its `.debug` file, `.dwo`, `.dwp` |
+//! | ELF with `.symtab` or `.gnu_debugdata` | functions | the file |
+//! | ELF with `.dynsym` only | exported functions | the file |
+//! | Breakpad text | functions, files, lines | the file |
+//!
+//! A file fits if its build ID is that of the mapping. Three kinds of address are kept apart: a
+//! frame's `rel_pc` (file offset in the ELF plus the load bias that the unwinder saw), the file
+//! offset, and the linker's address (SVMA), which [`symbolize::file::SymbolFile::lookup`] takes.
+//!
+//! # Mapping files
+//!
+//! A mapping file of R8 is text: a line `original -> obfuscated:` a class, and below it its members
+//! with ranges of lines. Several entries can answer for one method: inlined calls stand in order,
+//! innermost first. [`deobfuscate::Retracer`] answers by retrace's rules, which
+//! `tests/retrace` compares with the original.
+//!
+//! # Worked examples
+//!
+//! ```
+//! use heaptap_model::bytes::Bytes;
+//! use heaptap_symbols::deobfuscate::{MapFile, Retraced, Retracer};
+//! use std::path::Path;
+//!
+//! let text = "\
+//! com.example.Cache -> a.a:
+//!     1:3:void put(java.lang.String):40:42 -> a
+//! ";
+//! let map = MapFile::from_bytes(Bytes::from(text.as_bytes().to_vec()), Path::new("mapping.txt"))?;
+//! let Retraced::Frames(chains) = Retracer::new(&map).frame("a.a", "a", Some(2)) else {
+//!     panic!("the map has the method")
+//! };
+//! let frame = chains[0][0];
+//! assert_eq!((frame.method.class, frame.method.name), ("com.example.Cache", "put"));
+//! assert_eq!(frame.line, Some(41));
+//! # Ok::<(), heaptap_symbols::deobfuscate::MapError>(())
+//! ```
+//!
+//! ```
+//! use heaptap_model::bytes::Bytes;
+//! use heaptap_symbols::symbolize::file::{Alone, SymbolFile};
+//! use std::{num::NonZero, sync::Arc};
+//!
+//! let text = "\
+//! MODULE Linux arm64 000000000000000000000000000000000 libapp.so
+//! FILE 0 cache.cc
+//! FUNC 1000 20 0 put
+//! 1000 20 41 0
+//! ";
+//! let file = SymbolFile::open(Bytes::from(text.as_bytes().to_vec()), Arc::new(Alone))?;
+//! let mut names = Vec::new();
+//! file.lookup(&[0x1010], NonZero::<usize>::MIN, &mut |_, lines| {
+//!     names.extend(lines.iter().map(|line| format!("{} {}:{}", line.function, line.file, line.line)));
+//! });
+//! assert_eq!(names, ["put cache.cc:41"]);
+//! # Ok::<(), heaptap_symbols::symbolize::file::FileError>(())
+//! ```
+//!
+//! # Modules
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`symbolize::library`] | libraries of a recording whose frames want names |
+//! | [`symbolize::find`] | the places where symbols can be, in order, and the outcome of each |
+//! | [`symbolize::file`] | symbol files: ELF, DWARF, Breakpad |
+//! | [`symbolize::resolve`] | all libraries of a recording at once |
+//! | [`symbolize::cache`] | answers kept on disk, by build ID |
+//! | [`symbolize::debuginfod`] | symbol files from servers |
+//! | [`deobfuscate`] | mapping files, retrace's rules, names for frames and Java heaps |
 
 pub mod deobfuscate;
 pub mod symbolize;

@@ -1,5 +1,5 @@
 //! What uid 2000 may do on a phone, by Android version, build and SELinux. The one place
-//! with these rules; `tests/phone_access.rs` holds them as a table.
+//! with these rules; `tests/phone/access.rs` holds them as a table.
 
 use super::fs::Stat;
 use super::kernel::{Cred, State};

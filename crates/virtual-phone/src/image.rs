@@ -13,10 +13,10 @@ use object::{Object as _, ObjectSection as _, ObjectSegment as _, SegmentFlags};
 use super::spec::Abi;
 
 /// `ABI/LIBRARY`, `ABI/symbols/LIBRARY`, `ABI/functions.tsv`.
-static ARCHIVE: &[u8] = include_bytes!("../../../fixtures/phone/libraries.tar.xz");
+static ARCHIVE: &[u8] = include_bytes!("../image/libraries.tar.xz");
 
 /// The R8 mapping of `com.example.app` on a phone with `obfuscated=yes`.
-pub const MAPPING: &str = include_str!("../../../fixtures/phone/mapping.txt");
+pub const MAPPING: &str = include_str!("../image/mapping.txt");
 
 /// One library.
 #[derive(Debug)]

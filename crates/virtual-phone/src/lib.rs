@@ -1,15 +1,50 @@
-//! The virtual phone: an adb server in this process, speaking the real wire protocol on
-//! loopback, and behind it Android phones with files, processes, a shell, packages and
-//! perfetto. It shares no code with what records, pulls and decodes: nothing there knows that
-//! it talks to it. `docs/virtual-phone.md` is its manual.
+//! The virtual phone: an adb server in this process that speaks the real wire protocol on loopback,
+//! and behind it Android phones with files, processes, a shell, packages and perfetto. Real `adb`
+//! works with it. It is for tests and demonstrations of programs that use a phone.
 //!
-//! ```no_run
+//! It shares no code with programs that record, pull and decode, so a mistake of theirs is not
+//! repeated here. It knows what was allocated and what the Java heaps held: [`VirtualPhone::truth`]
+//! and [`VirtualPhone::java_truth`] are the yardsticks for what a program reads from a recording.
+//!
+//! # The method
+//!
+//! A phone follows from its [`PhoneSpec`]: Android version, build type, apps, seed, speed. Its clock
+//! is its own and runs `speed` times as fast as the host's; equal specs give equal phones. What
+//! happens to a process is computed when a command asks, not ticked through. [`Faults`] make
+//! connections and programs fail on request, and [`VirtualPhone::unplug`] pulls the cable.
+//!
+//! Only what programs ask for exists: the commands are those that heaptap sends, and their text is
+//! that of the Android version. `docs/virtual-phone.md` lists keys, processes, commands and faults.
+//!
+//! # A worked example
+//!
+//! ```
+//! use std::io::{Read, Write};
+//! use std::net::TcpStream;
 //! use virtual_phone::{PhoneSpec, VirtualPhone};
 //!
-//! let phone = VirtualPhone::start(PhoneSpec::parse("android=14,speed=20")?)?;
-//! println!("adb -P {} shell getprop", phone.addr().port());
+//! let phone = VirtualPhone::start(PhoneSpec::parse("android=12,serial=lab")?)?;
+//! let mut adb = TcpStream::connect(phone.addr())?;
+//! adb.write_all(b"000chost:devices")?;
+//! let mut answer = String::new();
+//! adb.read_to_string(&mut answer)?;
+//! assert_eq!(answer, "OKAY000blab\tdevice\n");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Modules
+//!
+//! | module | owns |
+//! |---|---|
+//! | `spec`, `faults` | what the phone is asked to be, and what goes wrong on request |
+//! | `server` | host services, transports, shell, sync, debugger connections |
+//! | `kernel`, `process`, `clock`, `events` | one phone: its lock, processes, clocks, waiting |
+//! | `fs`, `files`, `procfs`, `io`, `access` | its files, `/proc`, descriptors, permissions |
+//! | `population`, `packages`, `installed`, `image`, `properties` | processes, apps, libraries and properties at boot |
+//! | `shell`, `commands` | `/system/bin/sh` and the programs |
+//! | `tracing` | perfetto, heapprofd, `android.java_hprof`, and the truth of each recording |
+//! | `java`, `memory`, `logcat` | Java heaps, the account of memory, the log |
+//! | `screen`, `deeds` | tasks and activities; what the screen did to processes |
 #![warn(missing_docs)]
 
 mod access;

@@ -7,6 +7,7 @@ use super::faults::Fault;
 
 /// How the system image was built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum BuildType {
     /// What people buy: shell is never root.
     User,
@@ -29,6 +30,7 @@ impl BuildType {
 
 /// What `com.example.app` is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum AppState {
     /// In the foreground, allocating.
     Running,
@@ -44,6 +46,7 @@ pub enum AppState {
 
 /// How the screen is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ScreenState {
     /// On, and nothing to unlock.
     On,
@@ -57,6 +60,7 @@ pub enum ScreenState {
 
 /// Which functions of native libraries have names in traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Names {
     /// All that the phone's files name: heapprofd reads .symtab and .gnu_debugdata.
     All,
@@ -115,6 +119,7 @@ pub struct PhoneSpec {
 
 /// Instruction set of the phone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Abi {
     /// 64-bit ARM, with 32-bit apps beside.
     Arm64,
@@ -176,6 +181,7 @@ impl Default for PhoneSpec {
 
 /// A SPEC that can't be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SpecError {
     /// A key that no phone has.
     #[error("the virtual phone has no setting {key:?}; it has {}", PhoneSpec::KEYS.join(", "))]

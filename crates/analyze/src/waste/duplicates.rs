@@ -39,7 +39,7 @@ pub struct DuplicateGroup {
     pub class: String,
     /// Number of characters or elements.
     pub length: u32,
-    /// The text, or what the array holds in words; cut to [`MOST_SHOWN`] characters.
+    /// The text, or what the array holds in words; cut to `MOST_SHOWN` characters.
     pub value: String,
     /// The beginning of the SHA-256 of the text in UTF-8, or of the array's bytes, in hex: tells
     /// contents apart where they are not to be shown.

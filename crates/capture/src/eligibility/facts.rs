@@ -150,7 +150,7 @@ fn as_seconds<S: serde::Serializer>(d: &Option<Duration>, s: S) -> Result<S::Ok,
 }
 
 impl DeviceFacts {
-    /// The facts that the script [`super::gather::BASE`] answers.
+    /// The facts that the script `gather::BASE` answers.
     pub fn read(serial: &str, output: &[u8]) -> DeviceFacts {
         let s = Sections::read(output);
         let p = Properties::read(s.bytes("getprop"));
@@ -227,7 +227,7 @@ impl DeviceFacts {
         }
     }
 
-    /// Adds what [`super::gather::SERVICES`] answers.
+    /// Adds what `gather::SERVICES` answers.
     pub fn read_services(&mut self, output: &[u8]) {
         let s = Sections::read(output);
         self.users = s.lines("users").iter().filter_map(|l| user(l)).collect();

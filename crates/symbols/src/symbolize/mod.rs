@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Three kinds of address are kept apart. A frame's `rel_pc` is what the unwinder wrote: file
-//! offset in the ELF plus the load bias it saw. [`file`] wants the address that the linker gave
+//! offset in the ELF plus the load bias it saw. [`mod@file`] wants the address that the linker gave
 //! (`st_value`, DW_AT_low_pc: the SVMA). They differ where the unwinder's load bias was wrong;
 //! `docs/symbols.md` draws it.
 

@@ -70,7 +70,7 @@ fn declare(text: &'static str, all: &mut HashMap<&'static str, Declaration>) {
     }
 }
 
-/// What R8 made of classes and fields, by `fixtures/phone/mapping.txt`.
+/// What R8 made of classes and fields, by `image/mapping.txt`.
 pub(super) struct Renames {
     pub(super) classes: HashMap<&'static str, &'static str>,
     pub(super) fields: HashMap<(&'static str, &'static str), &'static str>,

@@ -1,0 +1,42 @@
+//! Prints the TraceConfig that records the native heap of an app, as `perfetto --txt -c -`
+//! accepts it.
+//!
+//! ```console
+//! $ cargo run -p heaptap-capture --example config -- com.example.app 30s
+//! ```
+#![allow(clippy::print_stdout, reason = "an example prints")]
+
+use heaptap_capture::config::{ConfigError, Options, Surroundings, Targets, resolve};
+use heaptap_model::units::parse_duration;
+use std::time::Duration;
+
+fn config(app: &str, duration: Duration) -> Result<String, ConfigError> {
+    let options = Options {
+        targets: Targets {
+            names: vec![app.to_owned()],
+            ..Targets::default()
+        },
+        interval_bytes: Some(4096),
+        duration: Some(duration),
+        ..Options::default()
+    };
+    let spec = resolve(None, &options)?.spec;
+    // Limits of a device go into the config; without a device there are none.
+    Ok(spec.encode(&Surroundings::default())?.text)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args().skip(1);
+    let usage = "usage: config PROCESS DURATION";
+    let (app, duration) = (args.next().ok_or(usage)?, args.next().ok_or(usage)?);
+    let duration = parse_duration(&duration, Duration::from_secs(1))?;
+    print!("{}", config(&app, duration)?);
+    Ok(())
+}
+
+#[test]
+fn config_names_the_process() {
+    let text = config("com.example.app", Duration::from_secs(30)).unwrap();
+    assert_eq!(text.lines().next(), Some("buffers {"));
+    assert!(text.contains("process_cmdline: \"com.example.app\""));
+}
