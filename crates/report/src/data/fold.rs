@@ -7,7 +7,10 @@
 //! those by function have what functions hold themselves; what is missing is which function called
 //! which among the left out ones, and lines.
 
+mod goals;
+
 use super::header::Folded;
+use goals::{Goals, LeftOut};
 use heaptap_analyze::native::sampled::SmallSamples;
 use heaptap_model::profile::index::FastHash;
 use heaptap_model::stacks::{
@@ -60,14 +63,16 @@ pub fn fold(profile: &mut StackProfile, most: usize) -> Option<Folded> {
     for (kept, functions) in attempts {
         let is_last = kept == 0 && !functions;
         let room = if is_last { usize::MAX } else { most - kept };
-        let fits = goals.find(
-            &mut profile.table,
-            &weights,
-            &order[..kept],
-            (&sets, &mut shorts),
-            (functions, room),
-        );
-        if fits {
+        let mut left = LeftOut {
+            goals: &mut goals,
+            weights: &weights,
+            sets: &sets,
+            kept: &order[..kept],
+        };
+        if functions && left.is_too_much(&mut profile.table, room) {
+            continue;
+        }
+        if left.find(&mut profile.table, &mut shorts, functions, room) {
             found = Some((kept, functions));
             break;
         }
@@ -422,155 +427,6 @@ impl Shorts {
         self.others[key.0 as usize] = frame.0;
         frame
     }
-}
-
-/// Where the values of each callsite go. One attempt after the other uses the same memory.
-struct Goals {
-    /// By callsite of the table; from its number of callsites on, those of `made`.
-    of: Vec<u32>,
-    /// Callsites that are still to be made: by whom they are called, and their frames.
-    made: Vec<(u32, FrameId)>,
-    /// By callsite: itself if it stays, else the nearest caller that does.
-    anchors: Vec<u32>,
-    /// By callsite the frame below its anchor whose memory it is: not an allocator's, and the
-    /// runtime's only if there is no other.
-    owners: Vec<u32>,
-    /// By caller and frame the callsite that is to be made.
-    children: HashMap<u64, u32, FastHash>,
-    /// By anchor, chain of libraries and the one that stands last: the frame of that one. Most
-    /// callsites share these, and the way there is gone once.
-    lasts: HashMap<(u64, u64), u32, FastHash>,
-}
-
-impl Goals {
-    /// For so many callsites.
-    fn new(count: usize) -> Goals {
-        Goals {
-            of: vec![0; count],
-            made: Vec::new(),
-            anchors: vec![NONE; count],
-            owners: vec![NONE; count],
-            children: HashMap::default(),
-            lasts: HashMap::default(),
-        }
-    }
-
-    /// Whether that takes at most `room` callsites beside those that are kept.
-    fn find(
-        &mut self,
-        table: &mut StackTable,
-        weights: &Weights,
-        kept: &[u32],
-        (sets, shorts): (&LibrarySets, &mut Shorts),
-        (functions, room): (bool, usize),
-    ) -> bool {
-        self.made.clear();
-        self.children.clear();
-        self.lasts.clear();
-        self.owners.fill(NONE);
-        self.anchors.fill(NONE);
-        self.anchors[0] = 0;
-        for &node in kept {
-            self.anchors[node as usize] = node;
-        }
-        let mut added: Vec<Key> = Vec::new();
-        for node in 1..self.of.len() {
-            self.of[node] = 0;
-            if !weights.used[node] || self.anchors[node] == node as u32 {
-                self.of[node] = node as u32;
-                continue;
-            }
-            let id = NodeId(node as u32);
-            let Some(frame) = table.frame_of(id) else {
-                continue;
-            };
-            let parent = table.parent(id).0 as usize;
-            self.anchors[node] = self.anchors[parent];
-            let key = key_of(table, frame.0);
-            let above = self.owners[parent];
-            self.owners[node] = match key.kind() {
-                Kind::Plain => frame.0,
-                Kind::Runtime if above == NONE || key_of(table, above).kind() != Kind::Plain => {
-                    frame.0
-                }
-                _ => above,
-            };
-            if !weights.holds[node] {
-                continue;
-            }
-            let (anchor, set) = (self.anchors[node], sets.of[node]);
-            // The library whose memory it is stands last: there its bytes are where functions are
-            // left out, too.
-            let last = match self.owners[node] {
-                NONE => key,
-                owner => key_of(table, owner),
-            };
-            let way = (u64::from(anchor) << 32 | u64::from(set), u64::from(last.0));
-            let mut at = match self.lasts.get(&way) {
-                Some(known) => *known,
-                None => {
-                    added.clear();
-                    added.extend(sets.keys(set, sets.of[anchor as usize]));
-                    added.retain(|key| *key != last);
-                    added.sort_unstable();
-                    added.push(last);
-                    let mut at = anchor;
-                    for key in &added {
-                        at = self.child(at, shorts.other(table, *key));
-                    }
-                    self.lasts.insert(way, at);
-                    at
-                }
-            };
-            if functions {
-                let owner = FrameId(self.owners[node]);
-                if owner.0 != NONE {
-                    at = self.child(at, shorts.short(table, owner));
-                }
-                if owner != frame {
-                    at = self.child(at, shorts.short(table, frame));
-                }
-            }
-            if self.made.len() > room {
-                return false;
-            }
-            self.of[node] = at;
-        }
-        true
-    }
-
-    fn child(&mut self, parent: u32, frame: FrameId) -> u32 {
-        let next = (self.of.len() + self.made.len()) as u32;
-        let key = u64::from(parent) << 32 | u64::from(frame.0);
-        let child = *self.children.entry(key).or_insert(next);
-        if child == next {
-            self.made.push((parent, frame));
-        }
-        child
-    }
-
-    /// Makes the callsites; by callsite of before where its values go.
-    fn enter(self, table: &mut StackTable) -> Vec<u32> {
-        let count = self.of.len();
-        let mut real: Vec<u32> = Vec::with_capacity(self.made.len());
-        for (parent, frame) in self.made {
-            let parent = real_of(&real, count, parent);
-            real.push(table.child(NodeId(parent), frame).0);
-        }
-        let goals = self.of.into_iter();
-        goals.map(|goal| real_of(&real, count, goal)).collect()
-    }
-}
-
-fn key_of(table: &StackTable, frame: u32) -> Key {
-    let function = table.frames()[frame as usize].function;
-    Key::of(&table.functions()[function.0 as usize])
-}
-
-fn real_of(real: &[u32], count: usize, node: u32) -> u32 {
-    (node as usize)
-        .checked_sub(count)
-        .map_or(node, |at| real[at])
 }
 
 #[cfg(test)]

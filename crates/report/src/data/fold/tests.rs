@@ -288,3 +288,51 @@ fn functions_are_given_up_if_there_are_too_many_and_it_is_said() {
         |profile: &StackProfile| table(profile, &profile.dumps[0], (By::Library, false));
     assert_eq!(by_library(&before), by_library(&profile));
 }
+
+#[test]
+fn an_attempt_is_left_out_only_where_it_would_fail() {
+    let mut profile = StackProfile::default();
+    let table = &mut profile.table;
+    // Each of 400 functions by way of each of 400 allocators.
+    let mut leaves = Vec::new();
+    let allocators: Vec<FrameId> = (0..400)
+        .map(|at| frame(table, &format!("a{at}"), "/x/libc.so", Kind::Allocator, 0))
+        .collect();
+    for function in 0..400 {
+        let called = frame(
+            table,
+            &format!("f{function}"),
+            "/x/libone.so",
+            Kind::Plain,
+            1,
+        );
+        let caller = table.child(NodeId::ROOT, called);
+        leaves.extend(allocators.iter().map(|leaf| table.child(caller, *leaf)));
+    }
+    leaves.sort_unstable();
+    profile.dumps.push(Dump {
+        measures: vec![Measure::of_view(View::Space)],
+        values: Values {
+            columns: vec![vec![1; leaves.len()]],
+            nodes: leaves,
+        },
+        ..Dump::default()
+    });
+    let weights = Weights::of(&profile);
+    let table = &mut profile.table;
+    let sets = LibrarySets::of(table);
+    let mut shorts = Shorts::of(table);
+    let mut goals = Goals::new(weights.used.len());
+    let mut left = LeftOut {
+        goals: &mut goals,
+        weights: &weights,
+        sets: &sets,
+        kept: &[],
+    };
+    assert!(left.find(table, &mut shorts, true, usize::MAX));
+    let needed = left.goals.made.len();
+    assert!(needed > 160_000, "{needed}: too few for an estimate");
+    assert!(!left.is_too_much(table, needed));
+    assert!(left.is_too_much(table, needed * 3 / 4));
+    assert!(!left.is_too_much(table, 1000), "nothing is estimated there");
+}
