@@ -1,7 +1,7 @@
 //! Made-up apps whose every allocation is known, recorded by the exact sampler: what is said of
 //! each of their callsites must be true, or that it can't be told. Ten are looked at with every
 //! test; two hundred with
-//! `cargo test --lib native::growth::variants -- --ignored --nocapture`.
+//! `cargo test -p heaptap-analyze --lib native::growth::variants -- --ignored --nocapture`.
 
 use std::fmt::Write as _;
 

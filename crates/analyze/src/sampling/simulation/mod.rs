@@ -1,7 +1,7 @@
 //! The sampler, exactly as it is, run against the formulas: how often intervals hold the true
 //! size, how often verdicts are wrong. Seeds are fixed. A quick version runs with every test;
 //! the full one (`docs/sampling.md` holds its table) with
-//! `cargo test --release --lib sampling::simulation -- --ignored --nocapture`.
+//! `cargo test --release -p heaptap-analyze --lib sampling::simulation -- --ignored --nocapture`.
 
 mod coverage;
 mod discoveries;
