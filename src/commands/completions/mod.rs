@@ -1,0 +1,5 @@
+//! `heaptap completions`.
+
+mod view;
+
+pub use view::{Args, run};

@@ -1,0 +1,6 @@
+//! `heaptap convert`.
+
+pub mod export;
+pub(crate) mod view;
+
+pub use view::{Args, run};

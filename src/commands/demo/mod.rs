@@ -1,0 +1,5 @@
+//! `heaptap demo`.
+
+mod view;
+
+pub use view::{Args, run};

@@ -1,0 +1,5 @@
+//! `heaptap dump`.
+
+mod view;
+
+pub use view::{Args, run};

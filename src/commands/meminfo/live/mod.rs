@@ -1,0 +1,4 @@
+//! The live view of `meminfo --every`.
+
+pub mod run;
+pub mod view;

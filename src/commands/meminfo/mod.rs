@@ -1,0 +1,6 @@
+//! `heaptap meminfo`.
+
+pub mod live;
+pub(crate) mod view;
+
+pub use view::{Args, run};

@@ -1,0 +1,6 @@
+//! `heaptap open`.
+
+pub mod run;
+pub(crate) mod view;
+
+pub use view::{Args, run};

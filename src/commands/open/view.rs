@@ -1,0 +1,272 @@
+//! `heaptap open`: gives a trace to Perfetto's UI in the browser, or shows a page of `report`'s.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::run::{self, OpenError, Shown, TraceToShow, UI, UI_PORT, Ui, Way};
+use crate::commands::report::view as report;
+use crate::console::Console;
+use crate::console::signals::watch_signals;
+use crate::error::{ErrorClass, Failure};
+use crate::exit::Outcome;
+use crate::flags::context::Context;
+use crate::flags::java::JavaArgs;
+use crate::flags::native::NativeArgs;
+use crate::heap_graph::Follow;
+use crate::heaps::java::JavaInput;
+use crate::heaps::look::Wanted;
+use crate::net::{Ended, Told};
+use crate::pages::browser;
+use crate::pages::{PagePlace, ReportInput, ReportRequest};
+use crate::units::{ByteSize, HumanDuration, parse_duration};
+use crate::untrusted::shell::quoted_path;
+use crate::views::blocking;
+
+/// Flags of `open`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    heaptap open rec                        the trace in Perfetto's UI (needs the network)\n  \
+    heaptap open rec --report               the recording's report.html (needs nothing)\n  \
+    heaptap open rec --print-url            for a browser that you start yourself")]
+pub struct Args {
+    /// A recording's folder, a trace or a report's page; of an HPROF or a pprof the report is shown
+    #[arg(value_name = "INPUT")]
+    pub input: OsString,
+    /// Show report.html in place of the trace; it is made where it is missing
+    #[arg(long)]
+    pub report: bool,
+    /// Start no browser: print the address, and nothing else, on standard output
+    #[arg(long)]
+    pub print_url: bool,
+    /// Hand the trace over by a page on this computer, from any free port
+    ///
+    /// For Safari, which lets the UI fetch nothing from this computer, and where port 9001 is in
+    /// use.
+    #[arg(long)]
+    pub page: bool,
+    /// The port to listen on [default: 9001, with --page any; another one implies --page]
+    #[arg(long, value_name = "PORT")]
+    pub port: Option<u16>,
+    /// Another UI, such as one of your own
+    #[arg(long, value_name = "URL", default_value = UI)]
+    pub ui: String,
+    /// How long to wait for the browser
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time)]
+    pub timeout: Duration,
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    parse_duration(text, Duration::from_millis(1)).map_err(|error| error.to_string())
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Where the input can't be shown, the port can't be had, or nobody fetches the trace.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let ui = Ui::parse(&args.ui)?;
+    let input = JavaInput::parse(&args.input);
+    if input.which.is_some() {
+        let message = format!("{input} is one dump, and a trace is shown whole");
+        let help = format!("heaptap report {} --open", quoted_path(input.to_string()));
+        return Err(Failure::new(ErrorClass::Usage, "usage", message).with_help(help));
+    }
+    let path = input.path.clone();
+    let shown = blocking::stepwise(ctx, move |steps| {
+        steps.begin("opening the input");
+        run::choose(&path, args.report)
+    })
+    .await?;
+    match shown {
+        Shown::Trace(trace) => {
+            let page = args.page || args.port.is_some_and(|port| port != UI_PORT);
+            let usual = if page { 0 } else { UI_PORT };
+            let way = Way {
+                ui,
+                port: args.port.unwrap_or(usual),
+                page,
+            };
+            show_trace(ctx, trace, &way, &args).await
+        }
+        Shown::Page(page) => {
+            if !args.print_url {
+                show_page(ctx, &page).await?;
+            }
+            print_page(ctx, &page, args.print_url);
+            Ok(Outcome::Done)
+        }
+        Shown::NoPageYet => {
+            let place = report::beside(&input.path, false);
+            let page = place.path().to_owned();
+            let outcome = make_page(ctx, &input.path, place).await?;
+            if !args.print_url {
+                show_page(ctx, &page).await?;
+            }
+            print_page(ctx, &page, args.print_url);
+            Ok(outcome)
+        }
+    }
+}
+
+/// Gives the trace away, once.
+async fn show_trace(
+    ctx: &Context,
+    trace: TraceToShow,
+    way: &Way,
+    args: &Args,
+) -> Result<Outcome, Failure> {
+    let console = &ctx.console;
+    if let Some(finding) = trace.finding() {
+        console.finding(finding.kind, &finding.message, finding.help.as_deref());
+    }
+    let name = trace.name.clone();
+    let mut signals = watch_signals()?;
+    let given = run::give(trace, way).await?;
+    let size = ByteSize(given.bytes);
+    if console.is_json() {
+        console.json(&json!({
+            "url": given.url,
+            "trace_url": given.trace_url,
+            "name": name,
+            "bytes": given.bytes,
+        }));
+    } else if args.print_url {
+        console.data(&given.url);
+    }
+    if !args.print_url {
+        console.say(format_args!("serving {name} ({size}) to {}", args.ui));
+        console.say(format_args!("if no browser opens: {}", given.url));
+        if !way.page {
+            console.detail(
+                "a browser may ask whether the UI may reach this computer: it must, to fetch the \
+                 trace; the UI keeps it in the browser",
+            );
+        }
+        let input = quoted_path(&args.input);
+        console.say(format_args!(
+            "the UI needs the network; `heaptap open {input} --report` does not"
+        ));
+    }
+    // Told before the wait, so that it is not taken for a hang.
+    console.say(format_args!(
+        "serving until it is fetched, at most {} (Ctrl-C ends it)",
+        HumanDuration(args.timeout)
+    ));
+    if !args.print_url {
+        let (console, url, once_url) = (console.clone(), given.url.clone(), given.once_url);
+        // Some programs answer only when the window is closed.
+        tokio::spawn(async move {
+            if let Err(error) = browser::open(OsStr::new(&once_url)).await {
+                no_browser(&console, &url, &error);
+            }
+        });
+    }
+    let teller = console.clone();
+    let server = given.server.serve(args.timeout, move |told| match told {
+        Told::Fetching => teller.detail("the trace is being fetched"),
+        Told::Refused(status) => teller.detail(format_args!("refused a request: {status}")),
+    });
+    tokio::select! {
+        ended = server => match ended {
+            Ok(Ended::Fetched) => {
+                console.say(format_args!("the browser has the trace ({size})"));
+                Ok(Outcome::Done)
+            }
+            Ok(Ended::TimedOut) => Err(OpenError::NotFetched(args.timeout).into()),
+            Err(source) => Err(OpenError::NoConnections { source }.into()),
+        },
+        _ = signals.recv() => {
+            let message = "interrupted before the trace was fetched";
+            Err(Failure::new(ErrorClass::Interrupted, "interrupted", message))
+        }
+    }
+}
+
+/// Nobody was started; who waits for the trace may still come.
+fn no_browser(console: &Console, url: &str, error: &std::io::Error) {
+    console.warn_with_help(
+        format_args!("no browser could be started: {error}"),
+        Some(&format!("open {url} in a browser yourself")),
+    );
+}
+
+/// Makes a page as `heaptap report INPUT` does.
+async fn make_page(ctx: &Context, input: &Path, page: PagePlace) -> Result<Outcome, Failure> {
+    let (native, java) = (NativeArgs::default(), JavaArgs::default());
+    let request = ReportRequest {
+        inputs: vec![ReportInput {
+            path: input.to_owned(),
+            wanted: Wanted::All,
+            mappings: Vec::new(),
+        }],
+        base: None,
+        per: None,
+        look: native.options(&java),
+        java: java.options(Follow::default()),
+        java_only: false,
+        full: false,
+        contents: false,
+    };
+    let told = report::write(ctx, request, page, false).await?;
+    for finding in &told.findings {
+        let help = finding.help.as_deref();
+        ctx.console.warn_with_help(&finding.message, help);
+    }
+    Ok(told.class.into())
+}
+
+/// Prints where a page is, for scripts.
+fn print_page(ctx: &Context, page: &Path, print_url: bool) {
+    let page = std::path::absolute(page).unwrap_or_else(|_| page.to_owned());
+    let url = file_url(&page);
+    if ctx.console.is_json() {
+        ctx.console.json(&json!({ "url": url, "report": page }));
+    } else if print_url {
+        ctx.console.data(&url);
+    }
+}
+
+/// Has a browser show a page.
+///
+/// # Errors
+/// Where none could be started.
+pub(crate) async fn show_page(ctx: &Context, page: &Path) -> Result<(), OpenError> {
+    let page = std::path::absolute(page).unwrap_or_else(|_| page.to_owned());
+    let url = file_url(&page);
+    ctx.console.say(format_args!("opening {url}"));
+    let shown = browser::open(page.as_os_str()).await;
+    shown.map_err(|source| OpenError::NoBrowser { url, source })
+}
+
+/// The address of a file, for a browser.
+fn file_url(path: &Path) -> String {
+    let path = path.to_string_lossy().replace('\\', "/");
+    let mut url = String::from("file://");
+    // `C:/x` on Windows; a server's name stands there already.
+    if !path.starts_with('/') {
+        url.push('/');
+    }
+    for byte in path.trim_start_matches("//").bytes() {
+        match byte {
+            b'/' | b':' | b'.' | b'-' | b'_' | b'~' => url.push(char::from(byte)),
+            byte if byte.is_ascii_alphanumeric() => url.push(char::from(byte)),
+            byte => url += &format!("%{byte:02X}"),
+        }
+    }
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_of_a_file_has_no_odd_letters() {
+        let of = |path: &str| file_url(Path::new(path));
+        assert_eq!(of("/a b/ä#?.html"), "file:///a%20b/%C3%A4%23%3F.html");
+        assert_eq!(of("C:/x/y.html"), "file:///C:/x/y.html");
+    }
+}

@@ -1,0 +1,5 @@
+//! `heaptap paths`.
+
+mod view;
+
+pub use view::{Args, run};

@@ -1,0 +1,6 @@
+//! `heaptap provoke`.
+
+pub mod run;
+mod view;
+
+pub use view::{Args, run};

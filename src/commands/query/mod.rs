@@ -1,0 +1,6 @@
+//! `heaptap query`.
+
+pub mod run;
+mod view;
+
+pub use view::{Args, run};

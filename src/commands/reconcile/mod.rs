@@ -1,0 +1,5 @@
+//! `heaptap reconcile`.
+
+mod view;
+
+pub use view::{Args, run};

@@ -1,0 +1,5 @@
+//! `heaptap record`.
+
+mod view;
+
+pub use view::{Args, run};

@@ -1,0 +1,5 @@
+//! `heaptap report`.
+
+pub(crate) mod view;
+
+pub use view::{Args, run};

@@ -1,0 +1,5 @@
+//! `heaptap sessions`.
+
+mod view;
+
+pub use view::{CollectArgs, SnapshotArgs, StatusArgs, StopArgs, collect, snapshot, status, stop};

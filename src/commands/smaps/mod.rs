@@ -1,0 +1,5 @@
+//! `heaptap smaps`.
+
+pub(crate) mod view;
+
+pub use view::{Args, run};

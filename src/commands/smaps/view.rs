@@ -1,0 +1,487 @@
+//! `heaptap smaps`: what a process has mapped, by the rows of meminfo, by library, by mapping;
+//! and what changed between two of them, for `heaptap diff`.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::{ValueEnum, ValueHint};
+
+use crate::console::table::{Table, show_fitting};
+use crate::console::{Console, Style, keep};
+use crate::error::{ErrorClass, Failure};
+use crate::exit::Outcome;
+use crate::flags::context::Context;
+use crate::flags::named::Named;
+use crate::heaps::java::JavaInput;
+use crate::memory::smaps::{By, Field, Sums};
+use crate::system::smaps::{
+    self, ChangeRow, ChangesDocument, Document, InputError, Mapped, Moment, Row,
+};
+use crate::units::{ByteSize, SignedSize, thousands};
+use crate::untrusted::shown;
+use crate::views::blocking;
+use crate::views::java::{Cell, csv_line};
+
+/// Flags of `smaps`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    heaptap smaps com.example.app                  by the rows of meminfo, as it is now\n  \
+    heaptap smaps com.example.app --by library     whose memory it is\n  \
+    heaptap smaps rec@after-login --by mapping     kept by `record --with smaps`\n  \
+    heaptap smaps com.example.app --save before.smaps\n  \
+    heaptap diff before.smaps after.smaps          what grew\n\n\
+    On a phone the app must be debuggable, or there must be root. docs/smaps.md says what the figures mean.")]
+pub struct Args {
+    /// A running process (name or pid); or a file of smaps or showmap, a trace, a recording's
+    /// folder, PATH@LABEL, PATH@N (beside dump N), PATH@last, PATH@end
+    #[arg(value_name = "TARGET|INPUT")]
+    pub input: OsString,
+    /// What a row stands for
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
+    pub by: ByArg,
+    /// At most so many rows; 0 is all [default: 30; all in JSON and CSV]
+    #[arg(short = 'n', long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// Which process of a recording
+    #[arg(long, value_name = "NAME|PID")]
+    pub process: Option<String>,
+    /// Comma-separated values on stdout, bytes
+    #[arg(long, conflicts_with_all = ["json", "json_lines"])]
+    pub csv: bool,
+    /// Keep the text that was read
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub save: Option<PathBuf>,
+    /// Overwrite a file that is there
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// What a row stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum ByArg {
+    /// The rows of meminfo, and their parts
+    #[default]
+    Kind,
+    /// Files and named areas
+    Library,
+    /// Mappings; those that differ in their address alone are one
+    Mapping,
+}
+
+impl ByArg {
+    /// As the sums have it.
+    pub fn by(self) -> By {
+        match self {
+            ByArg::Kind => By::Kind,
+            ByArg::Library => By::Library,
+            ByArg::Mapping => By::Mapping,
+        }
+    }
+}
+
+/// Rows of a table for people.
+const PAGE: usize = 30;
+/// A row with this part of what the process costs stands out.
+const MUCH: u64 = 10;
+
+/// Runs the command.
+///
+/// # Errors
+/// Where the process does not run, may not be read, or the input holds no mappings.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    keep::check(args.save.as_deref(), args.force)?;
+    let mapped = match Named::parse(&args.input)? {
+        Named::File(input) => load(ctx, input, args.process.clone()).await?,
+        Named::Process(target) => {
+            let device = ctx.device().await?;
+            smaps::of_phone(device, &target, ctx.globals.user).await?
+        }
+    };
+    let console = &ctx.console;
+    let whole = console.is_json() || args.csv;
+    let limit = args.limit.unwrap_or(if whole { 0 } else { PAGE });
+    // Kinds are few, and belong together.
+    let limit = if args.by == ByArg::Kind && args.limit.is_none() {
+        0
+    } else {
+        limit
+    };
+    let document = smaps::document(&mapped, args.by.by(), limit);
+    if console.is_json() {
+        console.json(&document);
+    } else if args.csv {
+        csv(console, &document);
+        if document.cut {
+            console.warn(format_args!("the input {CUT}"));
+        }
+    } else {
+        show(console, &document, &mapped);
+    }
+    if let Some(file) = &args.save {
+        save(console, file, &mapped)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// What is said of a text whose end is missing.
+const CUT: &str = "is cut off: it ends within a mapping, and sums are too low";
+
+/// Reads the mappings of a file, a trace or a folder.
+pub(super) async fn load(
+    ctx: &Context,
+    input: JavaInput,
+    process: Option<String>,
+) -> Result<Mapped, Failure> {
+    blocking::stepwise(ctx, move |steps| -> Result<Mapped, InputError> {
+        smaps::load(&input, process.as_deref(), steps)
+    })
+    .await
+}
+
+fn save(console: &Console, file: &Path, mapped: &Mapped) -> Result<(), Failure> {
+    let Some(text) = &mapped.text else {
+        return Err(Failure::new(
+            ErrorClass::Usage,
+            "nothing-to-save",
+            "a trace holds rows, not the text of the kernel",
+        )
+        .with_help("use --json or --csv for the rows"));
+    };
+    keep::write(console, file, text)
+}
+
+fn size(bytes: Option<u64>) -> String {
+    match bytes {
+        None => String::new(),
+        Some(0) => "-".to_owned(),
+        Some(bytes) => ByteSize(bytes).to_string(),
+    }
+}
+
+fn cells(sums: &Sums, count: u64) -> Vec<String> {
+    let shared = match (sums.get(Field::SharedClean), sums.get(Field::SharedDirty)) {
+        (None, None) => None,
+        _ => Some(
+            sums.of(Field::SharedClean)
+                .saturating_add(sums.of(Field::SharedDirty)),
+        ),
+    };
+    vec![
+        size(sums.get(Field::Pss)),
+        size(sums.get(Field::PrivateDirty)),
+        size(sums.get(Field::PrivateClean)),
+        size(shared),
+        size(sums.get(Field::Swap)),
+        size(sums.get(Field::Rss)),
+        size(sums.get(Field::Size)),
+        thousands(count),
+    ]
+}
+
+const HEADINGS: [&str; 9] = [
+    "PSS",
+    "private dirty",
+    "private clean",
+    "shared",
+    "swap",
+    "RSS",
+    "size",
+    "mappings",
+    "",
+];
+
+/// Columns that go first where the terminal is too narrow for all, the least telling first.
+const LEAST: [&str; 5] = ["size", "mappings", "private clean", "shared", "RSS"];
+
+fn name_of(row: &Row) -> String {
+    match (&row.of.name, row.of.part, row.of.is_part) {
+        (_, Some(part), true) => part.to_owned(),
+        (Some(name), _, _) => {
+            let permissions = row.of.permissions.as_deref().unwrap_or_default();
+            match permissions {
+                "" => shown(name).into_owned(),
+                permissions => format!("{permissions} {}", shown(name)),
+            }
+        }
+        (None, _, _) => row.of.kind.to_owned(),
+    }
+}
+
+fn heading(console: &Console, moment: &Moment, count: u64) {
+    let who = match (moment.process.as_str(), moment.pid) {
+        ("", 0) => "a process".to_owned(),
+        ("", pid) => format!("process {pid}"),
+        (process, pid) => format!("{} ({pid})", shown(process)),
+    };
+    let when = match &moment.label {
+        Some(label) => format!(" at {}", shown(label)),
+        None => String::new(),
+    };
+    console.data(format_args!(
+        "{}{when}: {} mappings",
+        console.styled(Style::Strong, who),
+        thousands(count)
+    ));
+}
+
+fn show(console: &Console, document: &Document, mapped: &Mapped) {
+    heading(console, &document.moment, document.count);
+    let total = mapped.smaps.total();
+    let cost = total.dirty_and_swapped();
+    let heading = match document.by {
+        "kind" => "kind",
+        "library" => "file or area",
+        _ => "mapping",
+    };
+    let mut headings = HEADINGS;
+    headings[HEADINGS.len() - 1] = heading;
+    let mut table = Table::new(&headings);
+    for row in &document.rows {
+        table.row(cells(&row.sums, row.count), name_of(row));
+        if row.of.is_part {
+            table.lead("  ");
+            table.style(Style::Dim);
+        } else if cost > 0 && row.sums.dirty_and_swapped() >= cost / MUCH {
+            table.style(Style::Strong);
+        }
+        if row.of.name.is_some() {
+            table.remark(row.of.kind);
+        }
+    }
+    table.row(cells(&total, document.count), "TOTAL");
+    table.style(Style::Strong);
+    show_fitting(console, &mut table, &LEAST);
+    for line in remarks(document, &total) {
+        console.say(line);
+    }
+}
+
+fn remarks(document: &Document, total: &Sums) -> Vec<String> {
+    let mut lines = Vec::new();
+    if document.form == "rollup" {
+        lines.push("This is the kernel's sum (smaps_rollup): it has no kinds and no names.".into());
+    }
+    if let Some(remark) = &document.moment.remark {
+        lines.push(format!("note: {remark}"));
+    } else if total.get(Field::PrivateDirty).is_some() {
+        let swapped = match total.get(Field::SwapPss) {
+            Some(bytes) => format!(" and {} swapped out (its share)", ByteSize(bytes)),
+            None => match total.get(Field::Swap) {
+                Some(bytes) => format!(" and {} swapped out", ByteSize(bytes)),
+                None => String::new(),
+            },
+        };
+        lines.push(format!(
+            "It costs {} of private dirty pages{swapped}: what nobody else uses and no file can \
+             give back.",
+            ByteSize(total.of(Field::PrivateDirty))
+        ));
+    }
+    if document.cut {
+        lines.push(format!("warning: the input {CUT}"));
+    }
+    if document.strange_lines > 0 {
+        lines.push(format!(
+            "{} lines are none of mappings, the first: {}",
+            thousands(document.strange_lines),
+            document.strange.first().map_or("", String::as_str)
+        ));
+    }
+    let others: Vec<String> = document
+        .others
+        .iter()
+        .filter(|(name, bytes)| {
+            **bytes > 0 && !matches!(name.as_str(), "Referenced" | "KernelPageSize")
+        })
+        .map(|(name, bytes)| format!("{} {}", shown(name), ByteSize(*bytes)))
+        .collect();
+    if !others.is_empty() {
+        lines.push(format!("also: {}", others.join(", ")));
+    }
+    if !document.others_there.is_empty() {
+        let there = document.others_there.iter().map(Moment::describe);
+        let there: Vec<String> = there
+            .take(8)
+            .map(|text| shown(&text).into_owned())
+            .collect();
+        lines.push(format!(
+            "other moments (PATH@N, PATH@LABEL): {}",
+            there.join(", ")
+        ));
+    }
+    lines
+}
+
+fn csv(console: &Console, document: &Document) {
+    let mut text = "kind,part,name,permissions,offset,start,mappings".to_owned();
+    for field in Field::ALL {
+        text.push(',');
+        text += field.name();
+    }
+    text.push('\n');
+    for row in &document.rows {
+        let maybe = |text: Option<&str>| text.map_or("", |text| text).to_owned();
+        let words = [
+            row.of.kind.to_owned(),
+            maybe(row.of.part),
+            maybe(row.of.name.as_deref()),
+            maybe(row.of.permissions.as_deref()),
+        ];
+        let start = maybe(row.start.as_deref());
+        let mut cells: Vec<Cell<'_>> = words.iter().map(|word| Cell::Text(word)).collect();
+        cells.push(Cell::maybe(row.offset));
+        cells.push(Cell::Text(&start));
+        cells.push(Cell::Number(row.count.into()));
+        cells.extend(Field::ALL.map(|field| Cell::maybe(row.sums.get(field))));
+        text += &csv_line(&cells);
+    }
+    console.raw(text.as_bytes());
+}
+
+/// What `diff` is asked of mappings.
+pub(crate) struct DiffAsked {
+    /// The first and the second.
+    pub(crate) inputs: [OsString; 2],
+    /// What a row stands for.
+    pub(crate) by: By,
+    /// At most so many rows.
+    pub(crate) limit: Option<usize>,
+    /// Which process of recordings.
+    pub(crate) process: Option<String>,
+    /// Comma-separated values.
+    pub(crate) csv: bool,
+}
+
+/// Whether both inputs of a `diff` are texts of mappings.
+pub(crate) fn are_texts(inputs: [&OsString; 2]) -> bool {
+    inputs
+        .iter()
+        .all(|typed| smaps::is_text(&JavaInput::parse(typed).path))
+}
+
+/// Compares two of them.
+pub(crate) async fn diff(ctx: &Context, asked: DiffAsked) -> Result<Outcome, Failure> {
+    let [before, after] = asked.inputs.map(|typed| JavaInput::parse(&typed));
+    let names = [&before, &after].map(ToString::to_string);
+    let before = load(ctx, before, asked.process.clone()).await?;
+    let after = load(ctx, after, asked.process).await?;
+    let console = &ctx.console;
+    let whole = console.is_json() || asked.csv;
+    let limit = asked.limit.unwrap_or(if whole { 0 } else { PAGE });
+    for (name, side) in names.iter().zip([&before, &after]) {
+        if side.smaps.cut {
+            console.warn(format_args!("{} {CUT}", shown(name)));
+        }
+    }
+    let document = smaps::changes(&before, &after, asked.by, limit);
+    if console.is_json() {
+        console.json(&document);
+    } else if asked.csv {
+        diff_csv(console, &document);
+    } else {
+        show_diff(console, &document);
+    }
+    Ok(Outcome::Done)
+}
+
+fn signed(bytes: Option<i64>) -> String {
+    match bytes {
+        None => String::new(),
+        Some(0) => "-".to_owned(),
+        Some(bytes) => format!("{:+}", SignedSize(bytes)),
+    }
+}
+
+fn delta_cells(delta: &std::collections::BTreeMap<&'static str, i64>) -> Vec<String> {
+    let of = |field: Field| signed(delta.get(field.name()).copied());
+    vec![
+        of(Field::PrivateDirty),
+        of(Field::Swap),
+        of(Field::Pss),
+        of(Field::Rss),
+        of(Field::Size),
+    ]
+}
+
+fn change_name(row: &ChangeRow) -> String {
+    match (&row.of.name, &row.of.permissions, row.of.part) {
+        (Some(name), Some(permissions), _) => format!("{permissions} {}", shown(name)),
+        (Some(name), None, _) => shown(name).into_owned(),
+        (None, _, Some(part)) => format!("{} {part}", row.of.kind),
+        (None, _, None) => row.of.kind.to_owned(),
+    }
+}
+
+fn show_diff(console: &Console, document: &ChangesDocument) {
+    let headings = [
+        "private dirty",
+        "swap",
+        "PSS",
+        "RSS",
+        "size",
+        "mappings",
+        "changed",
+    ];
+    let mut table = Table::new(&headings);
+    for row in &document.rows {
+        let mut cells = delta_cells(&row.delta);
+        cells.push(match (row.count_before, row.count_after) {
+            (before, after) if before == after => thousands(after),
+            (before, after) => format!("{} → {}", thousands(before), thousands(after)),
+        });
+        table.row(cells, change_name(row));
+        if row.of.is_part {
+            table.lead("  ");
+            table.style(Style::Dim);
+        }
+        match row.status {
+            "changed" => {}
+            status => table.remark(status),
+        }
+    }
+    let mut cells = delta_cells(&document.total);
+    cells.push(String::new());
+    table.row(cells, "TOTAL");
+    table.style(Style::Strong);
+    table.show(console);
+    if document.left_out > 0 {
+        console.say(format_args!(
+            "{} more rows changed less; -n 0 shows all",
+            thousands(document.left_out as u64)
+        ));
+    }
+    console.say(format_args!(
+        "{} did not change.",
+        match document.unchanged {
+            1 => "1 row".to_owned(),
+            rows => format!("{} rows", thousands(rows as u64)),
+        }
+    ));
+}
+
+fn diff_csv(console: &Console, document: &ChangesDocument) {
+    let mut text = "kind,part,name,permissions,status,mappings_before,mappings_after".to_owned();
+    for field in Field::ALL {
+        text += &format!(",{0}_before,{0}_after,{0}_delta", field.name());
+    }
+    text.push('\n');
+    for row in &document.rows {
+        let mut cells = vec![
+            Cell::Text(row.of.kind),
+            Cell::Text(row.of.part.unwrap_or_default()),
+            Cell::Text(row.of.name.as_deref().unwrap_or_default()),
+            Cell::Text(row.of.permissions.as_deref().unwrap_or_default()),
+            Cell::Text(row.status),
+            Cell::Number(row.count_before.into()),
+            Cell::Number(row.count_after.into()),
+        ];
+        for field in Field::ALL {
+            cells.push(Cell::maybe(row.before.get(field.name()).copied()));
+            cells.push(Cell::maybe(row.after.get(field.name()).copied()));
+            let delta = row.delta.get(field.name());
+            cells.push(delta.map_or(Cell::Nothing, |delta| Cell::Number((*delta).into())));
+        }
+        text += &csv_line(&cells);
+    }
+    console.raw(text.as_bytes());
+}

@@ -1,0 +1,6 @@
+//! `heaptap symbolize`.
+
+pub mod run;
+pub(crate) mod view;
+
+pub use view::{Args, run};

@@ -1,0 +1,5 @@
+//! `heaptap virtual-phone`.
+
+mod view;
+
+pub use view::{Args, run};

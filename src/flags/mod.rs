@@ -1,0 +1,13 @@
+//! Flags that several commands take, one subject a file.
+
+pub mod capture;
+pub mod context;
+pub mod globals;
+pub mod goal;
+pub mod java;
+pub mod named;
+pub mod names;
+pub mod native;
+pub mod pattern;
+pub mod stack;
+pub mod virtual_phone;
