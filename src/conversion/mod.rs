@@ -5,4 +5,5 @@ pub mod convert;
 pub mod goal;
 pub mod java_profiles;
 pub mod java_summary;
+pub mod symbolize;
 pub mod tracked;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf, is_separator};
 use crate::config::{is_slip, nearest};
 use crate::error::{ErrorClass, Failure};
 use crate::heaps::java::JavaInput;
-use crate::recording::finish::RAW_TRACE;
 use crate::results::manifest;
+use crate::results::output::RAW_TRACE;
 use crate::timeline;
 use crate::untrusted::shown;
 

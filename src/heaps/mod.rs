@@ -2,6 +2,7 @@
 
 pub mod growth;
 pub mod java;
+pub mod leaks;
 pub mod look;
 pub mod moments;
 pub mod trace_findings;

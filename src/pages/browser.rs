@@ -10,9 +10,35 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::timeout;
 
+use crate::error::{Classified, ErrorClass};
+
 /// How long a program that was asked may take to say that it can't. Some end at once, others with
 /// the browser's window.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Nobody shows it.
+#[derive(Debug, thiserror::Error)]
+#[error("no browser could be started for {url}: {source}")]
+pub struct NoBrowser {
+    /// What should be shown.
+    pub url: String,
+    /// Who was asked, and why not.
+    pub source: io::Error,
+}
+
+impl Classified for NoBrowser {
+    fn class(&self) -> ErrorClass {
+        ErrorClass::HostWrite
+    }
+
+    fn kind(&self) -> &'static str {
+        "no-browser"
+    }
+
+    fn help(&self) -> Option<String> {
+        Some("open it in a browser yourself, or name one with BROWSER".to_owned())
+    }
+}
 
 /// Asks the system to show `what`, a file or an address. Returns as soon as a program took it.
 ///

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::finish::{Finished, RAW_TRACE};
+use super::finish::Finished;
 use super::plan::JavaPlan;
 use super::record::{self, RecordEvent, RecordOptions, Recorded, Step, Tell, beside};
 use super::what::What;
@@ -14,6 +14,7 @@ use crate::config::{JavaSpec, Patience};
 use crate::device::{Command, Device};
 use crate::error::{ErrorClass, Failure};
 use crate::results::manifest::{FILE_NAME, JavaDump, Manifest};
+use crate::results::output::RAW_TRACE;
 use crate::session::{Controls, Store};
 use crate::units::ByteSize;
 

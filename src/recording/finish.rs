@@ -27,16 +27,13 @@ use crate::profile::Health;
 use crate::results::findings::{self, Finding};
 use crate::results::labels::{self, DumpMoment};
 use crate::results::manifest::{self, DumpId, Manifest};
-use crate::results::output::{Staging, Standing, is_own, own};
+use crate::results::output::{RAW_TRACE, Staging, Standing, is_own, own};
 use crate::results::summary::HeapSummary;
 use crate::session::{
     self, Chronicle, Controls, DumpScan, NewScan, Opening, Owner, RawTrace, SeenDump, Session,
     SessionError, SessionEvent, SessionId, SnapshotWay, part_prefix, release, remove_parts,
 };
 use crate::trace::DumpScanner;
-
-/// Name of the trace in the folder.
-pub const RAW_TRACE: &str = "raw-trace";
 
 /// What ended a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -368,6 +368,9 @@ fn is_same(one: &Path, other: &Path) -> bool {
     same().unwrap_or(false)
 }
 
+/// Name of the trace in the folder.
+pub const RAW_TRACE: &str = "raw-trace";
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,14 +2,16 @@
 //! what its trace holds of the same kind, on one clock and each thing once. For the report,
 //! tables of collections, and queries.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::findings::Finding;
 use super::recorded;
 use crate::error::ErrorClass;
+use crate::import::{self, ImportError, OpenTrace};
 use crate::timeline::{self, Collection, Entry, Ours, Seen, Source, Timeline};
-use crate::trace::{MemoryLoss, TraceMemory};
+use crate::trace::{MemoryLoss, MemoryWanted, Surveyed, TraceError, TraceMemory};
 use crate::units::{ByteSize, thousands};
 
 /// Most of a file that is read: days of a reading each second. Foreign folders hold anything.
@@ -322,6 +324,55 @@ fn mark_ours(timeline: &mut Timeline) {
             _ => {}
         }
     }
+}
+
+/// Why traces add nothing to a timeline.
+#[derive(Debug, thiserror::Error)]
+pub enum TracesError {
+    /// A trace can't be opened.
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    /// A trace can't be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+}
+
+/// Adds what the trace at `path`, or the traces of a folder, have of the processes that `known`
+/// knows; of all where it knows none. Blocks.
+///
+/// # Errors
+/// Where there is no readable trace, and nothing is known without one.
+pub(crate) fn add_traces(known: &mut Known, path: &Path) -> Result<(), TracesError> {
+    let of_lines: BTreeSet<u32> = known.timeline.entries.iter().map(|e| e.pid).collect();
+    // Beside what was followed a trace has every app of the phone.
+    let wanted = collections_of((!of_lines.is_empty()).then_some(of_lines));
+    let traces = match import::open(path) {
+        Ok(traces) => traces,
+        // The lines stand by themselves, whatever became of the trace.
+        Err(_) if wanted.pids.is_some() => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    add(known, traces, &wanted)
+}
+
+pub(crate) fn collections_of(pids: Option<BTreeSet<u32>>) -> MemoryWanted {
+    MemoryWanted {
+        pids,
+        every_counter: false,
+        collections_only: true,
+    }
+}
+
+pub(crate) fn add(
+    known: &mut Known,
+    traces: Vec<OpenTrace>,
+    wanted: &MemoryWanted,
+) -> Result<(), TracesError> {
+    for input in traces {
+        let mut trace = Surveyed::read(input.source)?.seal();
+        known.add_trace(trace.memory(wanted)?);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use crate::console::{Console, Style};
 use crate::export::csv;
 use crate::heaps::java::facts::{Figures, HeapFacts};
+use crate::heaps::leaks::document::KeptBytes;
 use crate::units::{ByteSize, SignedSize, thousands};
 
 /// Says which heap it is, and how it was looked at.
@@ -135,6 +136,14 @@ impl Cell<'_> {
     pub(crate) fn maybe(number: Option<u64>) -> Cell<'static> {
         number.map_or(Cell::Nothing, |number| Cell::Number(number.into()))
     }
+}
+
+pub(crate) fn kept(kept: KeptBytes) -> String {
+    let native = match kept.native_bytes {
+        0 => String::new(),
+        bytes => format!(" + {} native", ByteSize(bytes)),
+    };
+    format!("{}{native}", ByteSize(kept.bytes))
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use super::summary::near;
 use crate::console::table::Table;
 use crate::console::{Console, Style};
 use crate::conversion::java_summary::JavaSummary;
-use crate::recording::finish::RAW_TRACE;
 use crate::results::manifest::{JavaDump, Manifest};
+use crate::results::output::RAW_TRACE;
 use crate::units::{ByteSize, thousands};
 use crate::untrusted::shell::{quoted_dump, quoted_path};
 

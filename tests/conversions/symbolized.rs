@@ -2,9 +2,9 @@
 //! the same library, the same profiles for the same recording.
 
 use super::{fixtures, judges, pprof};
-use heaptap::commands::symbolize::run::symbolize;
 use heaptap::conversion::convert::{self, Input, Request, Selection};
 use heaptap::conversion::goal::{Extent, Goal};
+use heaptap::conversion::symbolize::symbolize;
 use heaptap::export::pprof::PprofOptions;
 use heaptap::naming::frames::{Look, Watch};
 use heaptap::naming::names::NameOptions;

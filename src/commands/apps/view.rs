@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::run::{AppsReport, list};
-use crate::commands::check::view::show_finding;
 use crate::console::table::{columns, show_columns};
 use crate::console::{Console, Style};
 use crate::eligibility::{Answer, AppType, Finding, InstalledApp, ListOptions, Severity};
 use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
+use crate::views::eligibility::show_finding;
 
 /// Flags of `apps`.
 #[derive(Debug, clap::Args)]

@@ -3,12 +3,11 @@
 use super::run::{CheckOptions, CheckReport, check};
 use crate::config::Targets;
 use crate::console::{Console, Style};
-use crate::eligibility::{
-    Answer, Finding, Process, ProcessReport, Scope, Severity, TargetKind, TargetReport,
-};
+use crate::eligibility::{Answer, Process, ProcessReport, Scope, TargetKind, TargetReport};
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
+use crate::views::eligibility::show_finding;
 
 /// Flags of `check`.
 #[derive(Debug, clap::Args)]
@@ -172,30 +171,4 @@ fn answer(console: &Console, answer: Answer) -> String {
         Answer::No => (Style::Error, "no"),
     };
     console.styled(style, word).to_string()
-}
-
-/// A finding in up to three lines: what and why, then the fix.
-pub(crate) fn show_finding(console: &Console, f: &Finding, indent: &str) {
-    let (style, word) = match f.severity {
-        Severity::Note => (Style::Dim, "note"),
-        Severity::Warning => (Style::Warn, "warning"),
-        Severity::Blocks => match f.scope {
-            Scope::Both => (Style::Error, "no"),
-            Scope::Native => (Style::Error, "no native profile"),
-            Scope::Java => (Style::Warn, "no Java dump"),
-        },
-    };
-    let id = console.styled(Style::Dim, f.id.as_str());
-    console.data(format_args!(
-        "{indent}{}: {}: {} [{id}]",
-        console.styled(style, word),
-        f.what,
-        f.why
-    ));
-    if let Some(fix) = &f.fix {
-        console.data(format_args!(
-            "{indent}  {}: {fix}",
-            console.styled(Style::Help, "fix")
-        ));
-    }
 }

@@ -1,6 +1,6 @@
 //! `heaptap convert`.
 
 pub mod export;
-pub(crate) mod view;
+mod view;
 
 pub use view::{Args, run};

@@ -12,9 +12,10 @@ use crate::conversion::convert::{self, ConvertError, Input, Request, Selection};
 use crate::conversion::tracked::Again;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
-use crate::export::pprof::{PprofOptions, SampleNames};
+use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;
 use crate::flags::names::NamesArgs;
+use crate::flags::sample_names::SampleNamesArg;
 use crate::heaps::java::{JavaInput, Which};
 use crate::naming::frames::{Look, Watch};
 use crate::results::manifest::{Dumps, Manifest};
@@ -101,25 +102,6 @@ pub enum Format {
     Parquet,
     /// A flamegraph as a picture, one file a dump and view
     Svg,
-}
-
-impl From<SampleNamesArg> for SampleNames {
-    fn from(names: SampleNamesArg) -> Self {
-        match names {
-            SampleNamesArg::Heaptap => SampleNames::Pprof,
-            SampleNamesArg::Perfetto => SampleNames::Perfetto,
-        }
-    }
-}
-
-/// Whose names the sample types of a pprof carry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum SampleNamesArg {
-    /// objects, space, alloc_objects, alloc_space: what pprof tools know
-    #[default]
-    Heaptap,
-    /// Perfetto's own names
-    Perfetto,
 }
 
 /// Runs the command.

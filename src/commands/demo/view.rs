@@ -10,9 +10,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use crate::commands::leaks::view as leaks;
-use crate::commands::report::view as report;
-use crate::commands::report::view::LeaveArgs;
+mod leaks;
 use crate::config::{self, HeapFileSpec, Options, Snapshots, Targets};
 use crate::console::Style;
 use crate::console::signals::watch_signals;
@@ -21,6 +19,7 @@ use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;
+use crate::flags::leave::LeaveArgs;
 use crate::heaps::java::FOLDER;
 use crate::naming::names::{MappingOption, NameOptions};
 use crate::phone::{self, Abi};
@@ -31,6 +30,7 @@ use crate::recording::what::What;
 use crate::results::manifest::Manifest;
 use crate::session::{Control, SessionEvent, Store};
 use crate::untrusted::shell::{quoted_dump, quoted_path};
+use crate::views::page as report;
 use crate::views::progress::{self, Show};
 use crate::views::summary;
 
@@ -187,7 +187,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
 /// What lies in the folder, in a line.
 fn say_written(ctx: &Context, folder: &Path, manifest: &Manifest, has_page: bool) {
     let page = match has_page {
-        true => format!(", {}", report::PAGE),
+        true => format!(", {}", crate::pages::PAGE),
         false => String::new(),
     };
     ctx.console.say(format_args!(

@@ -5,11 +5,9 @@ use std::path::Path;
 use serde_json::json;
 
 use super::run::{self, Deobfuscated};
-use crate::commands::symbolize::run as symbolize;
-use crate::commands::symbolize::run::{Refreshed, SymbolizeError};
-use crate::commands::symbolize::view::{READING, refreshed_shown};
 use crate::console::Console;
 use crate::conversion::convert::Input;
+use crate::conversion::symbolize::{self, Refreshed, SymbolizeError};
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
@@ -22,6 +20,7 @@ use crate::results::manifest::FILE_NAME;
 use crate::units::ByteSize;
 use crate::views::blocking::watched;
 use crate::views::summary;
+use crate::views::symbolized::{READING, refreshed_shown};
 
 /// Flags of `deobfuscate`.
 #[derive(Debug, clap::Args)]

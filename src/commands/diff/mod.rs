@@ -1,6 +1,6 @@
 //! `heaptap diff`.
 
 pub mod run;
-pub(crate) mod view;
+mod view;
 
 pub use view::{Args, run};

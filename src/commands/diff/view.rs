@@ -3,6 +3,8 @@
 
 mod java;
 mod kinds;
+mod mappings;
+mod meminfo;
 mod native;
 
 use std::ffi::OsString;
@@ -13,20 +15,18 @@ use clap::{ValueEnum, ValueHint};
 use super::run::{Compared, DiffError, DiffRequest, Per, ProfileFile, diff};
 use crate::analyze::native::diff::Growing;
 use crate::analyze::native::groups::By;
-use crate::commands::meminfo::view as meminfo;
-use crate::commands::report::view as report;
-use crate::commands::smaps::view as smaps;
-use crate::commands::top::run::Order;
 use crate::console::gate;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
+use crate::flags::iterations::iterations;
 use crate::flags::java::{FilterArgs, JavaArgs};
 use crate::flags::names::mapping;
 use crate::flags::native::NativeArgs;
 use crate::flags::stack::StackArgs;
 use crate::heap_graph::Follow;
 use crate::heaps::java::facts::Warning;
+use crate::heaps::look::rows::Order;
 use crate::heaps::look::{self, Look, LookError, LookOptions, NativeFile, Wanted};
 use crate::memory::smaps as mapped;
 use crate::naming::names::MappingOption;
@@ -37,6 +37,7 @@ use crate::units::ByteSize;
 use crate::untrusted::shell::quoted_path;
 use crate::untrusted::shown;
 use crate::views::native as native_view;
+use crate::views::page as report;
 use crate::views::{blocking, summary};
 
 /// Flags of `diff`.
@@ -206,22 +207,6 @@ pub enum SortArg {
     Name,
 }
 
-/// `N` or `N,M`: numbers of iterations.
-fn iterations(typed: &str) -> Result<[f64; 2], String> {
-    match typed.split_once(',') {
-        Some((before, after)) => Ok([iteration_count(before)?, iteration_count(after)?]),
-        None => iteration_count(typed).map(|count| [count; 2]),
-    }
-}
-
-/// A number of iterations.
-pub(crate) fn iteration_count(typed: &str) -> Result<f64, String> {
-    match typed.trim().parse::<f64>() {
-        Ok(count) if count.is_finite() && count > 0.0 => Ok(count),
-        _ => Err(format!("{typed:?} is no number of iterations")),
-    }
-}
-
 /// Rows on a page, and of those that sampling explains.
 const PAGE: usize = 20;
 const PAGE_OF_NOISE: usize = 5;
@@ -244,8 +229,8 @@ async fn of_any_kind(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let of_mappings = matches!(args.by, Some(ByArg::Kind | ByArg::Mapping));
     let of_mappings = args.smaps || of_mappings;
     kinds::check(&args.before, &args.after, of_mappings)?;
-    if of_mappings || smaps::are_texts([&args.before, &args.after]) {
-        return mappings(ctx, args).await;
+    if of_mappings || mappings::are_texts([&args.before, &args.after]) {
+        return compare_mappings(ctx, args).await;
     }
     let outcome = compare(ctx, args).await?;
     if let Some((goal, force, request)) = page {
@@ -261,7 +246,7 @@ async fn of_any_kind(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
 }
 
 /// Memory mappings of both.
-async fn mappings(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+async fn compare_mappings(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let by = match args.by {
         None | Some(ByArg::Kind) => mapped::By::Kind,
         Some(ByArg::Library) => mapped::By::Library,
@@ -276,14 +261,14 @@ async fn mappings(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if args.before == args.after {
         same_moment(ctx, &args.after);
     }
-    let asked = smaps::DiffAsked {
+    let asked = mappings::DiffAsked {
         inputs: [args.before, args.after],
         by,
         limit: args.limit,
         process: args.java.process.clone(),
         csv: args.csv,
     };
-    smaps::diff(ctx, asked).await
+    mappings::diff(ctx, asked).await
 }
 
 /// Refuses flags that only heaps know: none of them is silently without effect.
@@ -408,7 +393,7 @@ async fn of_meminfo(ctx: &Context, args: &Args) -> Result<Option<Outcome>, Failu
         return Ok(None);
     };
     of_heaps_alone(args, "texts of meminfo")?;
-    meminfo::show_changes(&ctx.console, &changes, args.csv, args.limit);
+    meminfo::show(&ctx.console, &changes, args.csv, args.limit);
     if args.before == args.after {
         same_moment(ctx, &args.after);
     }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use clap::ValueHint;
 use serde_json::json;
 
-use crate::commands::convert::view::SampleNamesArg;
 use crate::config::{BitmapFormat, HeapFileSpec, JavaSpec, Snapshots, Surroundings, Targets};
 use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
@@ -16,6 +15,7 @@ use crate::export::pprof::PprofOptions;
 use crate::flags::capture::{TargetArgs, milliseconds};
 use crate::flags::context::Context;
 use crate::flags::names::NamesArgs;
+use crate::flags::sample_names::SampleNamesArg;
 use crate::naming::maps::Maps;
 use crate::naming::names::NameOptions;
 use crate::recording::beside::With;

@@ -45,7 +45,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["json", "json_lines", "list"])]
     pub csv: bool,
     /// Only what was logged in the last TIME, such as 10m; with --follow, begin so much earlier
-    #[arg(long, value_name = "TIME", value_parser = crate::commands::meminfo::live::view::period, help_heading = "On the phone")]
+    #[arg(long, value_name = "TIME", value_parser = crate::flags::period::period, help_heading = "On the phone")]
     pub since: Option<Duration>,
     /// Show what is logged from now on, across a lost cable, until Ctrl-C; then sum up
     #[arg(short, long, conflicts_with = "csv", help_heading = "On the phone")]
@@ -54,7 +54,7 @@ pub struct Args {
     #[arg(
         long = "for",
         value_name = "TIME",
-        value_parser = crate::commands::meminfo::live::view::period,
+        value_parser = crate::flags::period::period,
         requires = "follow",
         help_heading = "On the phone"
     )]

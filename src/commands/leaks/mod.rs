@@ -1,6 +1,5 @@
 //! `heaptap leaks`.
 
-pub mod run;
-pub(crate) mod view;
+mod view;
 
 pub use view::{Args, run};

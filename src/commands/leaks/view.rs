@@ -2,16 +2,12 @@
 //! a Java heap that should be gone with what holds them, what grew between dumps, and what is
 //! wasted.
 
-mod brief;
 mod native;
 mod show;
-
-pub(crate) use brief::answer;
 
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::run::{LeaksReport, LeaksRequest, leaks};
 use crate::console::gate;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
@@ -23,6 +19,7 @@ use crate::heap_graph::Follow;
 use crate::heaps::growth as native_app;
 use crate::heaps::growth::{NativeLeaksRequest, TOLERANCE_BYTES};
 use crate::heaps::java::{FOLDER, JavaInput};
+use crate::heaps::leaks::{LeaksReport, LeaksRequest, leaks};
 use crate::heaps::look::Wanted;
 use crate::results::manifest;
 use crate::units::ByteSize;

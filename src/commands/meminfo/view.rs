@@ -1,7 +1,6 @@
 //! `heaptap meminfo`: how the memory of processes divides, with what matters marked, and what
 //! rows mean.
 
-mod changes;
 mod explain;
 mod phone;
 mod show;
@@ -19,11 +18,9 @@ use crate::exit::Outcome;
 use crate::export::csv::cell;
 use crate::flags::context::Context;
 use crate::flags::named::Named;
-use crate::system::meminfo::{self, By, Document, MeminfoError, Question};
+use crate::system::meminfo::{self, By, Document, Question};
 use crate::untrusted::shown;
 use crate::views::blocking;
-
-pub(crate) use changes::show as show_changes;
 
 /// Flags of `meminfo`.
 #[derive(Debug, clap::Args)]
@@ -315,10 +312,4 @@ fn print_csv(console: &Console, document: &Document) {
             console.laid_out(format_args!(",,ram,{name},{},{bytes},bytes", cell(of)));
         }
     }
-}
-
-/// Two saved meminfos, compared.
-pub(crate) fn compare(paths: [PathBuf; 2]) -> Result<meminfo::Changes, MeminfoError> {
-    let [before, after] = paths;
-    meminfo::diff(&meminfo::read(&before)?, &meminfo::read(&after)?)
 }

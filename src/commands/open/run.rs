@@ -7,6 +7,7 @@ use crate::error::{Classified, ErrorClass};
 use crate::heaps::trace_findings;
 use crate::import::{self, ImportError, OpenTrace};
 use crate::net::{Offer, Server};
+use crate::pages::browser::NoBrowser;
 use crate::pages::{PAGE, is_page};
 use crate::results::findings::Finding;
 use crate::results::manifest::{self, Manifest};
@@ -59,13 +60,8 @@ pub enum OpenError {
     #[error("nobody fetched the trace within {}", HumanDuration(*.0))]
     NotFetched(Duration),
     /// Nobody shows it.
-    #[error("no browser could be started for {url}: {source}")]
-    NoBrowser {
-        /// What should be shown.
-        url: String,
-        /// Who was asked, and why not.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    NoBrowser(#[from] NoBrowser),
     /// A folder has a page that nobody knows.
     #[error("{} is not the page that heaptap wrote into this folder", path.display())]
     UnknownPage {
@@ -81,10 +77,10 @@ impl Classified for OpenError {
     fn class(&self) -> ErrorClass {
         match self {
             OpenError::Import(error) => error.class(),
+            OpenError::NoBrowser(error) => error.class(),
             OpenError::SeveralTraces { .. } | OpenError::BadUi(_) => ErrorClass::Usage,
             OpenError::PortBusy { .. }
             | OpenError::Listen { .. }
-            | OpenError::NoBrowser { .. }
             | OpenError::NoConnections { .. } => ErrorClass::HostWrite,
             OpenError::UnknownPage { .. } => ErrorClass::BadInput,
             // This host did its part; what came of it is not known.
@@ -95,11 +91,11 @@ impl Classified for OpenError {
     fn kind(&self) -> &'static str {
         match self {
             OpenError::Import(error) => error.kind(),
+            OpenError::NoBrowser(error) => error.kind(),
             OpenError::SeveralTraces { .. } => "several-traces",
             OpenError::PortBusy { .. } => "port-busy",
             OpenError::Listen { .. } | OpenError::NoConnections { .. } => "no-listener",
             OpenError::NotFetched(_) => "trace-not-fetched",
-            OpenError::NoBrowser { .. } => "no-browser",
             OpenError::UnknownPage { .. } => "page-unknown",
             OpenError::BadUi(_) => "bad-ui",
         }
@@ -108,6 +104,7 @@ impl Classified for OpenError {
     fn help(&self) -> Option<String> {
         Some(match self {
             OpenError::Import(error) => return error.help(),
+            OpenError::NoBrowser(error) => return error.help(),
             OpenError::SeveralTraces { .. } => {
                 "unpack the one that is meant, and give its file".to_owned()
             }
@@ -125,9 +122,6 @@ impl Classified for OpenError {
                 "the browser may have asked for leave to reach this computer: allow it; --page \
                  does without, --timeout waits longer"
                     .to_owned()
-            }
-            OpenError::NoBrowser { .. } => {
-                "open it in a browser yourself, or name one with BROWSER".to_owned()
             }
             OpenError::UnknownPage { path } => format!(
                 "a page runs what is in it: move this one away, then `heaptap report {} --open` \

@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::run::{self, OpenError, Shown, TraceToShow, UI, UI_PORT, Ui, Way};
-use crate::commands::report::view as report;
 use crate::console::Console;
 use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
@@ -24,6 +23,8 @@ use crate::pages::{PagePlace, ReportInput, ReportRequest};
 use crate::units::{ByteSize, HumanDuration, parse_duration};
 use crate::untrusted::shell::quoted_path;
 use crate::views::blocking;
+pub(crate) use crate::views::browser::{file_url, show_page};
+use crate::views::page as report;
 
 /// Flags of `open`.
 #[derive(Debug, clap::Args)]
@@ -226,47 +227,5 @@ fn print_page(ctx: &Context, page: &Path, print_url: bool) {
         ctx.console.json(&json!({ "url": url, "report": page }));
     } else if print_url {
         ctx.console.data(&url);
-    }
-}
-
-/// Has a browser show a page.
-///
-/// # Errors
-/// Where none could be started.
-pub(crate) async fn show_page(ctx: &Context, page: &Path) -> Result<(), OpenError> {
-    let page = std::path::absolute(page).unwrap_or_else(|_| page.to_owned());
-    let url = file_url(&page);
-    ctx.console.say(format_args!("opening {url}"));
-    let shown = browser::open(page.as_os_str()).await;
-    shown.map_err(|source| OpenError::NoBrowser { url, source })
-}
-
-/// The address of a file, for a browser.
-fn file_url(path: &Path) -> String {
-    let path = path.to_string_lossy().replace('\\', "/");
-    let mut url = String::from("file://");
-    // `C:/x` on Windows; a server's name stands there already.
-    if !path.starts_with('/') {
-        url.push('/');
-    }
-    for byte in path.trim_start_matches("//").bytes() {
-        match byte {
-            b'/' | b':' | b'.' | b'-' | b'_' | b'~' => url.push(char::from(byte)),
-            byte if byte.is_ascii_alphanumeric() => url.push(char::from(byte)),
-            byte => url += &format!("%{byte:02X}"),
-        }
-    }
-    url
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_address_of_a_file_has_no_odd_letters() {
-        let of = |path: &str| file_url(Path::new(path));
-        assert_eq!(of("/a b/ä#?.html"), "file:///a%20b/%C3%A4%23%3F.html");
-        assert_eq!(of("C:/x/y.html"), "file:///C:/x/y.html");
     }
 }

@@ -5,9 +5,6 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::commands::convert::view::SampleNamesArg;
-use crate::commands::report::view as report;
-use crate::commands::report::view::LeaveArgs;
 use crate::config::{CaptureSpec, Snapshots, Surroundings};
 use crate::console::signals::watch_signals;
 use crate::error::Failure;
@@ -15,12 +12,15 @@ use crate::exit::Outcome;
 use crate::export::pprof::PprofOptions;
 use crate::flags::capture::{CaptureArgs, TargetArgs, milliseconds};
 use crate::flags::context::Context;
+use crate::flags::leave::LeaveArgs;
 use crate::flags::names::NamesArgs;
+use crate::flags::sample_names::SampleNamesArg;
 use crate::naming::maps::Maps;
 use crate::recording::beside::{Source, With};
 use crate::recording::record::{self, RecordOptions, Recorded};
 use crate::recording::what::What;
 use crate::session::{SessionError, SessionId, SnapshotWay, Store};
+use crate::views::page as report;
 use crate::views::progress::{self, Show};
 
 /// Flags of `record`.

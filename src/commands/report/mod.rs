@@ -1,5 +1,5 @@
 //! `heaptap report`.
 
-pub(crate) mod view;
+mod view;
 
 pub use view::{Args, run};

@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::commands::report::view as report;
-use crate::commands::report::view::LeaveArgs;
 use crate::console::Style;
 use crate::console::signals::watch_signals;
 use crate::device::{Address, Server};
 use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
+use crate::flags::leave::LeaveArgs;
 use crate::flags::names::NamesArgs;
 use crate::recording::choice::at_server;
 use crate::recording::sessions::{self, SessionStatus, State, Stopped, Wanted};
 use crate::session::{SessionError, Store};
 use crate::units::{ByteSize, HumanDuration};
+use crate::views::page as report;
 use crate::views::progress::{self, Show};
 
 /// Flags of `snapshot`.

@@ -1,6 +1,5 @@
 //! `heaptap symbolize`.
 
-pub mod run;
-pub(crate) mod view;
+mod view;
 
 pub use view::{Args, run};

@@ -1,5 +1,6 @@
 //! What a Java heap is and how it was looked at, as documents and headings tell it.
 
+use crate::heap_graph::AllocationSite;
 use serde::Serialize;
 use time::OffsetDateTime;
 
@@ -168,5 +169,23 @@ impl Figures {
     pub fn retained_total(&self) -> u64 {
         let bytes = self.retained_bytes.unwrap_or(0);
         bytes.saturating_add(self.retained_native_bytes.unwrap_or(0))
+    }
+}
+
+/// A stack at which objects were allocated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Site {
+    /// The thread.
+    pub thread: String,
+    /// Frames, the allocating one first.
+    pub frames: Vec<String>,
+}
+
+impl From<AllocationSite> for Site {
+    fn from(site: AllocationSite) -> Site {
+        Site {
+            thread: site.thread,
+            frames: site.frames,
+        }
     }
 }

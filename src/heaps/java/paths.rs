@@ -418,7 +418,7 @@ pub struct ObjectReport {
     /// How many do.
     pub referrers_total: u64,
     /// Where it was allocated, where the dump has that.
-    pub allocated_at: Option<crate::commands::top::run::java::Site>,
+    pub allocated_at: Option<super::facts::Site>,
 }
 
 /// An object that is named in passing.
@@ -531,10 +531,7 @@ fn object_report(graph: &HeapGraph, told: &Inspection) -> ObjectReport {
             })
             .collect(),
         referrers_total: told.referrers_total,
-        allocated_at: told
-            .allocated_at
-            .clone()
-            .map(crate::commands::top::run::java::Site::from),
+        allocated_at: told.allocated_at.clone().map(super::facts::Site::from),
     }
 }
 

@@ -96,3 +96,26 @@ impl<'a> Namer<'a> {
         }
     }
 }
+
+/// What rows are ordered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    /// What stacks that end there hold.
+    #[default]
+    Own,
+    /// What stacks that pass there hold.
+    Cumulative,
+    /// The name.
+    Name,
+}
+
+impl Order {
+    /// As typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Order::Own => "self",
+            Order::Cumulative => "cumulative",
+            Order::Name => "name",
+        }
+    }
+}

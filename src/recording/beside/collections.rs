@@ -4,7 +4,6 @@
 use std::path::Path;
 
 use super::with::With;
-use crate::commands::gc::run as gc;
 use crate::results::timeline;
 use crate::results::whole_file::write_named;
 use crate::timeline::Seen;
@@ -28,7 +27,7 @@ pub(crate) fn write(
     }
     let mut known = timeline::beside(folder);
     // What is known without the trace is worth a file.
-    let _ = gc::add_traces(&mut known, trace);
+    let _ = timeline::add_traces(&mut known, trace);
     let entries = known.timeline.entries.iter();
     let text: String = entries
         .filter(|entry| matches!(entry.seen, Seen::Collection(_)))

@@ -24,13 +24,14 @@ use crate::naming::packet_files::{
     DEOBFUSCATION, PacketFiles, SYMBOLIZED_TRACE, SYMBOLS, join_maps,
 };
 use crate::recording::dump;
-use crate::recording::finish::{Finished, RAW_TRACE};
+use crate::recording::finish::Finished;
 use crate::recording::plan::Plan;
 use crate::recording::record::{RecordOptions, Recorded, Tell};
 use crate::recording::what::{JavaResults, What};
 use crate::results::manifest::{
     self, BoundLabel, JavaDump, Label, LabelledDump, Manifest, MappingFile, Symbolization,
 };
+use crate::results::output::RAW_TRACE;
 use crate::results::whole_file::unless_link;
 use crate::session::{self, Owner, Session, Store};
 use crate::units::hex;

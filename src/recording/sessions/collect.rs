@@ -235,7 +235,7 @@ pub(super) async fn collect_known(
         // To another disk gigabytes are copied.
         let moved = blocking(move || {
             let owner = Owner::Session(id);
-            if let Err(error) = session.move_output(&output, finish::RAW_TRACE) {
+            if let Err(error) = session.move_output(&output, crate::results::output::RAW_TRACE) {
                 session::release(&output, &owner);
                 folder.discard();
                 return Err(error);

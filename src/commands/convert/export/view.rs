@@ -8,7 +8,6 @@ use time::OffsetDateTime;
 
 use super::run::{self, ExportError, ExportRequest, Exported, Goal, Spooled};
 use crate::commands::convert::view::{Args, Format};
-use crate::commands::report::view as report;
 use crate::console::Console;
 use crate::conversion::convert::{DumpName, Selection};
 use crate::error::{ErrorClass, Failure};
@@ -22,6 +21,7 @@ use crate::pages::{PagePlace, ReportInput, ReportRequest};
 use crate::results::output::{OutputFolder, Unpublished, default_name};
 use crate::session::SessionId;
 use crate::units::ByteSize;
+use crate::views::page as report;
 use crate::views::{blocking, progress, summary};
 
 /// The format, where it is one of these.

@@ -14,11 +14,11 @@ use crate::analyze::native::diff::{Change, Diff, Growing, Kinship, Row, Terms};
 use crate::analyze::native::filter::Filter;
 use crate::analyze::native::groups::By;
 use crate::analyze::sampling::Rate;
-use crate::commands::top::run::Order;
 use crate::heaps::java::facts::Warning;
 use crate::heaps::look::NativeFile;
 use crate::heaps::look::facts::{DumpFacts, FilterFacts, Growth, StackFrame};
 use crate::heaps::look::rows::Namer;
+use crate::heaps::look::rows::Order;
 use crate::stacks::{Dump, JoinBy, StackProfile, join};
 use pairs::Pair;
 

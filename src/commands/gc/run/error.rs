@@ -6,6 +6,7 @@ use crate::device::DeviceError;
 use crate::eligibility::EligibilityError;
 use crate::error::{Classified, ErrorClass};
 use crate::import::{ImportError, Kind};
+use crate::results::timeline::TracesError;
 use crate::trace::TraceError;
 use crate::units::thousands;
 use crate::untrusted::shown;
@@ -217,6 +218,15 @@ impl Classified for GcError {
             ),
             GcError::Import(error) => error.help(),
             GcError::Trace(error) => error.help(),
+        }
+    }
+}
+
+impl From<TracesError> for GcError {
+    fn from(error: TracesError) -> GcError {
+        match error {
+            TracesError::Import(error) => GcError::Import(error),
+            TracesError::Trace(error) => GcError::Trace(error),
         }
     }
 }

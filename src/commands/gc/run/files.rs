@@ -1,7 +1,6 @@
 //! Logs as they were saved: plain or in gzip, in UTF-8, in UTF-16 as PowerShell writes it, or
 //! with bytes of neither; from stdin, too. And recordings.
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek as _};
@@ -12,12 +11,12 @@ use flate2::read::MultiGzDecoder;
 use super::bugreport::{self, Bugreport};
 use super::{From, GcError, GcReport, OfPhone, Stretch};
 use crate::error::ErrorClass;
-use crate::import::{self, Kind, OpenTrace, detect};
+use crate::import::{self, Kind, detect};
 use crate::memory::gc::GcLog;
 use crate::results::findings::Finding;
 use crate::results::manifest::Manifest;
+use crate::results::timeline::{add, add_traces, collections_of};
 use crate::results::{recorded, timeline};
-use crate::trace::{MemoryWanted, Surveyed};
 use crate::units::ByteSize;
 
 /// What stands behind that in a line is dropped: the log's own limit is some 4000.
@@ -214,44 +213,6 @@ fn of_known(known: timeline::Known) -> GcReport {
     let mut report = GcReport::of_recording(known.timeline);
     report.findings = known.findings;
     report
-}
-
-/// Adds what the trace at `path`, or the traces of a folder, have of the processes that `known`
-/// knows; of all where it knows none. Blocks.
-///
-/// # Errors
-/// Where there is no readable trace, and nothing is known without one.
-pub(crate) fn add_traces(known: &mut timeline::Known, path: &Path) -> Result<(), GcError> {
-    let of_lines: BTreeSet<u32> = known.timeline.entries.iter().map(|e| e.pid).collect();
-    // Beside what was followed a trace has every app of the phone.
-    let wanted = collections_of((!of_lines.is_empty()).then_some(of_lines));
-    let traces = match import::open(path) {
-        Ok(traces) => traces,
-        // The lines stand by themselves, whatever became of the trace.
-        Err(_) if wanted.pids.is_some() => Vec::new(),
-        Err(error) => return Err(error.into()),
-    };
-    add(known, traces, &wanted)
-}
-
-fn collections_of(pids: Option<BTreeSet<u32>>) -> MemoryWanted {
-    MemoryWanted {
-        pids,
-        every_counter: false,
-        collections_only: true,
-    }
-}
-
-fn add(
-    known: &mut timeline::Known,
-    traces: Vec<OpenTrace>,
-    wanted: &MemoryWanted,
-) -> Result<(), GcError> {
-    for input in traces {
-        let mut trace = Surveyed::read(input.source)?.seal();
-        known.add_trace(trace.memory(wanted)?);
-    }
-    Ok(())
 }
 
 /// What a file is that begins so; of gzip, what is inside.

@@ -22,7 +22,6 @@ use std::fmt;
 use serde::Serialize;
 
 pub use self::error::GcError;
-pub(crate) use self::files::add_traces;
 pub use self::files::{Input, read};
 pub use self::now::{Collected, Measured, Way, collect_now};
 pub use self::phone::{Followed, Target, find, follow, read_ring};

@@ -1,15 +1,16 @@
 //! Leaks, growth and waste for people.
 
-use crate::commands::leaks::run::{
-    Duplicated, GroupRow, GrowthDocument, GrowthRow, KeptBytes, LargeRow, LeaksDocument, LeaksRows,
-    PathStep, RoomRow, WasteDocument,
-};
 use crate::console::table::{Table, fitting};
 use crate::console::wrap::wrapped;
 use crate::console::{Console, Style};
+use crate::heaps::leaks::{
+    Duplicated, GroupRow, GrowthDocument, GrowthRow, LargeRow, LeaksDocument, LeaksRows, PathStep,
+    RoomRow, WasteDocument,
+};
 use crate::units::{ByteSize, thousands};
 use crate::untrusted;
 use crate::views::java as java_view;
+use crate::views::java::kept;
 
 /// Leaks that are shown in full where nothing was said.
 const GROUPS: usize = 10;
@@ -128,14 +129,6 @@ fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
         console.data("");
         console.data(console.styled(Style::Dim, format!("Not told: {untold}.")));
     }
-}
-
-pub(super) fn kept(kept: KeptBytes) -> String {
-    let native = match kept.native_bytes {
-        0 => String::new(),
-        bytes => format!(" + {} native", ByteSize(bytes)),
-    };
-    format!("{}{native}", ByteSize(kept.bytes))
 }
 
 fn objects(count: u64) -> String {

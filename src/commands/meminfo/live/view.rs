@@ -24,8 +24,9 @@ use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
+use crate::flags::period::period;
 use crate::session::SessionError;
-use crate::units::{SignedSize, parse_duration};
+use crate::units::SignedSize;
 use crate::untrusted::shown;
 
 /// Flags of the live view.
@@ -46,17 +47,6 @@ pub struct LiveArgs {
     /// Ask the app, too: it collects its garbage for each answer, and counts its heaps
     #[arg(long, requires = "every")]
     pub allow_gc: bool,
-}
-
-/// At least a tenth of a second; bare numbers are milliseconds, as everywhere.
-pub(crate) fn period(text: &str) -> Result<Duration, String> {
-    let period = parse_duration(text, Duration::from_millis(1)).map_err(|e| e.to_string())?;
-    if period < Duration::from_millis(100) {
-        return Err(
-            "it is at least 100ms; a number alone is milliseconds, 5s five seconds".to_owned(),
-        );
-    }
-    Ok(period)
 }
 
 /// Shows `targets` until it is ended.
@@ -215,13 +205,5 @@ mod tests {
         assert_eq!(change(-1024), "-1.0 KiB");
         assert_eq!(change(0), "±0");
         assert!(!size(i64::MIN).is_empty());
-    }
-
-    #[test]
-    fn periods_are_milliseconds_and_not_too_short() {
-        assert_eq!(period("1500"), Ok(Duration::from_millis(1500)));
-        assert_eq!(period("2s"), Ok(Duration::from_secs(2)));
-        assert!(period("2").unwrap_err().contains("milliseconds"));
-        assert!(period("99ms").is_err() && period("soon").is_err());
     }
 }

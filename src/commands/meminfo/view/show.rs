@@ -7,7 +7,8 @@ use crate::console::{Console, Style};
 use crate::memory::meminfo::Column;
 use crate::system::meminfo::{Count, Document, ProcessFacts, RowFacts, TextFacts};
 use crate::timeline::{HeapCells, Parts};
-use crate::units::{ByteSize, HumanDuration, SignedSize};
+use crate::units::{ByteSize, HumanDuration};
+pub(crate) use crate::views::meminfo::{heading, size};
 
 /// A row with at least this part of the private dirty memory is marked.
 const MUCH: i64 = 10;
@@ -33,11 +34,6 @@ pub(super) fn show(console: &Console, document: &Document, lists: &Lists, tables
             console.data(format_args!("  {line}"));
         }
     }
-}
-
-/// A size that may be negative.
-pub(super) fn size(bytes: i64) -> String {
-    SignedSize(bytes).to_string()
 }
 
 fn show_process(console: &Console, process: &ProcessFacts, tables: bool) {
@@ -153,22 +149,6 @@ fn show_parts(console: &Console, process: &ProcessFacts, parts: &Parts) {
             )
             .trim_end(),
         );
-    }
-}
-
-pub(super) fn heading(column: &str) -> &str {
-    match column {
-        "pss" => "PSS",
-        "pss_clean" => "clean PSS",
-        "shared_dirty" => "shared dirty",
-        "private_dirty" => "private dirty",
-        "shared_clean" => "shared clean",
-        "private_clean" => "private clean",
-        "swap" => "swapped",
-        "swap_pss" => "swap PSS",
-        "rss" => "RSS",
-        "heap_alloc" => "in use",
-        other => other,
     }
 }
 

@@ -8,6 +8,7 @@ use crate::analyze::histogram::{self, Among, By, Histogram, Sums};
 use crate::analyze::paths::{Place, Ways};
 use crate::analyze::{label, largest, tree};
 use crate::heap_graph::{AllocationSite, ClassIndex, ObjectIndex, Reachable};
+use crate::heaps::java::facts::Site;
 use crate::heaps::java::facts::{Figures, HeapFacts};
 use crate::heaps::java::heap::JavaHeap;
 use crate::units::thousands;
@@ -126,24 +127,6 @@ pub struct MembersRow {
     pub count: u64,
     /// Their class.
     pub class: String,
-}
-
-/// A stack at which objects were allocated.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Site {
-    /// The thread.
-    pub thread: String,
-    /// Frames, the allocating one first.
-    pub frames: Vec<String>,
-}
-
-impl From<AllocationSite> for Site {
-    fn from(site: AllocationSite) -> Site {
-        Site {
-            thread: site.thread,
-            frames: site.frames,
-        }
-    }
 }
 
 /// A table.

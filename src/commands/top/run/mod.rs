@@ -21,6 +21,7 @@ use crate::analyze::native::table::{Key, Table};
 use crate::analyze::native::tree::{LeftOut, Pruning, Tree};
 use crate::error::{Classified, ErrorClass};
 use crate::heaps::java::facts::Warning;
+pub(crate) use crate::heaps::look::rows::Order;
 use crate::heaps::look::{ListedDump, NativeFile};
 use crate::stacks::{Dump, Facts, Measure, StackTable, TRACKED_HEAP, Unit, Values};
 
@@ -43,29 +44,6 @@ pub struct TopRequest {
     pub tree: Option<TreeRequest>,
     /// Frames of each stack, leaf first, at most; 0 is all. Of tables by callsite alone.
     pub frames: usize,
-}
-
-/// What rows are ordered by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
-    /// What stacks that end there hold.
-    #[default]
-    Own,
-    /// What stacks that pass there hold.
-    Cumulative,
-    /// The name.
-    Name,
-}
-
-impl Order {
-    /// As typed.
-    pub fn name(self) -> &'static str {
-        match self {
-            Order::Own => "self",
-            Order::Cumulative => "cumulative",
-            Order::Name => "name",
-        }
-    }
 }
 
 /// A tree that is asked for.

@@ -22,9 +22,9 @@ use crate::naming::names::NameOptions;
 use crate::naming::packet_files::{
     self, DEOBFUSCATION, PacketFiles, SYMBOLIZED_TRACE, SYMBOLS, is_own_file,
 };
-use crate::recording::finish::RAW_TRACE;
 use crate::results::findings::{self, Finding};
 use crate::results::manifest::{self, Manifest, ManifestError};
+use crate::results::output::RAW_TRACE;
 use crate::results::summary::HeapSummary;
 use crate::trace::{Surveyed, TraceError};
 use crate::untrusted::shell::quoted_path;

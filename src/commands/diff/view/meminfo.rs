@@ -1,11 +1,13 @@
 //! What `diff` prints of two meminfos.
 
-use super::show::{heading, size};
 use crate::console::table::Table;
 use crate::console::{Console, Style};
 use crate::export::csv::cell;
+use crate::system::meminfo::{self, MeminfoError};
 use crate::system::meminfo::{Change, Changes, ProcessChanges};
 use crate::units::HumanDuration;
+use crate::views::meminfo::{heading, size};
+use std::path::PathBuf;
 
 /// Shows what changed: as a document, as CSV, or as a table of at most `limit` rows.
 pub(crate) fn show(console: &Console, changes: &Changes, csv: bool, limit: Option<usize>) {
@@ -243,4 +245,10 @@ fn finish(console: &Console, title: &str, table: &Table, total: usize, limit: us
         let more = format!("and {} more: -n 0 shows all", total - limit);
         console.data(console.styled(Style::Dim, more));
     }
+}
+
+/// Two saved meminfos, compared.
+pub(crate) fn compare(paths: [PathBuf; 2]) -> Result<meminfo::Changes, MeminfoError> {
+    let [before, after] = paths;
+    meminfo::diff(&meminfo::read(&before)?, &meminfo::read(&after)?)
 }

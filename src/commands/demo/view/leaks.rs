@@ -3,19 +3,20 @@
 
 use std::path::Path;
 
-use super::{native, show};
 use crate::analyze::{filter, native::filter::Filter};
-use crate::commands::leaks::run::{LeaksRequest, LeaksRows, leaks};
 use crate::console::{Console, Style};
 use crate::error::Failure;
 use crate::flags::context::Context;
 use crate::heaps::growth as native_app;
 use crate::heaps::growth::{NativeLeaksRequest, SeriesRow, TOLERANCE_BYTES};
 use crate::heaps::java::{JavaInput, JavaOptions};
+use crate::heaps::leaks::{LeaksRequest, LeaksRows, leaks};
 use crate::heaps::look::{LookOptions, Wanted};
 use crate::naming::names::NameOptions;
 use crate::untrusted::shown;
 use crate::views::blocking;
+use crate::views::java::kept;
+use crate::views::sites::show_site;
 
 /// Shows what leaks in a recording, and in the Java heaps that were dumped into `java`.
 ///
@@ -83,7 +84,7 @@ fn show_series(console: &Console, series: &SeriesRow) {
     console.data(console.styled(Style::Strong, text));
     let first = series.sites.first().filter(|site| site.verdict == "grows");
     if let Some(site) = first {
-        native::show_site(console, "  ", site, series.heaps.len() > 1);
+        show_site(console, "  ", site, series.heaps.len() > 1);
     }
 }
 
@@ -123,7 +124,7 @@ fn show_java(console: &Console, rows: &LeaksRows) {
     console.data(format_args!(
         "  a {} that keeps {}{}",
         group.what,
-        show::kept(group.kept),
+        kept(group.kept),
         shown(&held)
     ));
     let advice = console.styled(Style::Help, shown(&group.advice));

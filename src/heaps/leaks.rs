@@ -1,7 +1,7 @@
 //! Leaks and waste of Java heaps: which dumps are meant, what is found in the last of them, what
 //! grew since the first. Makes the document that `--json` prints and the terminal shows.
 
-mod document;
+pub(crate) mod document;
 
 use std::collections::{BTreeMap, BTreeSet};
 
