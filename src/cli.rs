@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    apps, check, completions, convert, demo, deobfuscate, devices, diff, doctor, dump, gc, hprof,
-    leaks, meminfo, open, paths, provoke, query, reconcile, record, report, sessions, smaps,
-    symbolize, top, virtual_phone,
+    apps, check, collect, completions, convert, demo, deobfuscate, devices, diff, doctor, dump, gc,
+    hprof, leaks, meminfo, open, paths, provoke, query, reconcile, record, report, smaps, snapshot,
+    status, stop, symbolize, top, virtual_phone,
 };
 use crate::console::Console;
 use crate::error::{ErrorClass, Failure};
@@ -60,13 +60,13 @@ pub enum Command {
     /// Dump Java heaps
     Dump(Box<dump::Args>),
     /// Take a labelled snapshot in a running recording
-    Snapshot(sessions::SnapshotArgs),
+    Snapshot(snapshot::Args),
     /// Show running, detached and lost recordings
-    Status(sessions::StatusArgs),
+    Status(status::Args),
     /// Stop a recording and collect it
-    Stop(sessions::StopArgs),
+    Stop(stop::Args),
     /// Fetch a recording that is still on its device
-    Collect(sessions::CollectArgs),
+    Collect(collect::Args),
     /// Convert a trace recorded anywhere: to gzipped pprofs, to formats of other viewers, to tables
     Convert(convert::Args),
     /// Where the memory went: by function, library, callsite; Java by class, object …
@@ -154,10 +154,10 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Check(args) => check::run(ctx, args).await,
         Command::Record(args) => record::run(ctx, *args).await,
         Command::Dump(args) => dump::run(ctx, *args).await,
-        Command::Snapshot(args) => sessions::snapshot(ctx, args).await,
-        Command::Status(args) => sessions::status(ctx, args).await,
-        Command::Stop(args) => sessions::stop(ctx, args).await,
-        Command::Collect(args) => sessions::collect(ctx, args).await,
+        Command::Snapshot(args) => snapshot::run(ctx, args).await,
+        Command::Status(args) => status::run(ctx, args).await,
+        Command::Stop(args) => stop::run(ctx, args).await,
+        Command::Collect(args) => collect::run(ctx, args).await,
         Command::Convert(args) => convert::run(ctx, args).await,
         Command::Diff(args) => diff::run(ctx, *args).await,
         Command::Smaps(args) => smaps::run(ctx, args).await,

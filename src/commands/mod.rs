@@ -2,6 +2,7 @@
 
 pub mod apps;
 pub mod check;
+pub mod collect;
 pub mod completions;
 pub mod convert;
 pub mod demo;
@@ -21,8 +22,10 @@ pub mod query;
 pub mod reconcile;
 pub mod record;
 pub mod report;
-pub mod sessions;
 pub mod smaps;
+pub mod snapshot;
+pub mod status;
+pub mod stop;
 pub mod symbolize;
 pub mod top;
 pub mod virtual_phone;

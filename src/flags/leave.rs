@@ -1,6 +1,5 @@
 //! Whether a recording leaves a page.
 
-
 /// Whether a recording leaves a page.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub struct LeaveArgs {

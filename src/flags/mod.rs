@@ -13,5 +13,6 @@ pub mod native;
 pub mod pattern;
 pub mod period;
 pub mod sample_names;
+pub mod session;
 pub mod stack;
 pub mod virtual_phone;

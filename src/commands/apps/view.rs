@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::args::Args;
 use super::run::{AppsReport, list};
 use crate::console::table::{columns, show_columns};
 use crate::console::{Console, Style};
@@ -10,21 +11,6 @@ use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::views::eligibility::show_finding;
-
-/// Flags of `apps`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    heaptap apps                  what was installed on the phone\n  \
-    heaptap apps systemui         every package with that in its name\n  \
-    heaptap apps --all --json")]
-pub struct Args {
-    /// Only packages whose name contains this, those of the system too
-    #[arg(value_name = "FILTER")]
-    pub filter: Option<String>,
-    /// Those that came with the system, too
-    #[arg(long)]
-    pub all: bool,
-}
 
 /// Runs the command.
 ///

@@ -1,21 +1,9 @@
 //! `heaptap completions`: prints a completion script for a shell.
 
+use super::args::Args;
 use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-
-/// Flags of `completions`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    heaptap completions bash > ~/.local/share/bash-completion/completions/heaptap\n  \
-    heaptap completions zsh > \"${fpath[1]}/_heaptap\"\n  \
-    heaptap completions fish > ~/.config/fish/completions/heaptap.fish\n  \
-    heaptap completions powershell >> $PROFILE")]
-pub struct Args {
-    /// The shell
-    #[arg(value_enum)]
-    pub shell: clap_complete::Shell,
-}
 
 /// Prints the script for `tree`, the commands of the program.
 ///

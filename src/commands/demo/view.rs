@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 mod leaks;
+use super::args::Args;
 use crate::config::{self, HeapFileSpec, Options, Snapshots, Targets};
 use crate::console::Style;
 use crate::console::signals::watch_signals;
@@ -19,7 +20,6 @@ use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;
-use crate::flags::leave::LeaveArgs;
 use crate::heaps::java::FOLDER;
 use crate::naming::names::{MappingOption, NameOptions};
 use crate::phone::{self, Abi};
@@ -33,18 +33,6 @@ use crate::untrusted::shell::{quoted_dump, quoted_path};
 use crate::views::page as report;
 use crate::views::progress::{self, Show};
 use crate::views::summary;
-
-/// Flags of `demo`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  heaptap demo -o out")]
-pub struct Args {
-    /// The folder to write to; must be empty or new [default: heaptap-demo-TIME-SESSION]
-    #[arg(short, long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
-    pub output: Option<PathBuf>,
-    /// Whether a page is left.
-    #[command(flatten)]
-    pub leave: LeaveArgs,
-}
 
 /// The app on the virtual phone that leaks.
 const APP: &str = "com.example.app";

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
+use super::args::Args;
 use super::run::{self, Deobfuscated};
 use crate::console::Console;
 use crate::conversion::convert::Input;
@@ -12,7 +13,6 @@ use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::goal;
-use crate::flags::names::NamesArgs;
 use crate::heaps::java::FOLDER;
 use crate::naming::maps::{Origin, WrittenPackage};
 use crate::naming::names::NameOptions;
@@ -21,21 +21,6 @@ use crate::units::ByteSize;
 use crate::views::blocking::watched;
 use crate::views::summary;
 use crate::views::symbolized::{READING, refreshed_shown};
-
-/// Flags of `deobfuscate`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    heaptap deobfuscate trace --mapping mapping.txt -o maps; cat trace maps > deobfuscated\n  \
-    heaptap deobfuscate trace --mapping com.example.app=mapping.txt --into deobfuscated\n  \
-    heaptap deobfuscate out --mapping mapping.txt    a recording's folder: its profiles too")]
-pub struct Args {
-    /// What is read, and where packets go.
-    #[command(flatten)]
-    pub packets: goal::PacketsArgs,
-    /// Where names come from.
-    #[command(flatten)]
-    pub names: NamesArgs,
-}
 
 /// Runs the command.
 ///

@@ -1,24 +1,11 @@
 //! `heaptap doctor`: shows what is and is not ready on this host and on the phone.
 
-use std::path::PathBuf;
-
+use super::args::Args;
 use super::run::{Check, Side, Status, diagnose};
 use crate::console::Style;
 use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-
-/// Flags of `doctor`.
-#[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Exit code 3: the phone's side is not ready; 11: this computer's.\n\n\
-                  Example:\n  heaptap doctor"
-)]
-pub struct Args {
-    /// Check that recordings can be written here
-    #[arg(short, long, value_name = "DIR", default_value = ".")]
-    pub output: PathBuf,
-}
 
 /// Runs the command.
 ///

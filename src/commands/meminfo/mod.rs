@@ -1,6 +1,8 @@
 //! `heaptap meminfo`.
 
+pub(crate) mod args;
 pub mod live;
-pub(crate) mod view;
+mod view;
 
-pub use view::{Args, run};
+pub use args::Args;
+pub use view::run;

@@ -1,30 +1,25 @@
 //! `heaptap query`: SQL over an input, from the command line, a file, standard input or a
 //! prompt; or all tables as a database file.
 
-use std::ffi::OsString;
 use std::io::{IsTerminal as _, Read as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use clap::ValueHint;
 use serde::Serialize;
 
-use super::run::{OpenError, QueryFile, QueryOptions, copy, open};
+use super::args::Args;
+use super::run::{OpenError, QueryFile, copy, open};
 use crate::console::Console;
 use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::flags::java::{JavaArgs, Sizes};
-use crate::flags::names::existing;
-use crate::flags::native::NativeArgs;
-use crate::heap_graph::Follow;
 use crate::heaps::java::{JavaInput, Steps};
-use crate::query::{CopiedTable, Database, Limits, QueryError};
+use crate::query::{CopiedTable, Database, QueryError};
 use crate::results::findings::Finding;
-use crate::units::{ByteSize, parse_duration, thousands};
+use crate::units::thousands;
 use crate::untrusted::shown;
 use crate::views::blocking;
 use output::{Form, Output};
@@ -32,81 +27,6 @@ use prompt::Piece;
 
 mod output;
 mod prompt;
-
-/// Flags of `query`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    heaptap query rec                                    a prompt; .help there says more\n  \
-    heaptap query trace \"SELECT * FROM heaptap_dump\"     the dumps of a trace\n  \
-    heaptap query rec -f growth.sql --csv > growth.csv\n  \
-    heaptap query dump.hprof --to dump.sqlite            a database for other tools\n\n\
-    Tables are Perfetto's and some of our own: docs/query.md lists them.")]
-pub struct Args {
-    /// A recording's folder, a trace, a pprof or an HPROF; `-` is standard input
-    #[arg(value_name = "INPUT", value_hint = ValueHint::AnyPath)]
-    pub input: OsString,
-    /// Statements, separated by semicolons [default: a prompt, or standard input]
-    #[arg(value_name = "SQL")]
-    pub sql: Option<String>,
-    /// Statements out of a file; `-` is standard input
-    #[arg(short, long, value_name = "FILE", conflicts_with = "sql", value_hint = ValueHint::FilePath)]
-    pub file: Option<PathBuf>,
-    /// Comma-separated values on stdout
-    #[arg(long, conflicts_with_all = ["json", "json_lines"])]
-    pub csv: bool,
-    /// Write all tables into a new SQLite database, after the statements if there are any
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub to: Option<PathBuf>,
-    /// End a statement that runs longer [default: no limit]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub timeout: Option<Duration>,
-    /// What SQLite may hold in memory
-    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = ByteSize::parse)]
-    pub memory: ByteSize,
-    /// Only dumps of this process: a name (with *), or a process id
-    #[arg(long, value_name = "NAME|PID")]
-    pub process: Option<String>,
-    /// Only this native heap
-    #[arg(long, value_name = "HEAP")]
-    pub heap: Option<String>,
-    /// Mapping file of R8 or ProGuard for Java names; may be repeated
-    #[arg(long = "mapping", value_name = "[PACKAGE=]FILE", value_hint = ValueHint::FilePath)]
-    pub mappings: Vec<OsString>,
-    /// Look for symbols here: folders, libraries, ZIPs, APKs; may be repeated
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath, value_parser = existing())]
-    pub symbols: Vec<PathBuf>,
-    /// How shallow sizes of an HPROF come about [default: hotspot or dump, as it was written]
-    #[arg(long, value_name = "MODEL", value_enum)]
-    pub sizes: Option<Sizes>,
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    parse_duration(text, Duration::from_millis(1)).map_err(|error| error.to_string())
-}
-
-impl Args {
-    fn options(&self) -> QueryOptions {
-        let java = JavaArgs {
-            process: self.process.clone(),
-            mappings: self.mappings.clone(),
-            sizes: self.sizes,
-            ..JavaArgs::default()
-        };
-        let native = NativeArgs {
-            heap: self.heap.clone(),
-            symbols: self.symbols.clone(),
-            ..NativeArgs::default()
-        };
-        QueryOptions {
-            look: native.options(&java),
-            java: java.options(Follow::default()),
-            limits: Limits {
-                time: self.timeout,
-                memory_bytes: self.memory.0,
-            },
-        }
-    }
-}
 
 /// Runs the command.
 ///

@@ -1,10 +1,9 @@
 //! `heaptap reconcile`: heapprofd's figure, malloc_info's, meminfo's and the kernel's of one
 //! process in one table, with what lies between them.
 
-use std::ffi::OsString;
-
 use serde::Serialize;
 
+use super::args::Args;
 use crate::console::table::Table as Lines;
 use crate::console::{Console, Style};
 use crate::error::{ErrorClass, Failure};
@@ -20,28 +19,6 @@ use crate::system::reconcile::Moment;
 use crate::untrusted::shell::quoted_path;
 use crate::untrusted::shown;
 use crate::views::blocking;
-
-/// Flags of `reconcile`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    heaptap record -n com.example.app --with meminfo,smaps -o rec\n  \
-    heaptap reconcile rec                    at the end of the recording\n  \
-    heaptap reconcile rec@after-login        at a label\n  \
-    heaptap reconcile rec --all --json       at each label\n  \
-    heaptap reconcile com.example.app        what a running process can tell without a recording\n\n\
-    docs/reconcile.md says what the figures are and what their differences mean.")]
-pub struct Args {
-    /// A recording's folder, FOLDER@LABEL, FOLDER@N (beside dump N), FOLDER@last, FOLDER@end; an
-    /// allocator's XML; or a running process (name or pid)
-    #[arg(value_name = "FOLDER|FILE|TARGET")]
-    pub input: OsString,
-    /// All labels of the recording
-    #[arg(long)]
-    pub all: bool,
-    /// Which process of a recording
-    #[arg(long, value_name = "NAME|PID")]
-    pub process: Option<String>,
-}
 
 /// So many reasons are told of why there is no table.
 const WHYS: usize = 3;

@@ -1,5 +1,7 @@
 //! `heaptap record`.
 
+mod args;
 mod view;
 
-pub use view::{Args, run};
+pub use args::Args;
+pub use view::run;

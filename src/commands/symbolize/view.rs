@@ -1,30 +1,15 @@
 //! `heaptap symbolize`: shows what was found for the frames of a trace, and what is missing.
 
+use super::args::Args;
 use crate::conversion::convert::Input;
 use crate::conversion::symbolize::{self};
 use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::goal;
-use crate::flags::names::NamesArgs;
 use crate::untrusted::shell::quoted_path;
 use crate::views::blocking;
 use crate::views::symbolized::{READING, refreshed_shown, show};
-
-/// Flags of `symbolize`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    heaptap symbolize out --symbols app/build        a recording's folder: its profiles too\n  \
-    heaptap symbolize trace -o syms; cat trace syms > symbolized\n  \
-    heaptap symbolize trace --into symbolized        the same in one step")]
-pub struct Args {
-    /// What is read, and where packets go.
-    #[command(flatten)]
-    pub packets: goal::PacketsArgs,
-    /// Where names come from.
-    #[command(flatten)]
-    pub names: NamesArgs,
-}
 
 /// Runs the command.
 ///

@@ -1,5 +1,7 @@
 //! `heaptap virtual-phone`.
 
+mod args;
 mod view;
 
-pub use view::{Args, run};
+pub use args::Args;
+pub use view::run;

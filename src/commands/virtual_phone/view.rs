@@ -1,22 +1,11 @@
 //! `heaptap virtual-phone`: serves the virtual phone until ended.
 
+use super::args::Args;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::virtual_phone::parse;
 use crate::phone::VirtualPhone;
-
-/// Flags of `virtual-phone`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  heaptap virtual-phone --port 5038 android=14,build=user")]
-pub struct Args {
-    /// The port to listen on; 0 lets the system choose
-    #[arg(long, value_name = "PORT", default_value_t = 0)]
-    pub port: u16,
-    /// Which phone: a list such as android=14,build=user
-    #[arg(value_name = "SPEC", default_value = "")]
-    pub spec: String,
-}
 
 /// Runs the command: prints the address, serves until Ctrl-C or `adb kill-server`.
 ///

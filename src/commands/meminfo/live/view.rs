@@ -17,6 +17,7 @@ use tokio::sync::Notify;
 
 use self::block::Block;
 use self::rows::Rows;
+pub(crate) use super::args::LiveArgs;
 use super::run::{self, Live, LiveOptions, Told};
 use crate::config::Targets;
 use crate::console::Console;
@@ -24,30 +25,9 @@ use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::flags::period::period;
 use crate::session::SessionError;
 use crate::units::SignedSize;
 use crate::untrusted::shown;
-
-/// Flags of the live view.
-#[derive(Debug, Clone, Default, clap::Args)]
-#[command(next_help_heading = "Live view")]
-pub struct LiveArgs {
-    /// Go on, with a sample each PERIOD; meminfo is asked every 10 s at most
-    #[arg(
-        long,
-        value_name = "PERIOD",
-        value_parser = period,
-        conflicts_with_all = ["file", "system", "save", "explain", "all", "details", "local"],
-    )]
-    pub every: Option<Duration>,
-    /// End after this, by this computer's clock [default: Ctrl-C]
-    #[arg(long = "for", value_name = "TIME", requires = "every", value_parser = period)]
-    pub duration: Option<Duration>,
-    /// Ask the app, too: it collects its garbage for each answer, and counts its heaps
-    #[arg(long, requires = "every")]
-    pub allow_gc: bool,
-}
 
 /// Shows `targets` until it is ended.
 ///

@@ -1,5 +1,0 @@
-//! `heaptap sessions`.
-
-mod view;
-
-pub use view::{CollectArgs, SnapshotArgs, StatusArgs, StopArgs, collect, snapshot, status, stop};
