@@ -4,8 +4,8 @@
 //! one after:
 //!
 //! ```text
-//! cli -> app -> config  -> session (device) -> raw-trace
-//!               raw-trace -> trace -> profile -> export (pprof), report
+//! cli -> commands -> config  -> session (device) -> raw-trace
+//!                    raw-trace -> trace -> profile -> export (pprof), report
 //! ```
 //!
 //! `docs/architecture.md` shows the same on one page, with the table of who may import whom.

@@ -40,7 +40,7 @@ pub struct Args {
     pub system: bool,
     /// Of the whole phone, this alone: its processes, how soon they may be killed, kinds of memory
     #[arg(long, value_name = "WHAT", conflicts_with = "every")]
-    pub by: Option<By>,
+    pub by: Option<ByArg>,
     /// Of the whole phone, so many lines of each list; 0 for all
     #[arg(long, value_name = "N", conflicts_with = "every")]
     pub top: Option<usize>,
@@ -77,4 +77,25 @@ pub struct Args {
     /// Whether it goes on.
     #[command(flatten)]
     pub live: LiveArgs,
+}
+
+/// By what the phone's memory is listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ByArg {
+    /// Processes.
+    Process,
+    /// How soon processes may be killed, with the processes of each.
+    Oom,
+    /// Kinds of memory.
+    Category,
+}
+
+impl From<ByArg> for By {
+    fn from(by: ByArg) -> By {
+        match by {
+            ByArg::Process => By::Process,
+            ByArg::Oom => By::Oom,
+            ByArg::Category => By::Category,
+        }
+    }
 }

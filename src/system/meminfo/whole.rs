@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::document::{ItemFacts, ListFacts, PhoneFacts};
 
 /// By what the phone's memory is listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// Processes.
     Process,

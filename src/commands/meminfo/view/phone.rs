@@ -19,7 +19,7 @@ pub(super) struct Lists {
 impl Lists {
     pub(super) fn of(args: &super::Args) -> Lists {
         Lists {
-            by: args.by,
+            by: args.by.map(By::from),
             top: args.top,
         }
     }
