@@ -4,8 +4,6 @@
 use heaptap::analyze::aggregation::class_aggregation;
 use heaptap::analyze::class_tree::{ClassTree, Merge, Over};
 use heaptap::analyze::{fields, leaks, paths, waste};
-use heaptap::app::maps::Maps;
-use heaptap::app::names::NameOptions;
 use heaptap::bytes::Bytes;
 use heaptap::deobfuscate::{AppFrame, Entry, FieldType, MapFile, Retracer};
 use heaptap::export::gzip::Gzip;
@@ -26,6 +24,8 @@ use heaptap::memory::malloc_info;
 use heaptap::memory::meminfo::Meminfo;
 use heaptap::memory::smaps::{self, By, Smaps};
 use heaptap::memory::status::{self, Status};
+use heaptap::naming::maps::Maps;
+use heaptap::naming::names::NameOptions;
 use heaptap::stacks::{JoinBy, join};
 use heaptap::symbolize::file::{Alone, SymbolFile, identify};
 use heaptap::timeline::{Source, Timeline};

@@ -4,16 +4,27 @@
 //! one after:
 //!
 //! ```text
-//! cli -> app -> config  -> session (device) -> raw-trace
-//!               raw-trace -> trace -> profile -> export (pprof), report
+//! cli -> commands -> config  -> session (device) -> raw-trace
+//!                    raw-trace -> trace -> profile -> export (pprof), report
 //! ```
 //!
 //! `docs/architecture.md` shows the same on one page, with the table of who may import whom.
 
 pub use heaptap_analyze as analyze;
-pub mod app;
 pub use heaptap_model::bytes;
 pub mod cli;
+pub mod commands;
+mod console;
+pub mod conversion;
+mod exit;
+mod flags;
+pub mod heaps;
+pub mod naming;
+pub mod pages;
+pub mod recording;
+pub mod results;
+pub mod system;
+mod views;
 pub use android_hprof as hprof;
 pub use android_memory as memory;
 pub use heaptap_adb as device;

@@ -255,8 +255,9 @@ fn modules_of_the_program_import_only_what_the_table_allows() {
 fn every_row_of_the_table_exists() {
     for name in table().keys() {
         let folder = root().join("src").join(name);
+        let file = folder.with_extension("rs");
         assert!(
-            folder.is_dir() || root().join("crates").join(name).is_dir(),
+            folder.is_dir() || file.is_file() || root().join("crates").join(name).is_dir(),
             "docs/architecture.md names `{name}`, which is neither in src/ nor in crates/"
         );
     }
@@ -301,11 +302,107 @@ fn only_in(words: &[&str], allowed: impl Fn(&Source) -> bool, rule: &str) {
 }
 
 #[test]
-fn only_the_command_line_prints() {
+fn folders_of_the_program_import_each_other_in_no_circle() {
+    let table = table();
+    let own: BTreeSet<String> = sources().iter().map(|s| s.module().to_owned()).collect();
+    for module in own.iter().filter(|name| table.contains_key(*name)) {
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
+        let mut next: Vec<&str> = vec![module];
+        while let Some(at) = next.pop() {
+            for other in table.get(at).into_iter().flatten() {
+                let is_new = own.contains(other) && other != at && seen.insert(other);
+                next.extend(is_new.then_some(other.as_str()));
+            }
+        }
+        assert!(!seen.contains(module.as_str()), "{module} imports itself");
+    }
+}
+
+/// How many times in a row `super::` stands in `code` at most.
+fn most_supers(code: &str) -> usize {
+    let runs = code.split("super::").skip(1);
+    let (mut most, mut run) = (0, 0);
+    for after in runs {
+        run += 1;
+        most = most.max(run);
+        if !after.is_empty() {
+            run = 0;
+        }
+    }
+    most
+}
+
+#[test]
+fn no_command_imports_another() {
+    assert_eq!(most_supers("use super::super::a; super::b"), 2);
+    let mut wrong = Vec::new();
+    for source in sources().iter().filter(|s| s.module() == "commands") {
+        let parts: Vec<&str> = source.path.split('/').skip(1).collect();
+        let [command, .., file] = parts[..] else {
+            continue;
+        };
+        for (at, path) in source.code.match_indices("crate::commands::") {
+            let other = first_word(&source.code[at + path.len()..]);
+            if other != command {
+                wrong.push(format!("{} imports {other}", source.place));
+            }
+        }
+        let below = parts.len() - usize::from(file == "mod.rs");
+        if most_supers(&source.code) >= below {
+            wrong.push(format!("{} leaves its folder by super::", source.place));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Whether a file is a command's use case, or one below it.
+fn is_use_case(path: &str) -> bool {
+    path.starts_with("commands/") && (path.ends_with("/run.rs") || path.contains("/run/"))
+}
+
+/// Whether a file holds a command's flags.
+fn is_args(path: &str) -> bool {
+    path.starts_with("commands/") && path.ends_with("/args.rs")
+}
+
+#[test]
+fn use_cases_know_neither_flags_nor_the_terminal() {
+    let at_the_terminal = ["cli", "commands", "console", "exit", "flags", "views"];
+    let words = [
+        "clap::",
+        "use clap",
+        "crate::console",
+        "crate::exit",
+        "crate::flags",
+        "crate::views",
+        "super::args",
+        "super::view",
+    ];
+    only_in(
+        &words,
+        |source| {
+            let other = !source.package.is_empty() || matches!(source.module(), "lib" | "main");
+            other || (at_the_terminal.contains(&source.module()) && !is_use_case(&source.path))
+        },
+        "what a command does is apart from what is typed and what is seen",
+    );
+}
+
+#[test]
+fn flags_of_commands_show_nothing() {
+    only_in(
+        &["crate::console", "crate::views", "super::view"],
+        |source| !is_args(&source.path) || !source.package.is_empty(),
+        "a command shows what it does in its view",
+    );
+}
+
+#[test]
+fn only_the_console_prints() {
     only_in(
         &["println!(", "eprintln!(", "print!(", "eprint!(", "dbg!("],
-        |source| source.module() == "cli",
-        "only `cli` prints; everything else hands events to it",
+        |source| source.module() == "console",
+        "only `console` prints; views hand it what people see",
     );
 }
 
@@ -385,7 +482,7 @@ fn what_is_printed_holds_no_line_end() {
     assert!(!ends_lines.is_match("console.data(\"a \\\n  b\"); \"\\n\""));
     let wrong: Vec<String> = sources()
         .into_iter()
-        .filter(|source| source.module() == "cli" && ends_lines.is_match(&source.code))
+        .filter(|source| source.package.is_empty() && ends_lines.is_match(&source.code))
         .map(|source| source.place)
         .collect();
     assert!(

@@ -9,9 +9,9 @@ use std::io::Read as _;
 use std::path::Path;
 use std::process::Output;
 
-use heaptap::app::manifest::Manifest;
 use heaptap::proto::pprof::Profile;
 use heaptap::report::data;
+use heaptap::results::manifest::Manifest;
 use heaptap::stacks::allocators::is_allocator;
 use prost::Message as _;
 

@@ -3,8 +3,8 @@
 
 use std::sync::Mutex;
 
-use heaptap::app::device_libs::{DeviceLibs, Fetched, Outcome, PullLibs, Wish};
 use heaptap::device::{Address, Selector, Server};
+use heaptap::naming::device_libs::{DeviceLibs, Fetched, Outcome, PullLibs, Wish};
 use heaptap::phone::{Fault, PhoneSpec, VirtualPhone};
 use heaptap::symbolize::cache::{Cache, Origin};
 use heaptap::symbolize::file::identify;

@@ -153,9 +153,9 @@ fn warnings_of_dumps_and_configs_are_on_the_page() {
         })
         .collect();
     for (file, call) in [
-        ("src/app/findings.rs", "add("),
-        ("src/app/trace_findings.rs", "finding("),
-        ("src/app/trace_findings.rs", "empty("),
+        ("src/results/findings.rs", "add("),
+        ("src/heaps/trace_findings.rs", "finding("),
+        ("src/heaps/trace_findings.rs", "empty("),
         ("crates/capture/src/config/rules.rs", "Notice::new("),
     ] {
         let text = fs::read_to_string(root().join(file)).expect("it is there");

@@ -1,7 +1,7 @@
 //! Each flag that heapprofd reports reaches the model and is told in words.
 
 use super::{judge, recordings};
-use heaptap::app::findings;
+use heaptap::results::findings;
 use std::collections::BTreeMap;
 
 #[test]

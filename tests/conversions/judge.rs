@@ -2,10 +2,10 @@
 
 use super::differences::Kind;
 use super::pprof::{self, View};
-use heaptap::app::maps::Maps;
-use heaptap::app::names::NameOptions;
 use heaptap::export::gzip::Gzip;
 use heaptap::export::pprof::{Pprof, PprofOptions};
+use heaptap::naming::maps::Maps;
+use heaptap::naming::names::NameOptions;
 use heaptap::profile::{Health, HeapDump};
 use heaptap::trace::{Surveyed, TraceError};
 use std::collections::HashMap;

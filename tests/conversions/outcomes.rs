@@ -1,10 +1,10 @@
 //! What a conversion as a whole says: exit codes, causes, files.
 
 use super::{fixtures, pprof, recordings};
-use heaptap::app::convert::{Input, Request, Selection, convert};
-use heaptap::app::names::NameOptions;
+use heaptap::conversion::convert::{Input, Request, Selection, convert};
 use heaptap::error::{Classified, ErrorClass};
 use heaptap::export::pprof::{PprofOptions, SampleNames};
+use heaptap::naming::names::NameOptions;
 use std::path::Path;
 
 fn request(trace: &Path, output: &Path) -> Request {

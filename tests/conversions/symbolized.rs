@@ -2,12 +2,12 @@
 //! the same library, the same profiles for the same recording.
 
 use super::{fixtures, judges, pprof};
-use heaptap::app::convert::{self, Input, Request, Selection};
-use heaptap::app::goal::{Extent, Goal};
-use heaptap::app::names::NameOptions;
-use heaptap::app::naming::{Look, Watch};
-use heaptap::app::symbolize::symbolize;
+use heaptap::conversion::convert::{self, Input, Request, Selection};
+use heaptap::conversion::goal::{Extent, Goal};
+use heaptap::conversion::symbolize::symbolize;
 use heaptap::export::pprof::PprofOptions;
+use heaptap::naming::frames::{Look, Watch};
+use heaptap::naming::names::NameOptions;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

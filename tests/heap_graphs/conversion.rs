@@ -1,10 +1,10 @@
 //! `convert` of Java heaps as a whole: files, the manifest's entries, names by a mapping file.
 
 use super::{fixtures, profile};
-use heaptap::app::convert::{ConvertError, Converted, Input, Request, Selection, convert};
-use heaptap::app::manifest::JavaKind;
-use heaptap::app::names::{MappingOption, NameOptions};
+use heaptap::conversion::convert::{ConvertError, Converted, Input, Request, Selection, convert};
 use heaptap::export::pprof::PprofOptions;
+use heaptap::naming::names::{MappingOption, NameOptions};
+use heaptap::results::manifest::JavaKind;
 use std::path::Path;
 
 fn request(input: &Path, output: &Path) -> Request {

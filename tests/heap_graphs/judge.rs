@@ -1,8 +1,8 @@
 //! The Java heaps of a trace as heaptap sees them.
 
-use heaptap::app::maps::Maps;
-use heaptap::app::names::NameOptions;
 use heaptap::heap_graph::{Dominators, Follow, HeapGraph, ShortestPaths};
+use heaptap::naming::maps::Maps;
+use heaptap::naming::names::NameOptions;
 use heaptap::trace::{JavaDump, Surveyed};
 use std::path::Path;
 

@@ -2,11 +2,11 @@
 
 use super::wire::{bytes, many, number, varint};
 use super::{MIB, Shapes};
-use heaptap::app::java::Steps;
-use heaptap::app::look::{self, LookOptions, NativeFile, Wanted};
-use heaptap::app::maps::Maps;
-use heaptap::app::names::NameOptions;
 use heaptap::export::pprof::{Pprof, PprofOptions};
+use heaptap::heaps::java::Steps;
+use heaptap::heaps::look::{self, LookOptions, NativeFile, Wanted};
+use heaptap::naming::maps::Maps;
+use heaptap::naming::names::NameOptions;
 use heaptap::trace::{MemoryWanted, Surveyed, Trace, TraceError};
 use std::io::Cursor;
 use std::path::Path;

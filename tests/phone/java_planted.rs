@@ -1,8 +1,8 @@
 //! What heaptap reads in the phone's Java heap dumps: of the planted leaks exactly what was
 //! planted, whichever Android wrote it and in whichever form.
 
-use heaptap::app::java::{JavaFile, JavaHeap, JavaOptions, Steps};
 use heaptap::heap_graph::{Follow, HeapGraph, ObjectId, ObjectIndex, Reachable, Retained};
+use heaptap::heaps::java::{JavaFile, JavaHeap, JavaOptions, Steps};
 use heaptap::phone::{JavaDumpKind, JavaDumpTruth, PlantTruth, VirtualPhone};
 
 use crate::client::{TRACE, phone, pull, record, text};

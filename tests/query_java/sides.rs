@@ -1,9 +1,9 @@
 //! Two databases of one trace: ours, and one of the tables that Perfetto wrote.
 
 use super::Recording;
-use heaptap::app::maps::{HeapMaps, Maps};
-use heaptap::app::names::NameOptions;
 use heaptap::heap_graph::HeapGraph;
+use heaptap::naming::maps::{HeapMaps, Maps};
+use heaptap::naming::names::NameOptions;
 use heaptap::query::java::{JavaHeapFacts, JavaHeaps};
 use heaptap::query::native::NativeHeapsBuilder;
 use heaptap::query::{

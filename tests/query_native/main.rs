@@ -13,10 +13,10 @@ mod sums;
 use std::path::{Path, PathBuf};
 
 use content::{differences, ours, read_csv, select, theirs};
-use heaptap::app::java::{JavaInput, Steps};
-use heaptap::app::look::LookOptions;
-use heaptap::app::names::NameOptions;
-use heaptap::app::query::{QueryOptions, open};
+use heaptap::commands::query::run::{QueryOptions, open};
+use heaptap::heaps::java::{JavaInput, Steps};
+use heaptap::heaps::look::LookOptions;
+use heaptap::naming::names::NameOptions;
 use heaptap::query::Database;
 
 fn fixtures() -> PathBuf {

@@ -1,0 +1,130 @@
+//! `heaptap apps`: shows packages with what may be profiled.
+
+use std::collections::BTreeMap;
+
+use super::args::Args;
+use super::run::{AppsReport, list};
+use crate::console::table::{columns, show_columns};
+use crate::console::{Console, Style};
+use crate::eligibility::{Answer, AppType, Finding, InstalledApp, ListOptions, Severity};
+use crate::error::Failure;
+use crate::exit::Outcome;
+use crate::flags::context::Context;
+use crate::views::eligibility::show_finding;
+
+/// Runs the command.
+///
+/// # Errors
+/// Where the phone cannot be reached or is lost.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let options = ListOptions {
+        filter: args.filter,
+        all: args.all,
+        user: ctx.globals.user,
+    };
+    let report = list(ctx.device().await?, &options).await?;
+    let console = &ctx.console;
+    if console.is_json() {
+        console.json(&report);
+        return Ok(Outcome::Done);
+    }
+    show(console, &report);
+    if report.apps.is_empty() {
+        console.say(match &options.filter {
+            Some(filter) => format!("no package has \"{filter}\" in its name"),
+            None => "no apps were installed on this phone; --all lists those of the system".into(),
+        });
+    } else if options.filter.is_none() && !options.all {
+        console.say("Apps that were installed; --all adds those of the system.");
+    }
+    Ok(Outcome::Done)
+}
+
+fn show(console: &Console, report: &AppsReport) {
+    for finding in &report.findings {
+        show_finding(console, finding, "");
+    }
+    if report.apps.is_empty() {
+        return;
+    }
+    let mut rows: Vec<Vec<String>> = Vec::with_capacity(report.apps.len() + 1);
+    rows.push(HEADINGS.map(str::to_owned).to_vec());
+    rows.extend(report.apps.iter().map(|app| row(app).to_vec()));
+    match console.stdout_width() {
+        Some(width) if is_wide(&columns(&rows, &[]), width) => narrow(console, &rows, width),
+        _ => show_columns(console, &rows, &[]),
+    }
+    let mut reasons: BTreeMap<&str, (&Finding, usize)> = BTreeMap::new();
+    for finding in report.apps.iter().flat_map(|a| &a.findings) {
+        if finding.severity == Severity::Blocks {
+            reasons.entry(finding.id.as_str()).or_insert((finding, 0)).1 += 1;
+        }
+    }
+    for (finding, count) in reasons.into_values() {
+        let apps = if count == 1 { "app" } else { "apps" };
+        console.say(format_args!(
+            "no for {count} {apps}: {} [{}]",
+            finding.why,
+            finding.id.as_str()
+        ));
+        if let Some(fix) = &finding.fix {
+            console.say(format_args!(
+                "  {}: {fix}",
+                console.on_stderr(Style::Help, "fix")
+            ));
+        }
+    }
+}
+
+const HEADINGS: [&str; 6] = ["PACKAGE", "UID", "TYPE", "NATIVE", "JAVA", "RUNNING"];
+
+fn is_wide(lines: &[String], columns: usize) -> bool {
+    let width = |line: &String| console::measure_text_width(line);
+    lines.iter().map(width).any(|width| width > columns)
+}
+
+/// For terminals without room for all: first the user ID goes, then the names have lines of their
+/// own, and the rest below them.
+fn narrow(console: &Console, rows: &[Vec<String>], width: usize) {
+    let without_uid = |row: &Vec<String>| [&row[..1], &row[2..]].concat();
+    let rows: Vec<Vec<String>> = rows.iter().map(without_uid).collect();
+    let lines = columns(&rows, &[]);
+    if !is_wide(&lines, width) {
+        return show_columns(console, &rows, &[]);
+    }
+    let rest: Vec<Vec<String>> = rows.iter().map(|row| row[1..].to_vec()).collect();
+    for (row, line) in rows.iter().zip(columns(&rest, &[])) {
+        console.laid_out(&row[0]);
+        console.data(format_args!("  {line}"));
+    }
+}
+
+fn row(app: &InstalledApp) -> [String; 6] {
+    let kind = match app.package.app_type {
+        Some(AppType::Debuggable) => "debuggable",
+        Some(AppType::Profileable) => "profileable",
+        Some(AppType::PlatformOnly | AppType::Closed) => "closed",
+        None => "?",
+    };
+    let pids: Vec<String> = app.processes.iter().map(|p| p.pid.to_string()).collect();
+    // Whether it runs stands in its own column.
+    let word = |a: Answer| match a {
+        Answer::Yes | Answer::OnlyFromStartup | Answer::OnceRunning => "yes",
+        Answer::Unknown => "?",
+        Answer::No => "no",
+    };
+    [
+        app.package.name.clone(),
+        app.package
+            .uid
+            .map_or_else(|| "?".to_owned(), |u| u.to_string()),
+        kind.to_owned(),
+        word(app.native).to_owned(),
+        word(app.java).to_owned(),
+        if pids.is_empty() {
+            "-".to_owned()
+        } else {
+            pids.join(" ")
+        },
+    ]
+}

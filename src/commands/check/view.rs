@@ -1,0 +1,142 @@
+//! `heaptap check`: shows the eligibility of processes, with reasons and remedies.
+
+use super::args::{Args, Kind};
+use super::run::{CheckOptions, CheckReport, check};
+use crate::config::Targets;
+use crate::console::{Console, Style};
+use crate::eligibility::{Answer, Process, ProcessReport, Scope, TargetKind, TargetReport};
+use crate::error::{ErrorClass, Failure};
+use crate::exit::Outcome;
+use crate::flags::context::Context;
+use crate::views::eligibility::show_finding;
+
+/// Runs the command.
+///
+/// # Errors
+/// Where the phone cannot be reached or is lost.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let mut targets = Targets {
+        packages: args.packages,
+        ..Targets::default()
+    };
+    for target in args.targets {
+        match target.parse::<u32>() {
+            Ok(pid) => targets.pids.push(pid),
+            Err(_) => targets.names.push(target),
+        }
+    }
+    let options = CheckOptions {
+        targets,
+        user: ctx.globals.user,
+        scope: match args.kind {
+            Kind::Native => Scope::Native,
+            Kind::Java => Scope::Java,
+            Kind::Both => Scope::Both,
+        },
+    };
+    let report = check(ctx.device().await?, &options).await?;
+    let console = &ctx.console;
+    if console.is_json() {
+        console.json(&report);
+    } else {
+        show(console, &report);
+    }
+    Ok(if report.eligible {
+        Outcome::Done
+    } else {
+        Outcome::Ended(ErrorClass::NotEligible)
+    })
+}
+
+fn show(console: &Console, report: &CheckReport) {
+    let d = &report.device;
+    let model = d.model.as_deref().unwrap_or("unknown model");
+    console.data(format_args!("{} ({model}), {}", d.serial, d.system()));
+    for finding in &report.findings {
+        show_finding(console, finding, "  ");
+    }
+    for target in &report.targets {
+        console.data("");
+        show_target(console, target);
+    }
+}
+
+fn show_target(console: &Console, t: &TargetReport) {
+    let kind = match t.kind {
+        TargetKind::Package => "package ",
+        TargetKind::Pid => "pid ",
+        TargetKind::Name => "",
+    };
+    let name = console.styled(Style::Strong, &t.target);
+    if t.processes.is_empty() {
+        let state = if t.found { "not running" } else { "not found" };
+        console.data(format_args!(
+            "{kind}{name}: {state}{}",
+            answers(console, [t.native, t.java, t.hprof])
+        ));
+    } else if let ([only], TargetKind::Name) = (t.processes.as_slice(), t.kind) {
+        let head = format!("{name} ({})", only.process.pid);
+        show_process(console, only, &head, "");
+    } else {
+        let count = match t.processes.len() {
+            1 => "1 process".to_owned(),
+            n => format!("{n} processes"),
+        };
+        console.data(format_args!("{kind}{name}: {count}"));
+        for p in &t.processes {
+            let head = format!("{} ({})", p.process.name, p.process.pid);
+            show_process(console, p, &head, "  ");
+        }
+    }
+    for finding in &t.findings {
+        show_finding(console, finding, "  ");
+    }
+}
+
+fn show_process(console: &Console, p: &ProcessReport, head: &str, indent: &str) {
+    let about = about(&p.process);
+    console.data(format_args!(
+        "{indent}{head}{}{about}",
+        answers(console, [p.native, p.java, p.hprof])
+    ));
+    for finding in &p.findings {
+        show_finding(console, finding, &format!("{indent}  "));
+    }
+}
+
+fn about(p: &Process) -> String {
+    let mut words = Vec::new();
+    if let Some(uid) = p.uid {
+        words.push(format!("uid {uid}"));
+    }
+    if let Some(bits) = p.bits {
+        words.push(format!("{bits}-bit"));
+    }
+    if words.is_empty() {
+        String::new()
+    } else {
+        format!("   {}", words.join(", "))
+    }
+}
+
+/// What is said of a native profile, a Java heap dump, and a heap file of `am dumpheap`.
+fn answers(console: &Console, [native, java, hprof]: [Answer; 3]) -> String {
+    format!(
+        "   native: {}   java: {}   hprof: {}",
+        answer(console, native),
+        answer(console, java),
+        answer(console, hprof)
+    )
+}
+
+/// An answer in words and colour.
+fn answer(console: &Console, answer: Answer) -> String {
+    let (style, word) = match answer {
+        Answer::Yes => (Style::Good, "yes"),
+        Answer::OnlyFromStartup => (Style::Good, "only from startup"),
+        Answer::OnceRunning => (Style::Good, "once it runs"),
+        Answer::Unknown => (Style::Warn, "unknown"),
+        Answer::No => (Style::Error, "no"),
+    };
+    console.styled(style, word).to_string()
+}

@@ -1,0 +1,17 @@
+//! `heaptap completions`: prints a completion script for a shell.
+
+use super::args::Args;
+use crate::error::Failure;
+use crate::exit::Outcome;
+use crate::flags::context::Context;
+
+/// Prints the script for `tree`, the commands of the program.
+///
+/// # Errors
+/// None; a failing stdout is told at the end of the run.
+pub async fn run(ctx: &Context, args: Args, mut tree: clap::Command) -> Result<Outcome, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut tree, "heaptap", &mut script);
+    ctx.console.raw(&script);
+    Ok(Outcome::Done)
+}

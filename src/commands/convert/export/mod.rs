@@ -1,0 +1,4 @@
+//! `convert --format`: files for other tools, and pages.
+
+pub mod run;
+pub mod view;

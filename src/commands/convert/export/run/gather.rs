@@ -1,0 +1,282 @@
+//! Reads an input into one profile: native dumps as they are, Java heaps as class trees.
+
+use super::tables::Folder;
+use super::{ExportError, ExportRequest};
+use crate::analyze::class_tree::Over;
+use crate::conversion::convert::{DumpName, Selection};
+use crate::error::ErrorClass;
+use crate::export::{java_pprof, java_stacks};
+use crate::heap_graph::{DumpSource, Follow, HeapGraph, ShortestPaths};
+use crate::heaps::java::{JavaError, JavaFile, JavaHeap, JavaOptions, Steps};
+use crate::heaps::look::{self, Look, LookError, LookOptions, Wanted};
+use crate::results::findings::Finding;
+use crate::results::manifest::JAVA_HEAP;
+use crate::stacks::{Facts, StackProfile};
+use std::path::Path;
+
+/// Which dumps are meant.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Which {
+    /// By index or label; all where it is empty.
+    pub dumps: Vec<crate::heaps::java::Which>,
+}
+
+/// The dumps of an input that are meant by index or label, by what tells them from others.
+///
+/// # Errors
+/// Where there is no such dump, or the input can't be read.
+pub fn names(
+    input: &Path,
+    which: &Which,
+    look: &LookOptions,
+    java: &JavaOptions,
+) -> Result<Vec<DumpName>, ExportError> {
+    let steps = Steps::default();
+    let wanted = Wanted::These(which.dumps.clone());
+    let mut names = Vec::new();
+    let native = match look::open(input, &wanted, look, &steps) {
+        Ok(Look::Native(file)) => {
+            let dumps = file.profile.dumps.iter();
+            names.extend(dumps.map(|dump| DumpName::InTrace {
+                pid: dump.facts.pid,
+                heap: dump.facts.heap.clone(),
+                time_ns: dump.facts.time_ns,
+            }));
+            Ok(file.java_dumps > 0)
+        }
+        Ok(Look::Java) => Ok(true),
+        Err(error @ LookError::NoSuchDump { .. }) => Err(error),
+        Err(error) => return Err(error.into()),
+    };
+    if let Ok(false) = native {
+        return Ok(names);
+    }
+    let file = match JavaFile::open(input, java.clone(), &steps) {
+        Ok(file) => file,
+        Err(error) => return Err(native.err().map_or(error.into(), ExportError::from)),
+    };
+    for which in &which.dumps {
+        let name = |at: usize| match file.hprof(at) {
+            Some(hprof) => DumpName::Hprof(hprof.name.clone()),
+            None => DumpName::InTrace {
+                pid: file.dumps()[at].pid.unwrap_or(0),
+                heap: JAVA_HEAP.to_owned(),
+                time_ns: file.dumps()[at].time_ns,
+            },
+        };
+        match (file.choose_all(Some(which)), names.is_empty()) {
+            (Ok(found), _) => names.extend(found.into_iter().map(name)),
+            (Err(error), true) => return Err(error.into()),
+            (Err(_), false) => {}
+        }
+    }
+    Ok(names)
+}
+
+/// What was read.
+pub(super) struct Gathered {
+    /// The dumps that are meant, Java heaps last.
+    pub profile: StackProfile,
+    /// Whether Java heaps are among them.
+    pub java: bool,
+    /// What the user should know.
+    pub findings: Vec<Finding>,
+    /// What the exit code tells of.
+    pub class: Option<ErrorClass>,
+    /// Whether dumps were named, so that all of them are meant.
+    pub was_named: bool,
+    /// What there is to choose from.
+    pub there: String,
+}
+
+/// Reads all that is meant. Tables of Java objects are written on the way: a heap is only in
+/// memory until the next is read.
+pub(super) fn gather(
+    request: &ExportRequest,
+    mut tables: Option<&mut Folder>,
+    steps: &Steps,
+) -> Result<Gathered, ExportError> {
+    let named = &request.which.dumps;
+    let wanted = match named.is_empty() {
+        true => Wanted::All,
+        false => Wanted::These(named.clone()),
+    };
+    let mut gathered = Gathered {
+        profile: StackProfile::default(),
+        java: false,
+        findings: Vec::new(),
+        class: None,
+        was_named: !named.is_empty(),
+        there: String::new(),
+    };
+    let mut there: Vec<String> = Vec::new();
+    let mut unmeant = None;
+    let mut has_java = true;
+    let mut has_native = false;
+    let look = LookOptions {
+        process: None,
+        heap: None,
+        ..request.look.clone()
+    };
+    match look::open(&request.input, &wanted, &look, steps) {
+        Ok(Look::Native(file)) => {
+            has_native = true;
+            has_java = file.java_dumps > 0;
+            gathered.class = file.class();
+            there.extend(file.listed.iter().map(|dump| dump.describe()));
+            gathered.findings = file.findings;
+            gathered.profile = file.profile;
+            let dumps = &mut gathered.profile.dumps;
+            dumps.retain(|dump| takes(&request.selection, &dump.facts));
+        }
+        Ok(Look::Java) => {}
+        // The dump that was named may be of a Java heap.
+        Err(error @ LookError::NoSuchDump { .. }) => unmeant = Some(error),
+        Err(error) => return Err(error.into()),
+    }
+    if has_java {
+        match add_java(request, &mut gathered, &mut tables, &mut there, steps) {
+            Ok(()) => {}
+            // Nothing is wrong but that there is no Java heap, or none that was named.
+            Err(ExportError::Java(
+                JavaError::NoHeap { .. }
+                | JavaError::Native { .. }
+                | JavaError::NoSuchDump { .. }
+                | JavaError::NoSuchMoment { .. },
+            )) if has_native => {}
+            Err(error) => return Err(unmeant.map_or(error, ExportError::from)),
+        }
+    }
+    gathered.there = there.join(", ");
+    if gathered.profile.dumps.is_empty() {
+        return Err(ExportError::NoneSelected {
+            there: gathered.there,
+        });
+    }
+    Ok(gathered)
+}
+
+/// Whether a selection takes a dump.
+fn takes(selection: &Selection, facts: &Facts) -> bool {
+    let Selection {
+        pids,
+        heaps,
+        timestamps,
+        named: _,
+    } = selection;
+    (pids.is_empty() || pids.contains(&facts.pid))
+        && (heaps.is_empty() || heaps.contains(&facts.heap))
+        && (timestamps.is_empty() || facts.time_ns.is_some_and(|time| timestamps.contains(&time)))
+}
+
+fn add_java(
+    request: &ExportRequest,
+    gathered: &mut Gathered,
+    tables: &mut Option<&mut Folder>,
+    there: &mut Vec<String>,
+    steps: &Steps,
+) -> Result<(), ExportError> {
+    let heaps = &request.selection.heaps;
+    if !heaps.is_empty() && !heaps.iter().any(|heap| heap == JAVA_HEAP) {
+        there.push("Java heaps (--heap java)".to_owned());
+        return Ok(());
+    }
+    let mut file = JavaFile::open(&request.input, request.java.clone(), steps)?;
+    let named = &request.which.dumps;
+    let chosen: Vec<usize> = match named.is_empty() {
+        true => (0..file.dumps().len()).collect(),
+        false => {
+            // Some may be of native heaps.
+            let (found, missing): (Vec<_>, Vec<_>) = named
+                .iter()
+                .map(|which| file.choose_all(Some(which)))
+                .partition(Result::is_ok);
+            let mut missing = missing.into_iter();
+            if found.is_empty()
+                && let Some(Err(error)) = missing.next()
+            {
+                return Err(error.into());
+            }
+            found.into_iter().flatten().flatten().collect()
+        }
+    };
+    let mut classes = Vec::from_iter(gathered.class);
+    for at in chosen {
+        if request.look.watch.is_cancelled() {
+            return Err(LookError::Interrupted.into());
+        }
+        let listed = &file.dumps()[at];
+        there.push(format!("@{} (a Java heap)", listed.number));
+        let pids = &request.selection.pids;
+        if !pids.is_empty() && !listed.pid.is_some_and(|pid| pids.contains(&pid)) {
+            continue;
+        }
+        let heap = file.read(at)?;
+        let facts = facts(&heap);
+        if !takes(&request.selection, &facts) {
+            continue;
+        }
+        classes.extend(heap.class());
+        gathered.findings.extend(heap.findings.iter().cloned());
+        gathered.java = true;
+        let id = gathered.profile.dumps.len() as u64;
+        let cut = add_tree(
+            &mut gathered.profile,
+            &heap.graph,
+            facts,
+            request.dominators,
+            || heap.dominators(),
+        );
+        gathered.findings.extend(cut);
+        if let Some(tables) = tables {
+            tables.add_java(id, &heap.graph, heap.dominators())?;
+        }
+    }
+    gathered.class = ErrorClass::first_of(classes);
+    Ok(())
+}
+
+/// What is known of a Java heap.
+fn facts(heap: &JavaHeap) -> Facts {
+    let dump = &heap.graph.facts;
+    let is_trace = dump.source == DumpSource::HeapGraph;
+    let time = Some(dump.time_ns).filter(|&time| time != 0);
+    Facts {
+        number: heap.number,
+        label: heap.label.clone(),
+        pid: dump.pid.unwrap_or(0),
+        process: dump.process.clone(),
+        heap: JAVA_HEAP.to_owned(),
+        time_ns: time.filter(|_| is_trace),
+        wall_time_ns: time.filter(|_| !is_trace),
+        // All objects are there.
+        sampling_interval_bytes: 1,
+        unfinished: dump.losses.truncated || dump.losses.missing_packets > 0,
+        ..Facts::default()
+    }
+}
+
+fn add_tree<'a>(
+    profile: &mut StackProfile,
+    graph: &HeapGraph,
+    facts: Facts,
+    dominators: bool,
+    computed: impl FnOnce() -> &'a crate::heap_graph::Dominators,
+) -> Option<Finding> {
+    let pid = graph.facts.pid;
+    let (tree, cut) = match dominators {
+        true => java_pprof::tree_for_profile(graph, Over::Dominators(computed())),
+        false => {
+            let paths = ShortestPaths::of(graph, Follow::default());
+            java_pprof::tree_for_profile(graph, Over::ShortestPaths(&paths))
+        }
+    };
+    java_stacks::add(profile, &tree, facts);
+    cut.map(|message| Finding {
+        kind: "java-tree-cut",
+        class: None,
+        message,
+        help: None,
+        pid,
+    })
+}

@@ -1,0 +1,297 @@
+//! Where files go: standard output, one file, or a folder. A file has its name once it is whole.
+
+use super::{ExportError, Format};
+use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
+use crate::heaps::look::LookError;
+use crate::naming::frames::Watch;
+use crate::naming::packet_files::{DEOBFUSCATION, SYMBOLS};
+use crate::results::manifest;
+use crate::results::whole_file::WholeFile;
+use std::ffi::OsStr;
+use std::fs::Metadata;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Where what is written goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Goal {
+    /// Standard output.
+    Stdout,
+    /// One file, as the user typed it.
+    File(PathBuf),
+    /// One file whose name heaptap chose.
+    Named(PathBuf),
+    /// Files of their own names in a folder.
+    Folder(PathBuf),
+}
+
+impl Goal {
+    /// What `-o` means for a format: `-` is standard output; a folder that exists, and a name
+    /// that ends like one, is a folder. Of what is not there, a format with many files takes a
+    /// name for a file only where it ends like one of its files; the others take it for a file.
+    pub fn of(output: &Path, format: Format) -> Goal {
+        if output == Path::new("-") {
+            return Goal::Stdout;
+        }
+        let text = output.to_string_lossy();
+        // Asked once: another process may make a folder of that name between two looks.
+        let there = std::fs::metadata(output).ok();
+        if there.as_ref().is_some_and(Metadata::is_dir) || text.ends_with(std::path::is_separator) {
+            return Goal::Folder(output.to_owned());
+        }
+        let lower = text.to_ascii_lowercase();
+        let mut endings = [format.ending()]
+            .into_iter()
+            .chain(format.other_endings().iter().copied());
+        let ends_so = endings.any(|ending| lower.ends_with(&format!(".{ending}")));
+        let is_file = match format {
+            Format::Parquet => there.is_some(),
+            format if format.has_many_files() => ends_so || there.is_some(),
+            _ => true,
+        };
+        match is_file {
+            true => Goal::File(output.to_owned()),
+            false => Goal::Folder(output.to_owned()),
+        }
+    }
+
+    /// Refuses to overwrite the input and, where that is a recording's folder, what the recording
+    /// consists of; and other files unless `force` is given. A pipe or a device is written to as
+    /// it is.
+    ///
+    /// # Errors
+    /// Where the file is there already, or has the name of one of the recording's.
+    pub fn check(&self, input: &Path, force: bool) -> Result<(), ExportError> {
+        let (Goal::File(path) | Goal::Named(path)) = self else {
+            return Ok(());
+        };
+        check(path, input, force)
+    }
+
+    /// The same for the one file that a format with one writes into a folder.
+    ///
+    /// # Errors
+    /// Where the file is there already.
+    pub fn into_file(self, name: &str) -> Goal {
+        match self {
+            Goal::Folder(folder) => Goal::Named(folder.join(name)),
+            other => other,
+        }
+    }
+}
+
+fn check(path: &Path, input: &Path, force: bool) -> Result<(), ExportError> {
+    let real = |path: &Path| path.canonicalize().ok();
+    if real(path).is_some() && real(path) == real(input) {
+        return Err(ExportError::IsInput(path.to_owned()));
+    }
+    // A link to one of its files counts as that file.
+    let beside = || Some(real(parent(path))?.join(path.file_name()?));
+    if let (Some(goal), Some(folder)) = (real(path).or_else(beside), real(input))
+        && folder.is_dir()
+        && goal.parent() == Some(&*folder)
+        && goal.file_name().is_some_and(is_of_recording)
+    {
+        return Err(ExportError::IsOfInput(path.to_owned()));
+    }
+    let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    match is_file && !force {
+        true => Err(ExportError::Taken(path.to_owned())),
+        false => Ok(()),
+    }
+}
+
+/// The folder of a path as it was typed.
+fn parent(path: &Path) -> &Path {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+    parent.unwrap_or(Path::new("."))
+}
+
+/// Whether a recording's own file has the name: what cannot be made again, and what is made of
+/// it. On some systems capitals do not tell names apart.
+fn is_of_recording(name: &OsStr) -> bool {
+    let name = name.to_string_lossy().to_ascii_lowercase();
+    let fixed = [
+        RAW_TRACE,
+        SYMBOLIZED_TRACE,
+        SYMBOLS,
+        DEOBFUSCATION,
+        manifest::FILE_NAME,
+    ];
+    let is_dump = name.starts_with("heap_dump.") || name.starts_with("java_heap_dump.");
+    fixed.contains(&&*name) || is_dump || name.ends_with(".hprof")
+}
+
+/// Writes files to a goal.
+pub(super) struct Sink<'a> {
+    goal: &'a Goal,
+    stdout: &'a mut (dyn Write + Send),
+    watch: &'a Watch,
+}
+
+impl<'a> Sink<'a> {
+    /// Whoever cancels the watch ends the file that is being written, and leaves none.
+    pub(super) fn new(
+        goal: &'a Goal,
+        stdout: &'a mut (dyn Write + Send),
+        watch: &'a Watch,
+    ) -> Sink<'a> {
+        Sink {
+            goal,
+            stdout,
+            watch,
+        }
+    }
+
+    /// Writes a file, called `name` where it goes into a folder: where it is then, and its size.
+    pub(super) fn write(
+        &mut self,
+        name: &str,
+        write: impl FnOnce(&mut Counted<'_>) -> io::Result<()>,
+    ) -> Result<(PathBuf, u64), ExportError> {
+        let path = match self.goal {
+            Goal::Stdout => PathBuf::from("-"),
+            Goal::File(path) | Goal::Named(path) => path.clone(),
+            Goal::Folder(folder) => folder.join(name),
+        };
+        let written = match self.goal {
+            Goal::Stdout => match put(self.stdout, self.watch, write) {
+                // Whoever read it has left, and does not want the rest.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
+                written => written,
+            },
+            Goal::File(_) => self.put(WholeFile::typed(&path), write),
+            Goal::Named(_) | Goal::Folder(_) => self.put(WholeFile::named(&path), write),
+        };
+        match written {
+            Ok(bytes) => Ok((path, bytes)),
+            Err(_) if self.watch.is_cancelled() => Err(LookError::Interrupted.into()),
+            Err(source) => Err(ExportError::Write { path, source }),
+        }
+    }
+
+    fn put(
+        &self,
+        file: io::Result<WholeFile>,
+        write: impl FnOnce(&mut Counted<'_>) -> io::Result<()>,
+    ) -> io::Result<u64> {
+        let mut file = file?;
+        let bytes = put(&mut file, self.watch, write)?;
+        file.finish()?;
+        Ok(bytes)
+    }
+}
+
+fn put(
+    out: &mut (dyn Write + Send),
+    watch: &Watch,
+    write: impl FnOnce(&mut Counted<'_>) -> io::Result<()>,
+) -> io::Result<u64> {
+    let mut counted = Counted {
+        out: BufWriter::with_capacity(256 << 10, out),
+        bytes: 0,
+        watch,
+    };
+    write(&mut counted)?;
+    counted.out.flush()?;
+    Ok(counted.bytes)
+}
+
+/// Counts what goes through.
+pub(super) struct Counted<'a> {
+    out: BufWriter<&'a mut (dyn Write + Send)>,
+    bytes: u64,
+    watch: &'a Watch,
+}
+
+/// Fails once whoever asked does not want to wait any more.
+pub(super) fn unless_cancelled(watch: &Watch) -> io::Result<()> {
+    match watch.is_cancelled() {
+        true => Err(io::Error::other("cancelled")),
+        false => Ok(()),
+    }
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        unless_cancelled(self.watch)?;
+        let written = self.out.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_named_is_a_file_or_a_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let there = folder.path().to_owned();
+        let file = there.join("notes");
+        std::fs::write(&file, "mine").unwrap();
+        let of = |path: &Path, format| match Goal::of(path, format) {
+            Goal::Stdout => "-",
+            Goal::File(_) | Goal::Named(_) => "file",
+            Goal::Folder(_) => "folder",
+        };
+        for (name, folded, json, parquet) in [
+            ("x.folded", "file", "file", "folder"),
+            ("x.TXT", "file", "file", "folder"),
+            ("x", "folder", "file", "folder"),
+            ("com.example.app", "folder", "file", "folder"),
+            ("x/", "folder", "folder", "folder"),
+            ("notes", "file", "file", "file"),
+            ("", "folder", "folder", "folder"),
+        ] {
+            let path = there.join(name);
+            assert_eq!(of(&path, Format::Folded), folded, "{name}");
+            assert_eq!(of(&path, Format::Json), json, "{name}");
+            assert_eq!(of(&path, Format::Parquet), parquet, "{name}");
+        }
+        assert_eq!(of(Path::new("-"), Format::Svg), "-");
+        let goal = Goal::File(file.clone());
+        let input = there.join("input");
+        assert!(matches!(
+            goal.check(&input, false),
+            Err(ExportError::Taken(_))
+        ));
+        assert!(goal.check(&input, true).is_ok());
+        assert!(matches!(
+            goal.check(&file, true),
+            Err(ExportError::IsInput(_))
+        ));
+    }
+
+    #[test]
+    fn a_recordings_own_files_are_never_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let input = folder.path().join("rec");
+        std::fs::create_dir_all(input.join("more")).unwrap();
+        std::fs::write(input.join("raw-trace"), "trace").unwrap();
+        for name in [
+            "raw-trace",
+            "symbolized-trace",
+            "Manifest.JSON",
+            "symbols",
+            "deobfuscation-packets",
+            "heap_dump.0.7.libc.malloc.pb.gz",
+            "java_heap_dump.1.7.pb.gz",
+            "app.hprof",
+            "more/../raw-trace",
+        ] {
+            let checked = Goal::File(input.join(name)).check(&input, true);
+            assert!(matches!(checked, Err(ExportError::IsOfInput(_))), "{name}");
+        }
+        // What is made of a recording may stand in its folder, and such names elsewhere.
+        for path in ["rec/mine.json", "raw-trace", "rec/more/symbols", "no/x"] {
+            let goal = Goal::File(folder.path().join(path));
+            assert!(goal.check(&input, true).is_ok(), "{path}");
+        }
+    }
+}

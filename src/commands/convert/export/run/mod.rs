@@ -1,0 +1,457 @@
+//! `convert --format`: an input as files for other tools. Chooses dumps and columns, names the
+//! files, and writes each under its name only when it is whole. Formats are `export`'s; gzipped
+//! pprofs are `convert`'s, pages `report`'s.
+
+mod error;
+mod gather;
+mod goal;
+mod tables;
+
+pub use error::ExportError;
+pub use gather::{Which, names};
+pub use goal::Goal;
+
+use crate::conversion::convert::Selection;
+use crate::error::ErrorClass;
+use crate::export::chosen::{Chosen, ChosenDump};
+use crate::export::{csv, folded, json, speedscope, svg};
+use crate::heaps::java::{JavaOptions, Steps};
+use crate::heaps::look::LookOptions;
+use crate::results::findings::Finding;
+use crate::stacks::{Measure, StackProfile};
+use crate::untrusted::shown;
+use gather::Gathered;
+use goal::Sink;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// What is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Folded stacks, a file for each dump and view.
+    Folded,
+    /// speedscope's JSON.
+    Speedscope,
+    /// A table.
+    Csv,
+    /// All that is known.
+    Json,
+    /// Tables in a folder.
+    Parquet,
+    /// Flamegraphs, a file for each dump and view.
+    Svg,
+}
+
+impl Format {
+    /// The ending of its files.
+    pub fn ending(self) -> &'static str {
+        match self {
+            Format::Folded => "folded",
+            Format::Speedscope => "speedscope.json",
+            Format::Csv => "csv",
+            Format::Json => "json",
+            Format::Parquet => "parquet",
+            Format::Svg => "svg",
+        }
+    }
+
+    /// Other endings that a file of it may have.
+    fn other_endings(self) -> &'static [&'static str] {
+        match self {
+            Format::Folded => &["txt", "collapsed", "stacks"],
+            _ => &[],
+        }
+    }
+
+    /// Whether a file holds one dump and one view.
+    pub fn has_many_files(self) -> bool {
+        matches!(self, Format::Folded | Format::Svg)
+    }
+}
+
+/// What to write, and of what.
+#[derive(Debug, Clone)]
+pub struct ExportRequest {
+    /// The input: anything that holds heaps.
+    pub input: PathBuf,
+    /// What it is called in what is written.
+    pub name: String,
+    /// The format.
+    pub format: Format,
+    /// Which dumps.
+    pub which: Which,
+    /// And of those.
+    pub selection: Selection,
+    /// Which columns, by name; all where it is empty.
+    pub views: Vec<String>,
+    /// Java heaps under what dominates them, not under the shortest paths.
+    pub dominators: bool,
+    /// How native heaps are opened.
+    pub look: LookOptions,
+    /// How Java heaps are opened.
+    pub java: JavaOptions,
+}
+
+/// A file that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// Where; `-` for standard output.
+    pub path: PathBuf,
+    /// The number of its dump, where it holds one.
+    pub dump: Option<u32>,
+    /// Its column, where it holds one.
+    pub view: Option<String>,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Exported {
+    /// The files, in order.
+    pub files: Vec<File>,
+    /// How many dumps are in them.
+    pub dumps: usize,
+    /// What the user should know.
+    pub findings: Vec<Finding>,
+    /// What the exit code tells of; `None` where nothing is missing.
+    pub class: Option<ErrorClass>,
+}
+
+/// Reads the input and writes what was asked for. Blocks. `stdout` is written to where the goal
+/// says so.
+///
+/// # Errors
+/// Where the input can't be read, holds nothing that was asked for, or a file can't be written.
+pub fn export(
+    request: &ExportRequest,
+    goal: &Goal,
+    stdout: &mut (dyn Write + Send),
+    steps: &Steps,
+) -> Result<Exported, ExportError> {
+    let mut tables = match (request.format, goal) {
+        (Format::Parquet, Goal::Folder(folder)) => {
+            Some(tables::Folder::new(folder, &request.look.watch))
+        }
+        _ => None,
+    };
+    let mut gathered = gather::gather(request, tables.as_mut(), steps)?;
+    steps.begin("writing");
+    let profile = std::mem::take(&mut gathered.profile);
+    let chosen = choose_columns(&profile, &request.views)?;
+    let mut exported = Exported {
+        files: Vec::new(),
+        dumps: chosen.dumps.len(),
+        class: gathered.class,
+        findings: std::mem::take(&mut gathered.findings),
+    };
+    let mut sink = Sink::new(goal, stdout, &request.look.watch);
+    match (request.format, tables) {
+        (Format::Parquet, Some(mut tables)) => {
+            tables.write(&chosen, gathered.java)?;
+            exported.files = tables.into_files();
+        }
+        (Format::Parquet, None) => return Err(ExportError::TablesToFile),
+        (format, _) if format.has_many_files() => {
+            let one = match goal {
+                Goal::Folder(_) => None,
+                Goal::File(_) | Goal::Named(_) | Goal::Stdout => {
+                    Some(one_dump(&chosen, &gathered)?)
+                }
+            };
+            write_each(request, &chosen, one, &mut sink, &mut exported)?;
+        }
+        (format, _) => {
+            let name = format!("{}.{}", request.name, format.ending());
+            let mut negative = 0;
+            let (path, bytes) = sink.write(&name, |out| {
+                match format {
+                    Format::Csv => csv::write(out, &chosen)?,
+                    Format::Json => json::write(out, &chosen)?,
+                    _ => negative = speedscope::write(out, &chosen, &request.name)?.negative,
+                }
+                Ok(())
+            })?;
+            exported.findings.extend(left_out(negative, format));
+            exported.files.push(File {
+                path,
+                dump: None,
+                view: None,
+                bytes,
+            });
+        }
+    }
+    Ok(exported)
+}
+
+/// Writes a file for each dump and column, or the one that is meant.
+fn write_each(
+    request: &ExportRequest,
+    chosen: &Chosen<'_>,
+    one: Option<usize>,
+    sink: &mut Sink<'_>,
+    exported: &mut Exported,
+) -> Result<(), ExportError> {
+    let dumps = chosen.dumps.iter().enumerate();
+    for (_, dump) in dumps.filter(|(at, _)| one.is_none_or(|one| one == *at)) {
+        let default = |at: &&usize| **at == dump.dump.default_measure;
+        let columns: Vec<usize> = match one {
+            None => dump.columns.clone(),
+            // The default one where several are wanted; else what was asked for.
+            Some(_) => match (&dump.columns[..], dump.columns.iter().find(default)) {
+                (_, Some(&default)) if request.views.is_empty() => vec![default],
+                (&[only], _) => vec![only],
+                (_, _) => return Err(ExportError::SeveralViews),
+            },
+        };
+        for column in columns {
+            let measure = &dump.dump.measures[column];
+            let name = file_name(dump, measure, request.format);
+            let (path, bytes) = sink.write(&name, |out| match request.format {
+                Format::Svg => svg::write(out, chosen.table, dump, column, &request.name),
+                _ => folded::write(out, chosen.table, dump, column),
+            })?;
+            let values = &dump.dump.values.columns[column];
+            let negative = values.iter().filter(|value| **value < 0).count() as u64;
+            if request.format == Format::Svg {
+                exported.findings.extend(left_out(negative, Format::Svg));
+            }
+            exported.files.push(File {
+                path,
+                dump: Some(dump.dump.facts.number),
+                view: Some(measure.name.clone()),
+                bytes,
+            });
+        }
+    }
+    exported.findings.extend(one.and_then(|one| {
+        let view = exported.files.first().and_then(|file| file.view.as_deref());
+        others_left_out(chosen, one, view.unwrap_or_default())
+    }));
+    exported.dumps = one.map_or(exported.dumps, |_| 1);
+    Ok(())
+}
+
+/// Which dump a file holds, where there are others that could have been meant.
+fn others_left_out(chosen: &Chosen<'_>, one: usize, view: &str) -> Option<Finding> {
+    let (dump, count) = (&chosen.dumps[one], chosen.dumps.len());
+    (count > 1).then(|| Finding {
+        kind: "one-dump-written",
+        class: None,
+        message: format!(
+            "written is 1 of {count} dumps: {}, {view}",
+            shown(&dump.title())
+        ),
+        help: Some("name another with --dump, or a folder with -o for all".to_owned()),
+        pid: Some(dump.dump.facts.pid).filter(|&pid| pid != 0),
+    })
+}
+
+/// That a format has no place for numbers below zero.
+fn left_out(negative: u64, format: Format) -> Option<Finding> {
+    (negative > 0).then(|| Finding {
+        kind: "negative-left-out",
+        class: None,
+        message: format!(
+            "{negative} numbers are negative, which {} cannot show: they are left out",
+            match format {
+                Format::Svg => "a flamegraph",
+                _ => "speedscope",
+            }
+        ),
+        help: Some("json, csv, parquet and folded hold them".to_owned()),
+        pid: None,
+    })
+}
+
+/// The dumps with the columns that are wanted; those that have none of them are left out.
+fn choose_columns<'a>(
+    profile: &'a StackProfile,
+    views: &[String],
+) -> Result<Chosen<'a>, ExportError> {
+    let mut chosen = Chosen::all(profile);
+    if views.is_empty() {
+        return Ok(chosen);
+    }
+    let is_wanted = |measure: &Measure| views.contains(&measure.name);
+    let measures = chosen.measures();
+    let unknown = views
+        .iter()
+        .find(|view| !measures.iter().any(|m| m.name == **view));
+    if let Some(view) = unknown {
+        let mut there: Vec<String> = measures.iter().map(|m| m.name.clone()).collect();
+        there.dedup();
+        return Err(ExportError::NoSuchView {
+            view: view.clone(),
+            there: there.join(", "),
+        });
+    }
+    for dump in &mut chosen.dumps {
+        let measures = &dump.dump.measures;
+        dump.columns.retain(|&at| is_wanted(&measures[at]));
+    }
+    chosen.dumps.retain(|dump| !dump.columns.is_empty());
+    Ok(chosen)
+}
+
+/// The heap that is meant where none is named.
+const USUAL_HEAP: &str = "libc.malloc";
+
+/// The dump that a file for one holds: the last one, of several heaps that of malloc.
+fn one_dump(chosen: &Chosen<'_>, gathered: &Gathered) -> Result<usize, ExportError> {
+    let facts = |at: usize| &chosen.dumps[at].dump.facts;
+    let mut left: Vec<usize> = (0..chosen.dumps.len()).collect();
+    let described = |left: &[usize]| {
+        let titles = left.iter().map(|&at| chosen.dumps[at].title());
+        titles.collect::<Vec<_>>().join(", ")
+    };
+    let several = |left: &[usize]| ExportError::SeveralDumps {
+        there: described(left),
+    };
+    if gathered.was_named && left.len() > 1 {
+        return Err(several(&left));
+    }
+    let Some(&last) = left.last() else {
+        return Err(ExportError::NoneSelected {
+            there: gathered.there.clone(),
+        });
+    };
+    if left.iter().any(|&at| facts(at).pid != facts(last).pid) {
+        return Err(several(&left));
+    }
+    if left.iter().any(|&at| facts(at).heap == USUAL_HEAP) {
+        left.retain(|&at| facts(at).heap == USUAL_HEAP);
+    }
+    left.into_iter()
+        .max_by_key(|&at| facts(at).number)
+        .ok_or_else(|| several(&[]))
+}
+
+/// `heap_dump.2.2050.libc.malloc.space.folded`; `java_heap_dump.3.2050.space.svg`.
+fn file_name(dump: &ChosenDump<'_>, measure: &Measure, format: Format) -> String {
+    let facts = &dump.dump.facts;
+    let mut name = match facts.heap.as_str() {
+        crate::results::manifest::JAVA_HEAP => "java_heap_dump".to_owned(),
+        _ => "heap_dump".to_owned(),
+    };
+    name += &format!(".{}", facts.number);
+    if facts.pid != 0 {
+        name += &format!(".{}", facts.pid);
+    }
+    if !facts.heap.is_empty() && facts.heap != crate::results::manifest::JAVA_HEAP {
+        name += &format!(".{}", crate::results::output::file_name(&facts.heap));
+    }
+    name += &format!(".{}", crate::results::output::file_name(&measure.name));
+    format!("{name}.{}", format.ending())
+}
+
+/// Endings that tell what an input is. Names of packages and heaps have dots of their own.
+const ENDINGS: [&str; 6] = [
+    ".gz",
+    ".zst",
+    ".pftrace",
+    ".perfetto-trace",
+    ".hprof",
+    ".pb",
+];
+
+/// What an input is called without its folder and endings, as part of a file name; a folder's own
+/// name.
+pub fn stem(path: &Path) -> String {
+    let absolute = std::path::absolute(path);
+    let path = absolute.as_deref().unwrap_or(path);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if path.is_dir() {
+        return crate::results::output::file_name(&name);
+    }
+    let ending = |name: &str| {
+        let lower = name.to_ascii_lowercase();
+        let ending = ENDINGS.iter().find(|ending| lower.ends_with(**ending));
+        ending.map(|ending| ending.len())
+    };
+    let mut stem = &*name;
+    while let Some(length) = ending(stem) {
+        stem = &stem[..stem.len() - length];
+    }
+    match stem.trim_matches('.') {
+        "" => "trace".to_owned(),
+        _ => crate::results::output::file_name(stem),
+    }
+}
+
+/// An input that comes on standard input, kept until it has been read.
+pub struct Spooled(tempfile::NamedTempFile);
+
+impl Spooled {
+    /// Reads all of a stream into a temporary file: heaps are read more than once.
+    ///
+    /// # Errors
+    /// Where it can't be read, or there is no room.
+    pub fn read(mut stream: impl io::Read) -> Result<Spooled, ExportError> {
+        let temporary = |source| ExportError::Temporary { source };
+        let mut file = tempfile::NamedTempFile::new().map_err(temporary)?;
+        io::copy(&mut stream, &mut file).map_err(temporary)?;
+        Ok(Spooled(file))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_keeps_all_of_its_name_but_the_endings() {
+        for (path, name) in [
+            ("x/com.example.app.hprof", "com.example.app"),
+            ("com.example.other.HPROF.gz", "com.example.other"),
+            (
+                "heap_dump.0.7890.libc.malloc.pb.gz",
+                "heap_dump.0.7890.libc.malloc",
+            ),
+            ("mine.pftrace.zst", "mine"),
+            ("mine.perfetto-trace", "mine"),
+            ("raw-trace", "raw-trace"),
+            (".pftrace", "trace"),
+            ("..gz", "trace"),
+            ("con.hprof", "_con"),
+            ("a?b.pftrace", "a_b"),
+            ("größe.pb", "größe"),
+        ] {
+            assert_eq!(stem(Path::new(path)), name, "{path}");
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path().join("com.example.gz");
+        std::fs::create_dir(&folder).expect("made");
+        assert_eq!(stem(&folder), "com.example.gz");
+    }
+
+    #[test]
+    fn it_is_told_which_of_several_dumps_is_written() {
+        let dump = |number| crate::stacks::Dump {
+            facts: crate::stacks::Facts {
+                number,
+                heap: "libc.malloc".to_owned(),
+                ..Default::default()
+            },
+            ..Default::default()
+        };
+        let mut profile = StackProfile::default();
+        profile.dumps.push(dump(1));
+        assert_eq!(
+            others_left_out(&Chosen::all(&profile), 0, "space"),
+            None,
+            "it is the only one"
+        );
+        profile.dumps.extend([dump(2), dump(3)]);
+        let told = others_left_out(&Chosen::all(&profile), 2, "space");
+        assert_eq!(
+            told.expect("there are others").message,
+            "written is 1 of 3 dumps: libc.malloc @3, space"
+        );
+    }
+}

@@ -1,0 +1,125 @@
+//! A folder of Parquet tables while it is written.
+
+use super::goal::unless_cancelled;
+use super::{ExportError, File};
+use crate::export::chosen::Chosen;
+use crate::export::parquet::{self, Files, JavaTables};
+use crate::heap_graph::{Dominators, HeapGraph};
+use crate::heaps::look::LookError;
+use crate::naming::frames::Watch;
+use crate::results::whole_file::WholeFile;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The tables of one folder.
+pub(super) struct Folder {
+    files: Written,
+    java: Option<JavaTables<Written>>,
+}
+
+impl Folder {
+    /// Nothing is written yet.
+    pub(super) fn new(path: &Path, watch: &Watch) -> Folder {
+        Folder {
+            files: Written {
+                watch: watch.clone(),
+                folder: path.to_owned(),
+                done: Vec::new(),
+            },
+            java: None,
+        }
+    }
+
+    /// Adds the objects and classes of a Java heap.
+    pub(super) fn add_java(
+        &mut self,
+        dump_id: u64,
+        graph: &HeapGraph,
+        dominators: &Dominators,
+    ) -> Result<(), ExportError> {
+        let mut tables = match self.java.take() {
+            Some(tables) => tables,
+            None => JavaTables::begin(&mut self.files).map_err(|e| self.unwritable(e))?,
+        };
+        let added = tables.add(dump_id, graph, dominators);
+        self.java = Some(tables);
+        added.map_err(|error| self.unwritable(error))
+    }
+
+    /// Writes the others, and ends those of Java heaps.
+    pub(super) fn write(&mut self, chosen: &Chosen<'_>, java: bool) -> Result<(), ExportError> {
+        let written = parquet::write(&mut self.files, chosen, java);
+        let written = written.and_then(|()| match self.java.take() {
+            Some(tables) => tables.finish(&mut self.files),
+            None => Ok(()),
+        });
+        written.map_err(|error| self.unwritable(error))
+    }
+
+    /// What was written.
+    pub(super) fn into_files(self) -> Vec<File> {
+        self.files.done
+    }
+
+    fn unwritable(&self, source: io::Error) -> ExportError {
+        if self.files.watch.is_cancelled() {
+            return LookError::Interrupted.into();
+        }
+        ExportError::Write {
+            path: self.files.folder.clone(),
+            source,
+        }
+    }
+}
+
+struct Written {
+    watch: Watch,
+    folder: PathBuf,
+    done: Vec<File>,
+}
+
+/// A table's file, and how much is in it.
+struct TableFile {
+    file: WholeFile,
+    path: PathBuf,
+    bytes: u64,
+    watch: Watch,
+}
+
+impl Write for TableFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        unless_cancelled(&self.watch)?;
+        let written = self.file.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Files for Written {
+    type File = TableFile;
+
+    fn create(&mut self, name: &str) -> io::Result<TableFile> {
+        let path = self.folder.join(name);
+        Ok(TableFile {
+            file: WholeFile::named(&path)?,
+            path,
+            bytes: 0,
+            watch: self.watch.clone(),
+        })
+    }
+
+    fn finish(&mut self, table: TableFile) -> io::Result<()> {
+        table.file.finish()?;
+        self.done.push(File {
+            path: table.path,
+            dump: None,
+            view: None,
+            bytes: table.bytes,
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,8 @@
+//! `heaptap convert`.
+
+mod args;
+pub mod export;
+mod view;
+
+pub use args::Args;
+pub use view::run;

@@ -1,0 +1,167 @@
+//! `heaptap convert`: shows what the conversion of a trace to pprofs found and wrote; other
+//! formats are `export`'s.
+
+use std::path::Path;
+
+use time::OffsetDateTime;
+
+pub(crate) use super::args::{Args, Format};
+use super::export::run::stem;
+use super::export::view as export;
+use crate::conversion::convert::{self, ConvertError, Input, Request, Selection};
+use crate::conversion::tracked::Again;
+use crate::error::{ErrorClass, Failure};
+use crate::exit::Outcome;
+use crate::export::pprof::PprofOptions;
+use crate::flags::context::Context;
+use crate::heaps::java::{JavaInput, Which};
+use crate::naming::frames::{Look, Watch};
+use crate::results::manifest::{Dumps, Manifest};
+use crate::results::output::{OutputFolder, Unpublished, default_name};
+use crate::results::recorded;
+use crate::session::SessionId;
+use crate::untrusted::shell::quoted_path;
+use crate::views::missing::Remedy;
+use crate::views::summary::Wrote;
+use crate::views::{blocking, summary};
+
+/// Runs the command.
+///
+/// # Errors
+/// Where the input holds no trace, or the output can't be written.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    if let Some(format) = export::format(args.format) {
+        return export::run(ctx, args, format).await;
+    }
+    if args.format == Format::Html {
+        return export::page(ctx, args).await;
+    }
+    if !args.views.is_empty() {
+        let message = "a pprof has all views: --view is of other formats";
+        return Err(Failure::new(ErrorClass::Usage, "usage", message));
+    }
+    let typed = JavaInput::parse(&args.input);
+    let mut dumps: Vec<Which> = typed.which.into_iter().collect();
+    dumps.extend(args.dumps.iter().map(|dump| Which::parse(dump)));
+    let input = match typed.path == Path::new("-") {
+        true => Input::Stdin,
+        false => Input::Path(typed.path),
+    };
+    let output = args.output.unwrap_or_else(|| {
+        let target = match &input {
+            Input::Stdin => "stdin".to_owned(),
+            Input::Path(path) => stem(path),
+        };
+        default_name(&target, OffsetDateTime::now_utc(), &SessionId::random()).into()
+    });
+    if let Input::Path(path) = &input
+        && !path.exists()
+    {
+        return Err(Failure::new(
+            ErrorClass::BadInput,
+            "input-unreadable",
+            format!("there is no {}", path.display()),
+        ));
+    }
+    let named = match (&input, dumps.is_empty()) {
+        (_, true) => None,
+        (Input::Stdin, false) => {
+            let message = "a dump of standard input cannot be named for pprofs";
+            let failure = Failure::new(ErrorClass::Usage, "usage", message);
+            return Err(failure.with_help("choose with --pid, --heap and --timestamps"));
+        }
+        (Input::Path(path), false) => Some(export::named(ctx, path, dumps).await?),
+    };
+    let mut manifest = Manifest::default();
+    let mut labels = Vec::new();
+    let mut again = None;
+    if let Input::Path(path) = &input {
+        match recorded::beside(path) {
+            Ok(Some(recorded)) => {
+                again = Again::of(path, &recorded);
+                labels = recorded.carry_into(&mut manifest);
+            }
+            Ok(None) => {}
+            Err(error) => manifest.warnings.push(recorded::unread(&error)),
+        }
+    }
+    let names = args.names.options(&ctx.console)?;
+    let folder = OutputFolder::hold(&output)?;
+    let staging = folder.stage()?;
+    let pprof = PprofOptions {
+        sample_names: args.sample_names.into(),
+        annotations: !args.no_annotations,
+    };
+    let request = Request {
+        input,
+        output: staging.path().to_owned(),
+        selection: Selection {
+            pids: args.pids,
+            heaps: args.heaps,
+            timestamps: args.timestamps,
+            named,
+        },
+        pprof,
+        dominators: args.dominators,
+        java_summaries: false,
+        names,
+        watch: Watch::default(),
+        bad_maps_fail: true,
+        look: Look::Missing,
+        packets_for: None,
+        process_names: recorded::process_names(&manifest),
+        only_process: None,
+    };
+    let phone = crate::views::progress::phone_asked(ctx, &args.names).await;
+    let converted = blocking::watched(ctx, "converting …", phone, move |watch| {
+        let request = Request { watch, ..request };
+        let maps = request.maps()?;
+        let converted = convert::convert_with(&request, &maps)?;
+        let is_all = converted.dumps.is_empty() && converted.java.is_empty();
+        let again =
+            again.map(|again| again.write(is_all, &request.output, &request.selection, &maps));
+        Ok::<_, ConvertError>((converted, again.transpose()?))
+    });
+    let converted = converted.await;
+    let (converted, tracked) = match converted {
+        Ok(converted) => converted,
+        Err(failure) => {
+            drop(staging);
+            folder.discard();
+            return Err(failure);
+        }
+    };
+    let class = converted.class();
+    manifest.warnings.extend(converted.warnings());
+    let class = match tracked {
+        Some(tracked) => tracked.enter(&mut manifest, class),
+        None => class,
+    };
+    manifest.outcome.exit_code = class.map_or(0, ErrorClass::exit_code);
+    manifest.outcome.complete = class.is_none();
+    manifest.dumps = Dumps {
+        native: converted.dumps,
+        java: converted.java,
+    };
+    recorded::bind(&mut manifest, &labels);
+    manifest.symbolization = Some(converted.symbolization);
+    manifest.profiles = Some(pprof.into());
+    manifest.write(staging.path())?;
+    staging.publish(false).map_err(Unpublished::of_command)?;
+    let again = format!("heaptap convert {}", quoted_path(&args.input));
+    let heaps = &converted.heaps;
+    let remedy = match args.names.no_symbolize {
+        true => Remedy::NotAsked,
+        false => Remedy::Again(&again),
+    };
+    let wrote = Wrote::profiles();
+    summary::show(
+        &ctx.console,
+        folder.path(),
+        &manifest,
+        &wrote,
+        heaps,
+        remedy,
+    );
+    Ok(Outcome::from(class))
+}

@@ -1,0 +1,16 @@
+//! The flags of `heaptap demo`.
+
+use crate::flags::leave::LeaveArgs;
+use std::path::PathBuf;
+
+/// Flags of `demo`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  heaptap demo -o out")]
+pub struct Args {
+    /// The folder to write to; must be empty or new [default: heaptap-demo-TIME-SESSION]
+    #[arg(short, long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub output: Option<PathBuf>,
+    /// Whether a page is left.
+    #[command(flatten)]
+    pub leave: LeaveArgs,
+}

@@ -1,0 +1,403 @@
+//! `heaptap demo`: the main job on the virtual phone, through the very code that `record` runs:
+//! record with memory over time beside, labelled snapshots round by round, stop, fetch, name the
+//! frames, convert; a dump of the app's Java heap; then the answer: what leaks, how sure that is,
+//! in which line, and what to look at next. The app's build, with its symbols and its mapping
+//! file, is put into a folder as Gradle would leave it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+mod leaks;
+use super::args::Args;
+use crate::config::{self, HeapFileSpec, Options, Snapshots, Targets};
+use crate::console::Style;
+use crate::console::signals::watch_signals;
+use crate::device::Device;
+use crate::error::{ErrorClass, Failure};
+use crate::exit::Outcome;
+use crate::export::pprof::PprofOptions;
+use crate::flags::context::Context;
+use crate::heaps::java::FOLDER;
+use crate::naming::names::{MappingOption, NameOptions};
+use crate::phone::{self, Abi};
+use crate::recording::beside::With;
+use crate::recording::heap_files::{self, HeapFileOptions};
+use crate::recording::record::{self, RecordEvent, RecordOptions, Recorded, Tell};
+use crate::recording::what::What;
+use crate::results::manifest::Manifest;
+use crate::session::{Control, SessionEvent, Store};
+use crate::untrusted::shell::{quoted_dump, quoted_path};
+use crate::views::page as report;
+use crate::views::progress::{self, Show};
+use crate::views::summary;
+
+/// The app on the virtual phone that leaks.
+const APP: &str = "com.example.app";
+/// A phone on which the shell may ask for snapshots; its clock runs faster than ours.
+const PHONE: &str = "android=14,build=userdebug,speed=8,obfuscated=yes";
+
+/// What is done, by the phone's clock since the start of the recording.
+const SCRIPT: [(Duration, Act); 7] = [
+    (Duration::from_millis(3_000), Act::Snapshot("before")),
+    (Duration::from_millis(4_500), Act::Snapshot("round-1")),
+    (Duration::from_millis(6_000), Act::Snapshot("round-2")),
+    (Duration::from_millis(7_500), Act::Snapshot("round-3")),
+    (Duration::from_millis(9_000), Act::Snapshot("round-4")),
+    (Duration::from_millis(10_500), Act::Snapshot("after")),
+    (Duration::from_millis(12_000), Act::Stop),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Act {
+    Snapshot(&'static str),
+    Stop,
+}
+
+/// The hands at the keyboard: does what the script says as the recording goes on.
+#[derive(Debug, Default)]
+struct Hands {
+    done: usize,
+    waiting: bool,
+}
+
+impl Hands {
+    /// What to do now that `event` has happened.
+    fn react(&mut self, event: &SessionEvent) -> Option<Control> {
+        match event {
+            SessionEvent::SnapshotTaken { .. } | SessionEvent::SnapshotFailed { .. } => {
+                self.waiting = false;
+                None
+            }
+            SessionEvent::Progress(progress) if !self.waiting => {
+                let (at, act) = *SCRIPT.get(self.done)?;
+                if progress.elapsed < at {
+                    return None;
+                }
+                self.done += 1;
+                Some(match act {
+                    Act::Stop => Control::Stop,
+                    Act::Snapshot(label) => {
+                        self.waiting = true;
+                        Control::Snapshot {
+                            label: label.to_owned(),
+                        }
+                    }
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// As `record`.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let mut globals = ctx.globals.clone();
+    globals
+        .virtual_phone
+        .get_or_insert_with(|| PHONE.to_owned());
+    let ctx = &Context::new(ctx.console.clone(), globals);
+    ctx.console.say(format_args!(
+        "{} an app that leaks on purpose, on a virtual phone",
+        ctx.console.on_stderr(Style::Strong, "heaptap demo:")
+    ));
+    // A demo leaves nothing in the user's journal and cache.
+    let own = tempfile::tempdir().map_err(|error| no_folder(&error))?;
+    let build = Build::in_folder(own.path()).map_err(|error| no_folder(&error))?;
+    let options = options(args.output, build.names(own.path()))?;
+    let mut signals = watch_signals()?;
+    let store = Store::in_folder(&own.path().join("journal"))?;
+    let device = tokio::select! {
+        device = ctx.device() => device?,
+        _ = signals.recv() => return Err(crate::session::SessionError::Interrupted.into()),
+    };
+    let mut show = Show::of_demo(ctx);
+    let recorded = show
+        .during(signals, async |controls, tell| {
+            let (ask, mut asked) = mpsc::unbounded_channel();
+            let hands = Arc::new(Mutex::new(Hands::default()));
+            let tell: Tell = {
+                let (tell, ask) = (tell.clone(), ask.clone());
+                Arc::new(move |event| {
+                    if let RecordEvent::Session(event) = &event {
+                        let mut hands = hands.lock().unwrap_or_else(|e| e.into_inner());
+                        if let Some(control) = hands.react(event) {
+                            // The receiver lives as long as the recording.
+                            let _ = ask.send(control);
+                        }
+                    }
+                    tell(event);
+                })
+            };
+            let pass_on = async {
+                while let Some(control) = controls.recv().await {
+                    let _ = ask.send(control);
+                }
+                std::future::pending().await
+            };
+            tokio::select! {
+                recorded = record::record(device, &store, &options, &mut asked, &tell) => recorded,
+                never = pass_on => never,
+            }
+        })
+        .await?;
+    match recorded {
+        Recorded::Finished(mut finished) => {
+            let java = finished.output.join(FOLDER);
+            // What went wrong is told as `record` tells it. In JSON there is one document.
+            let is_whole = finished.class.is_none() && finished.manifest.warnings.is_empty();
+            let outcome = match is_whole && !ctx.console.is_json() {
+                true => Outcome::Done,
+                false => {
+                    let page = report::leave(ctx, args.leave, &mut finished).await;
+                    progress::finished(ctx, &finished, page.as_deref(), progress::Asked::Demo)
+                }
+            };
+            dump_java(ctx, device, &store, &java, &options.names).await?;
+            let page = report::leave(ctx, args.leave, &mut finished).await;
+            if !ctx.console.is_json() {
+                let folder = summary::near(&finished.output);
+                say_written(ctx, folder, &finished.manifest, page.is_some());
+                leaks::answer(ctx, folder, summary::near(&java)).await?;
+                say_next(ctx, folder, page.as_deref());
+            }
+            Ok(outcome)
+        }
+        Recorded::Detached { .. } => Ok(Outcome::Done),
+    }
+}
+
+/// What lies in the folder, in a line.
+fn say_written(ctx: &Context, folder: &Path, manifest: &Manifest, has_page: bool) {
+    let page = match has_page {
+        true => format!(", {}", crate::pages::PAGE),
+        false => String::new(),
+    };
+    ctx.console.say(format_args!(
+        "wrote {}: {} native dumps, a Java heap, memory over time{page}",
+        folder.display(),
+        manifest.dumps.native.len(),
+    ));
+}
+
+/// The commands that one would want next, on this recording and on a phone of one's own.
+fn say_next(ctx: &Context, folder: &Path, page: Option<&Path>) {
+    let recording = quoted_path(folder);
+    let mut commands = Vec::new();
+    if let Some(page) = page {
+        let page = quoted_path(summary::near(page));
+        commands.push((format!("open {page}"), "all of it, in the browser"));
+    }
+    let (before, after) = (quoted_dump(folder, "before"), quoted_dump(folder, "after"));
+    let java = quoted_path(folder.join(FOLDER));
+    commands.extend([
+        (
+            format!("leaks {recording}"),
+            "all that grows, and how sure that is",
+        ),
+        (format!("top {recording}"), "who holds the native memory"),
+        (format!("diff {before} {after}"), "what grew in between"),
+        (
+            format!("leaks {java}"),
+            "the Java leaks, and what holds them",
+        ),
+    ]);
+    say_commands(ctx, "next:", &commands);
+    ctx.console.say("");
+    ctx.console.say(format_args!(
+        "{} heaptap doctor, then heaptap record -n {APP}",
+        ctx.console.on_stderr(Style::Strong, "on your own phone:")
+    ));
+}
+
+fn say_commands(ctx: &Context, heading: &str, commands: &[(String, &str)]) {
+    let console = &ctx.console;
+    let widest = commands.iter().map(|(command, _)| command.chars().count());
+    // A long path would push all that is said out of the terminal.
+    let width = widest
+        .filter(|width| *width <= LONGEST_COMMAND)
+        .max()
+        .unwrap_or(0);
+    console.say("");
+    console.say(console.on_stderr(Style::Strong, heading));
+    for (command, what) in commands {
+        let command = console.on_stderr(Style::Help, format!("heaptap {command:<width$}"));
+        console.say(format_args!("  {command}  {what}"));
+    }
+}
+
+/// Commands of more characters stand in no column.
+const LONGEST_COMMAND: usize = 40;
+
+/// Dumps the app's Java heap into a folder of its own.
+async fn dump_java(
+    ctx: &Context,
+    device: &Device,
+    store: &Store,
+    output: &Path,
+    names: &NameOptions,
+) -> Result<(), Failure> {
+    let options = HeapFileOptions {
+        spec: HeapFileSpec {
+            targets: targets(),
+            hprof: true,
+            malloc_info: false,
+            gc: true,
+            bitmaps: None,
+            user: None,
+        },
+        output: Some(output.to_owned()),
+        force: false,
+        detach: false,
+        silence: Duration::from_secs(60),
+        names: names.clone(),
+    };
+    ctx.console.say("dumping its Java heap …");
+    // What there is to say of phone and app was said before.
+    let quiet: Tell = Arc::new(|_| {});
+    let mut show = Show::of_dump(ctx, false, false);
+    let dumped = show
+        .during(watch_signals()?, async |controls, _| {
+            heap_files::dump(device, store, &options, controls, &quiet).await
+        })
+        .await?;
+    if let Recorded::Finished(finished) = dumped {
+        for warning in &finished.manifest.warnings {
+            ctx.console
+                .warn_with_help(&warning.message, warning.help.as_deref());
+        }
+    }
+    Ok(())
+}
+
+/// What is recorded beside: all but Java heap graphs, since the HPROF behind it tells more.
+fn beside() -> With {
+    With {
+        java: false,
+        meminfo: true,
+        smaps: true,
+        gc: true,
+        allocations: false,
+    }
+}
+
+fn targets() -> Targets {
+    Targets {
+        names: vec![APP.to_owned()],
+        ..Targets::default()
+    }
+}
+
+fn no_folder(error: &std::io::Error) -> Failure {
+    Failure::new(
+        ErrorClass::HostWrite,
+        "host-write",
+        format!("could not fill a temporary folder: {error}"),
+    )
+    .with_help("free some space, or set TMPDIR to a folder that can be written")
+}
+
+/// What the build of the app leaves on its developer's disk.
+struct Build {
+    /// Libraries with DWARF, a folder for each ABI.
+    symbols: PathBuf,
+    /// R8's mapping file.
+    mapping: PathBuf,
+}
+
+impl Build {
+    fn in_folder(folder: &Path) -> std::io::Result<Build> {
+        let symbols = folder.join("symbols");
+        for abi in Abi::ALL {
+            let folder = symbols.join(abi.name());
+            std::fs::create_dir_all(&folder)?;
+            for (name, bytes) in phone::unstripped_libraries(abi) {
+                std::fs::write(folder.join(name), bytes)?;
+            }
+        }
+        let mapping = folder.join("mapping.txt");
+        std::fs::write(&mapping, phone::MAPPING)?;
+        Ok(Build { symbols, mapping })
+    }
+
+    /// As `--symbols` and `--mapping` would name them; nothing else is looked at.
+    fn names(self, folder: &Path) -> NameOptions {
+        NameOptions {
+            symbols: vec![self.symbols],
+            mappings: vec![MappingOption {
+                package: Some(APP.to_owned()),
+                path: self.mapping,
+            }],
+            discover: false,
+            cache: Some(folder.join("cache")),
+            ..NameOptions::default()
+        }
+    }
+}
+
+fn options(output: Option<PathBuf>, names: NameOptions) -> Result<RecordOptions, Failure> {
+    let asked = Options {
+        targets: targets(),
+        ..Options::default()
+    };
+    Ok(RecordOptions {
+        what: What::Native(Box::new(config::resolve(None, &asked)?.spec)),
+        with: beside(),
+        output,
+        stem: Some("demo".to_owned()),
+        force: false,
+        launch: false,
+        snapshots: Snapshots::Every(Duration::from_secs(1)),
+        detach: false,
+        retry_overrun: false,
+        disable_selinux: false,
+        user: None,
+        pprof: PprofOptions::default(),
+        names,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::Progress;
+
+    #[test]
+    fn the_hands_wait_for_each_snapshot_before_they_go_on() {
+        let at = |seconds| {
+            SessionEvent::Progress(Progress {
+                elapsed: Duration::from_secs(seconds),
+                ..Progress::default()
+            })
+        };
+        let taken = SessionEvent::SnapshotTaken {
+            label: "before".to_owned(),
+            lag: Duration::ZERO,
+            waited: Duration::ZERO,
+            dumps: 1,
+            no_dump: None,
+        };
+        let snapshot = |label: &str| {
+            Some(Control::Snapshot {
+                label: label.to_owned(),
+            })
+        };
+        let mut hands = Hands::default();
+        let mut say = |event: &SessionEvent| hands.react(event);
+        assert_eq!(say(&at(2)), None);
+        assert_eq!(say(&at(3)), snapshot("before"));
+        assert_eq!(say(&at(20)), None, "still waiting for the first");
+        assert_eq!(say(&taken), None);
+        for label in ["round-1", "round-2", "round-3", "round-4", "after"] {
+            assert_eq!(say(&at(21)), snapshot(label));
+            assert_eq!(say(&taken), None);
+        }
+        assert_eq!(say(&at(22)), Some(Control::Stop));
+        assert_eq!(say(&at(23)), None, "asked once");
+    }
+}

@@ -1,0 +1,132 @@
+//! The answer in short: the surest leak of a recording's native heap and the one of its Java heap
+//! that keeps most, as the end of the demo.
+
+use std::path::Path;
+
+use crate::analyze::{filter, native::filter::Filter};
+use crate::console::{Console, Style};
+use crate::error::Failure;
+use crate::flags::context::Context;
+use crate::heaps::growth as native_app;
+use crate::heaps::growth::{NativeLeaksRequest, SeriesRow, TOLERANCE_BYTES};
+use crate::heaps::java::{JavaInput, JavaOptions};
+use crate::heaps::leaks::{LeaksRequest, LeaksRows, leaks};
+use crate::heaps::look::{LookOptions, Wanted};
+use crate::naming::names::NameOptions;
+use crate::untrusted::shown;
+use crate::views::blocking;
+use crate::views::java::kept;
+use crate::views::sites::show_site;
+
+/// Shows what leaks in a recording, and in the Java heaps that were dumped into `java`.
+///
+/// # Errors
+/// As `heaptap leaks` of either.
+pub(crate) async fn answer(ctx: &Context, recording: &Path, java: &Path) -> Result<(), Failure> {
+    let input = |path: &Path| JavaInput {
+        path: path.to_owned(),
+        which: None,
+    };
+    let request = NativeLeaksRequest {
+        inputs: vec![(input(recording), Wanted::All)],
+        options: LookOptions {
+            names: kept_names(),
+            ..LookOptions::default()
+        },
+        filter: Filter::default(),
+        tolerance: TOLERANCE_BYTES,
+        loops: 1,
+        warmup: None,
+        interval: 0,
+        limit: 1,
+    };
+    let found = blocking::stepwise(ctx, move |steps| native_app::leaks(&request, steps)).await?;
+    for series in found.iter().flat_map(|found| &found.document.series) {
+        ctx.console.data("");
+        show_series(&ctx.console, series);
+    }
+    let request = LeaksRequest {
+        inputs: vec![input(java)],
+        options: JavaOptions {
+            names: kept_names(),
+            ..JavaOptions::default()
+        },
+        leaks: true,
+        waste: false,
+        limit: 1,
+        classes: filter::Filter::default(),
+        loops: 1,
+    };
+    let report = blocking::stepwise(ctx, move |steps| leaks(&request, steps)).await?;
+    if let Some(rows) = &report.document.leaks {
+        ctx.console.data("");
+        show_java(&ctx.console, rows);
+    }
+    Ok(())
+}
+
+/// No names but those that the recording keeps.
+fn kept_names() -> NameOptions {
+    NameOptions {
+        symbolize: false,
+        discover: false,
+        ..NameOptions::default()
+    }
+}
+
+fn show_series(console: &Console, series: &SeriesRow) {
+    let leaks = series.leaks + series.leaks_below_tolerance;
+    let text = match leaks {
+        0 => "Native heap: nothing leaks for certain.".to_owned(),
+        1 => "Native heap: 1 callsite leaks for certain.".to_owned(),
+        n => format!("Native heap: {n} callsites leak for certain; this one most."),
+    };
+    console.data(console.styled(Style::Strong, text));
+    let first = series.sites.first().filter(|site| site.verdict == "grows");
+    if let Some(site) = first {
+        show_site(console, "  ", site, series.heaps.len() > 1);
+    }
+}
+
+fn show_java(console: &Console, rows: &LeaksRows) {
+    let others = rows.groups_total.saturating_sub(1);
+    let text = match (rows.groups.first(), others) {
+        (None, _) => "Java heap: nothing leaks.".to_owned(),
+        (Some(_), 0) => "Java heap: 1 leak.".to_owned(),
+        (Some(_), others) => format!("Java heap: {} leaks; this one keeps most.", others + 1),
+    };
+    console.data(console.styled(Style::Strong, text));
+    let Some(group) = rows.groups.first() else {
+        return;
+    };
+    let certainty = match (group.certainty, group.leaks.first()) {
+        ("certain", Some(leak)) => format!("for certain: {}", leak.reason),
+        (certainty, Some(leak)) => format!("{certainty}: {}", leak.reason),
+        (certainty, None) => certainty.to_owned(),
+    };
+    console.data(format_args!(
+        "  {} × {}  {}",
+        group.count,
+        console.styled(Style::Strong, shown(&group.class)),
+        shown(&certainty)
+    ));
+    let held = group.path.iter().filter(|step| step.suspect);
+    let held: Vec<String> = held
+        .filter_map(|step| {
+            let class = step.class.rsplit('.').next().unwrap_or(&step.class);
+            Some(format!("{class}.{}", step.reference.as_ref()?))
+        })
+        .collect();
+    let held = match held.as_slice() {
+        [] => String::new(),
+        held => format!(" · held by {}", held.join(", ")),
+    };
+    console.data(format_args!(
+        "  a {} that keeps {}{}",
+        group.what,
+        kept(group.kept),
+        shown(&held)
+    ));
+    let advice = console.styled(Style::Help, shown(&group.advice));
+    console.data(format_args!("  → {advice}"));
+}

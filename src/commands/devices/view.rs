@@ -1,0 +1,129 @@
+//! `heaptap devices`: shows the devices that the adb server lists; connects and pairs with
+//! those on the network.
+
+use serde::Serialize;
+
+use super::args::Args;
+use super::run::{PhoneRow, phones};
+use crate::console::Style;
+use crate::console::table::show_columns;
+use crate::device::{Announced, Selector};
+use crate::error::Failure;
+use crate::exit::Outcome;
+use crate::flags::context::Context;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    server: String,
+    devices: &'a [PhoneRow],
+}
+
+#[derive(Serialize)]
+struct MdnsDocument<'a> {
+    services: &'a [Announced],
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// No adb server; a phone on the network that can't be connected to or paired with.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let server = ctx.server().await?;
+    if args.mdns {
+        announced(ctx, &server.announced().await?);
+        return Ok(Outcome::Done);
+    }
+    if let Some([at, code]) = args.pair.as_deref() {
+        server.pair_with(at, code).await?;
+        ctx.console.say(format_args!("paired with {at}"));
+    }
+    if let Some(at) = &args.connect {
+        server.connect_to(at).await?;
+        ctx.console.say(format_args!("connected to {at}"));
+    }
+    if let Some(at) = &args.disconnect {
+        server.disconnect_from(at).await?;
+        ctx.console.say(format_args!("disconnected from {at}"));
+    }
+    // Not ANDROID_SERIAL: the list is where its value is looked up, as with adb.
+    let selector = match &ctx.globals.serial {
+        Some(serial) => Selector::parse(serial),
+        None => Selector::Only,
+    };
+    let rows = phones(server, &selector).await?;
+    if ctx.console.is_json() {
+        ctx.console.json(&Document {
+            server: server.address(),
+            devices: &rows,
+        });
+    } else if rows.is_empty() {
+        ctx.console.say(
+            "no devices: connect a phone by cable with USB debugging on; `heaptap doctor` looks \
+             further",
+        );
+    } else {
+        show(ctx, &rows);
+    }
+    Ok(Outcome::Done)
+}
+
+fn show(ctx: &Context, rows: &[PhoneRow]) {
+    let heading = ["SERIAL", "STATE", "MODEL", "ANDROID", "BUILD", "ABI"];
+    let mut table = vec![heading.map(str::to_owned).to_vec()];
+    for row in rows {
+        let android = match (&row.android, row.sdk) {
+            (Some(android), Some(sdk)) => format!("{android} (SDK {sdk})"),
+            (Some(android), None) => android.clone(),
+            (None, Some(sdk)) => format!("SDK {sdk}"),
+            (None, None) => "-".to_owned(),
+        };
+        let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
+        table.push(vec![
+            row.serial.clone(),
+            row.state.clone(),
+            text(&row.model),
+            android,
+            text(&row.build_type),
+            text(&row.abi),
+        ]);
+    }
+    show_columns(&ctx.console, &table, &[]);
+    for row in rows {
+        let serial = ctx.console.on_stderr(Style::Strong, &row.serial);
+        if let Some(error) = &row.error {
+            ctx.console.say(format_args!("{serial}: {error}"));
+        } else if let Some(fix) = &row.fix {
+            ctx.console
+                .say(format_args!("{serial} is {}: {fix}", row.state));
+        }
+    }
+    // Only the transport tells those apart that share a serial.
+    let twins = |row: &&PhoneRow| rows.iter().filter(|r| r.serial == row.serial).count() > 1;
+    for row in rows.iter().filter(twins) {
+        if let Some(id) = row.transport_id {
+            let port = row.usb.as_deref().unwrap_or("?");
+            ctx.console.say(format_args!(
+                "{} on port {port}: -s transport:{id}",
+                row.serial
+            ));
+        }
+    }
+}
+
+fn announced(ctx: &Context, services: &[Announced]) {
+    if ctx.console.is_json() {
+        ctx.console.json(&MdnsDocument { services });
+        return;
+    }
+    if services.is_empty() {
+        ctx.console
+            .say("no phone announces itself: switch wireless debugging on");
+        return;
+    }
+    let mut table = vec![["NAME", "SERVICE", "ADDRESS"].map(str::to_owned).to_vec()];
+    table.extend(services.iter().map(|service| {
+        let cells = [&service.name, &service.service, &service.address];
+        cells.map(Clone::clone).to_vec()
+    }));
+    show_columns(&ctx.console, &table, &[]);
+}

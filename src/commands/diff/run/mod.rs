@@ -1,0 +1,410 @@
+//! `diff` of native heaps: what grew between two dumps of one recording or of two, each heap of
+//! each process with its like on the other side.
+
+mod error;
+mod pairs;
+mod profile;
+
+pub use error::DiffError;
+pub use profile::ProfileFile;
+
+use serde::Serialize;
+
+use crate::analyze::native::diff::{Change, Diff, Growing, Kinship, Row, Terms};
+use crate::analyze::native::filter::Filter;
+use crate::analyze::native::groups::By;
+use crate::analyze::sampling::Rate;
+use crate::heaps::java::facts::Warning;
+use crate::heaps::look::NativeFile;
+use crate::heaps::look::facts::{DumpFacts, FilterFacts, Growth, StackFrame};
+use crate::heaps::look::rows::Namer;
+use crate::heaps::look::rows::Order;
+use crate::stacks::{Dump, JoinBy, StackProfile, join};
+use pairs::Pair;
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub struct DiffRequest {
+    /// What a row stands for.
+    pub by: By,
+    /// Which change orders rows.
+    pub order: Order,
+    /// Whose growth it is.
+    pub growing: Growing,
+    /// What values are divided by.
+    pub per: Per,
+    /// Which stacks count.
+    pub filter: Filter,
+    /// At most so many rows of each heap that changed for certain.
+    pub limit: usize,
+    /// At most so many more that sampling explains.
+    pub noise_limit: usize,
+    /// Frames of each stack, leaf first, at most; 0 is all. Of tables by callsite alone.
+    pub frames: usize,
+}
+
+/// What values are divided by.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Per {
+    /// Nothing.
+    #[default]
+    Whole,
+    /// So many iterations of each side.
+    Iterations([f64; 2]),
+    /// Seconds: between the dumps of one recording, since profiling began of two.
+    Seconds,
+}
+
+/// What changed, as a document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DiffReport {
+    /// `native`.
+    pub kind: &'static str,
+    /// What a row stands for.
+    pub by: &'static str,
+    /// Which change orders rows: `self` or `cumulative`.
+    pub sort: &'static str,
+    /// The view: `space` or `alloc_space`.
+    pub view: &'static str,
+    /// `iteration`, `second`, or absent where growth is undivided.
+    pub per: Option<&'static str>,
+    /// Which stacks count.
+    pub filter: FilterFacts,
+    /// Each heap with its like on the other side, the largest first.
+    pub heaps: Vec<HeapDiff>,
+    /// What the user should know.
+    pub warnings: Vec<Warning>,
+}
+
+/// A heap before and after.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HeapDiff {
+    /// The first dump; absent where only the second has this heap.
+    pub before: Option<DumpFacts>,
+    /// The second dump.
+    pub after: Option<DumpFacts>,
+    /// Whether both are of one run of one process: what survived cancels, with its error.
+    pub same_run: bool,
+    /// Whether both are of one run, but the first dump is the later one.
+    #[serde(skip)]
+    pub backwards: bool,
+    /// What values before and after are divided by.
+    pub divisors: [f64; 2],
+    /// Of everything.
+    pub total: ChangeRow,
+    /// Of what the filter leaves.
+    pub shown: ChangeRow,
+    /// Whether the filter matches any sample.
+    pub matches: bool,
+    /// Rows: what is certain first, growth before what shrank.
+    pub rows: Vec<DiffRow>,
+    /// Rows that changed for certain, before the limit.
+    pub rows_certain: usize,
+    /// Rows whose change sampling explains, before the limit.
+    pub rows_within_noise: usize,
+}
+
+/// A row.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DiffRow {
+    /// What it stands for.
+    pub name: String,
+    /// The library, by its file name, where it stands for a function, a line or a callsite.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub library: Option<String>,
+    /// Source file, where it stands for a line or a callsite and that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Line in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// Of stacks that end there.
+    #[serde(rename = "self")]
+    pub own: ChangeRow,
+    /// Of stacks that pass there.
+    pub cumulative: ChangeRow,
+    /// The stack, leaf first, where it stands for a callsite.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stack: Option<Vec<StackFrame>>,
+}
+
+/// How much more or less.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ChangeRow {
+    /// `new`, `gone`, `grown`, `shrunk` or `same`, as sampled.
+    pub status: &'static str,
+    /// Whether sampling does not explain it.
+    pub certain: bool,
+    /// Before.
+    pub before: Amount,
+    /// After.
+    pub after: Amount,
+    /// After less before, each divided.
+    pub growth: Growth,
+}
+
+/// Sampled bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Amount {
+    /// Bytes.
+    pub bytes: i64,
+    /// Sampled allocations.
+    pub samples: i64,
+}
+
+impl ChangeRow {
+    fn of(change: &Change, has_limits: bool) -> ChangeRow {
+        ChangeRow {
+            status: change.status(),
+            certain: has_limits && change.is_certain,
+            before: Amount {
+                bytes: change.before,
+                samples: change.samples_before,
+            },
+            after: Amount {
+                bytes: change.after,
+                samples: change.samples_after,
+            },
+            growth: Growth::of(change.growth, has_limits),
+        }
+    }
+}
+
+/// Two files side by side in one table.
+#[derive(Debug)]
+pub struct Compared {
+    /// The document.
+    pub report: DiffReport,
+    /// All dumps that were compared, over one table.
+    pub profile: StackProfile,
+    /// Which of them belong together, by their places: before and after.
+    pub pairs: Vec<(Option<usize>, Option<usize>)>,
+}
+
+/// How a limit on growth came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Budget {
+    /// Surely within.
+    Kept,
+    /// Surely over.
+    Exceeded,
+    /// Sampling error reaches to both sides of it, or is not known.
+    Open,
+}
+
+impl DiffReport {
+    /// Whether the filter matches any sample of any heap.
+    pub fn matches(&self) -> bool {
+        self.heaps.iter().any(|heap| heap.matches)
+    }
+
+    /// Growth of what is shown over all heaps.
+    pub fn growth(&self) -> Rate {
+        let (mut below, mut above) = (0.0f64, 0.0f64);
+        let mut sum = Rate {
+            value: 0.0,
+            low: 0.0,
+            high: 0.0,
+            hits: 0.0,
+            samples: 0,
+            exact: true,
+        };
+        for heap in &self.heaps {
+            let part = heap.shown.growth.rate;
+            sum.value += part.value;
+            sum.hits += part.hits;
+            sum.samples = sum.samples.saturating_add(part.samples);
+            sum.exact &= part.exact;
+            below = below.hypot(part.value - part.low);
+            above = above.hypot(part.high - part.value);
+        }
+        sum.low = sum.value - below;
+        sum.high = sum.value + above;
+        sum
+    }
+
+    /// Whether a limit in bytes (by iteration or second, where growth is) is exceeded.
+    pub fn budget(&self, limit: u64) -> Budget {
+        let growth = self.growth();
+        let limit = limit as f64;
+        if self
+            .heaps
+            .iter()
+            .any(|heap| heap.shown.growth.low.is_none())
+        {
+            Budget::Open
+        } else if growth.low > limit {
+            Budget::Exceeded
+        } else if growth.high <= limit {
+            Budget::Kept
+        } else {
+            Budget::Open
+        }
+    }
+}
+
+/// Compares two files.
+///
+/// # Errors
+/// Where no heap of both may be compared, or times are asked for and not known.
+pub fn diff(
+    before: &NativeFile,
+    after: &NativeFile,
+    request: &DiffRequest,
+) -> Result<Compared, DiffError> {
+    let found = pairs::of(before, after)?;
+    let same_recording = pairs::is_same_recording(before, after);
+    let by = match same_recording {
+        true => JoinBy::Exact,
+        false => JoinBy::Name,
+    };
+    let joined = join(&[&before.profile.table, &after.profile.table], by);
+    let mut profile = StackProfile {
+        table: joined.table,
+        dumps: Vec::new(),
+    };
+    let mut pairs = Vec::new();
+    for pair in &found.pairs {
+        let mut enter = |dump: Option<&Dump>, side: usize| {
+            dump.map(|dump| {
+                profile.dumps.push(Dump {
+                    values: dump.values.through(&joined.nodes[side]),
+                    facts: dump.facts.clone(),
+                    measures: dump.measures.clone(),
+                    default_measure: dump.default_measure,
+                    // Nothing is compared by thread: ids are another run's.
+                    threads: Vec::new(),
+                });
+                profile.dumps.len() - 1
+            })
+        };
+        pairs.push((enter(pair.before, 0), enter(pair.after, 1)));
+    }
+    let mut heaps = Vec::new();
+    for (pair, places) in found.pairs.iter().zip(&pairs) {
+        heaps.push(heap(
+            (before, after),
+            pair,
+            *places,
+            &profile,
+            same_recording,
+            request,
+        )?);
+    }
+    heaps.sort_by_key(|heap: &HeapDiff| {
+        std::cmp::Reverse(heap.total.before.bytes.max(heap.total.after.bytes))
+    });
+    let both = [&before.findings, &after.findings];
+    let mut warnings: Vec<Warning> = Vec::new();
+    for finding in both.into_iter().flatten() {
+        let warning = Warning::from(finding);
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+    if same_recording && found.is_one_dump() {
+        warnings.push(Warning::same_moment());
+    }
+    warnings.extend(found.notes);
+    Ok(Compared {
+        report: DiffReport {
+            kind: "native",
+            by: request.by.name(),
+            sort: request.order.name(),
+            view: request.growing.views().0.name(),
+            per: match request.per {
+                Per::Whole => None,
+                Per::Iterations(_) => Some("iteration"),
+                Per::Seconds => Some("second"),
+            },
+            filter: FilterFacts::from(&request.filter),
+            heaps,
+            warnings,
+        },
+        profile,
+        pairs,
+    })
+}
+
+fn heap(
+    files: (&NativeFile, &NativeFile),
+    pair: &Pair<'_>,
+    places: (Option<usize>, Option<usize>),
+    profile: &StackProfile,
+    same_recording: bool,
+    request: &DiffRequest,
+) -> Result<HeapDiff, DiffError> {
+    let same_run = same_recording && pair.is_one_run();
+    let backwards = same_recording && !same_run && pair.swapped().is_one_run();
+    let divisors = pair.divisors(request.per, same_run)?;
+    let terms = Terms {
+        by: request.by,
+        growing: request.growing,
+        kinship: match same_run {
+            true => Kinship::OneRun,
+            false => Kinship::Apart,
+        },
+        divisors,
+    };
+    let dump = |place: Option<usize>| place.map(|place| &profile.dumps[place]);
+    let diff = Diff::of(
+        &profile.table,
+        dump(places.0),
+        dump(places.1),
+        &request.filter,
+        &terms,
+    );
+    let change = match request.order {
+        Order::Cumulative => |row: &Row| -> Change { row.cumulative },
+        Order::Own | Order::Name => |row: &Row| row.own,
+    };
+    let namer = Namer::new(&profile.table, &diff.shown, &diff.groups, request.frames);
+    let ranked = diff.ranked(0, change);
+    let certain = |at: &usize| diff.has_limits && change(&diff.rows[*at]).is_certain;
+    let rows_certain = ranked.iter().filter(|at| certain(at)).count();
+    let rows_within_noise = match diff.has_limits {
+        true => ranked.len() - rows_certain,
+        false => 0,
+    };
+    let (mut wanted, noise) = ranked.split_at(match diff.has_limits {
+        true => rows_certain,
+        false => ranked.len(),
+    });
+    wanted = &wanted[..wanted.len().min(request.limit)];
+    let noise = &noise[..noise.len().min(request.noise_limit)];
+    let by_name = |rows: &[usize]| -> Vec<usize> {
+        let mut rows = rows.to_vec();
+        if request.order == Order::Name {
+            rows.sort_by_cached_key(|at| namer.name(diff.rows[*at].key));
+        }
+        rows
+    };
+    let ranked = [by_name(wanted), by_name(noise)].concat();
+    let has_limits = diff.has_limits;
+    let rows = ranked.into_iter().map(|at| {
+        let row = &diff.rows[at];
+        let named = namer.row(row.key);
+        DiffRow {
+            name: named.name,
+            library: named.library,
+            file: named.file,
+            line: named.line,
+            own: ChangeRow::of(&row.own, has_limits),
+            cumulative: ChangeRow::of(&row.cumulative, has_limits),
+            stack: named.stack,
+        }
+    });
+    Ok(HeapDiff {
+        matches: diff.shown.has_matches(),
+        before: pair.before.map(|dump| DumpFacts::of(files.0, dump)),
+        after: pair.after.map(|dump| DumpFacts::of(files.1, dump)),
+        same_run,
+        backwards,
+        divisors,
+        total: ChangeRow::of(&diff.total, has_limits),
+        shown: ChangeRow::of(&diff.left, has_limits),
+        rows: rows.collect(),
+        rows_certain,
+        rows_within_noise,
+    })
+}

@@ -1,0 +1,218 @@
+//! Which dump of one side is compared with which of the other.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::{DiffError, Per};
+use crate::heaps::java::facts::Warning;
+use crate::heaps::look::NativeFile;
+use crate::profile::DumpKind;
+use crate::stacks::Dump;
+
+/// A heap of a process on both sides, or on one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pair<'a> {
+    pub(super) before: Option<&'a Dump>,
+    pub(super) after: Option<&'a Dump>,
+}
+
+/// What is compared, and what was passed over.
+pub(super) struct Pairs<'a> {
+    pub(super) pairs: Vec<Pair<'a>>,
+    pub(super) notes: Vec<Warning>,
+}
+
+/// Why the figures of a dump do not tell what is held; `None` where they do.
+fn unheld(dump: &Dump) -> Option<&'static str> {
+    match dump.facts.kind {
+        DumpKind::Cumulative => None,
+        DumpKind::AllocationsOnly => Some("the heap knows no frees, so nobody knows what it holds"),
+        DumpKind::AtMaximum => Some(
+            "it was recorded with dump-at-max: its figures are of the moment when the heap was \
+             largest, and know no frees",
+        ),
+    }
+}
+
+/// Whether two files are one recording.
+pub(super) fn is_same_recording(before: &NativeFile, after: &NativeFile) -> bool {
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    let is_same_file = before.path == after.path
+        || real(&before.path).is_some_and(|path| Some(path) == real(&after.path));
+    is_same_file || trace(before).is_some_and(|sha256| Some(sha256) == trace(after))
+}
+
+/// The hash of the trace that a recording's manifest names.
+fn trace(file: &NativeFile) -> Option<&str> {
+    let manifest = file.manifest.as_ref()?;
+    manifest.trace.as_ref().map(|trace| trace.sha256.as_str())
+}
+
+/// Heaps of the same name in processes of the same name; of one dump on each side, those.
+pub(super) fn of<'a>(
+    before: &'a NativeFile,
+    after: &'a NativeFile,
+) -> Result<Pairs<'a>, DiffError> {
+    let mut notes = Vec::new();
+    let mut refused = None;
+    let mut held = |file: &'a NativeFile| -> Vec<&'a Dump> {
+        let held = file.profile.dumps.iter().filter(|dump| match unheld(dump) {
+            None => true,
+            Some(why) => {
+                let name = format!("{} ({})", file.name_of(dump), dump.facts.heap);
+                notes.push(Warning {
+                    kind: "held-bytes-unknown",
+                    message: format!("{name} is not compared: {why}"),
+                    help: None,
+                });
+                refused.get_or_insert(DiffError::NotHeld { name, why });
+                false
+            }
+        });
+        held.collect()
+    };
+    let (left, right) = (held(before), held(after));
+    if left.is_empty() || right.is_empty() {
+        return Err(refused.unwrap_or_else(|| nothing(before, after)));
+    }
+    if let ([one], [other]) = (&left[..], &right[..]) {
+        let (heap, like) = (&one.facts.heap, &other.facts.heap);
+        if heap == like || heap.is_empty() || like.is_empty() {
+            let pairs = vec![Pair {
+                before: Some(one),
+                after: Some(other),
+            }];
+            return Ok(Pairs { pairs, notes });
+        }
+    }
+    let (left, right) = (latest(left), latest(right));
+    let mut pairs = Vec::new();
+    for (key, dump) in &left {
+        pairs.push(Pair {
+            before: Some(dump),
+            after: right.get(key).copied(),
+        });
+    }
+    for (key, dump) in &right {
+        if !left.contains_key(key) {
+            pairs.push(Pair {
+                before: None,
+                after: Some(dump),
+            });
+        }
+    }
+    let any = pairs
+        .iter()
+        .any(|pair| pair.before.is_some() && pair.after.is_some());
+    match any {
+        true => Ok(Pairs { pairs, notes }),
+        false => Err(nothing(before, after)),
+    }
+}
+
+/// Of each process by its name, and each of its heaps, the last dump.
+fn latest(dumps: Vec<&Dump>) -> BTreeMap<(&str, u64, &str), &Dump> {
+    let mut latest: BTreeMap<(&str, u64, &str), &Dump> = BTreeMap::new();
+    for dump in dumps {
+        let facts = &dump.facts;
+        let pid = if facts.process.is_empty() {
+            facts.pid
+        } else {
+            0
+        };
+        let key = (facts.process.as_str(), pid, facts.heap.as_str());
+        let place = |dump: &Dump| (dump.facts.time_ns, dump.facts.number);
+        let known = latest.entry(key).or_insert(dump);
+        if place(known) < place(dump) {
+            *known = dump;
+        }
+    }
+    latest
+}
+
+fn nothing(before: &NativeFile, after: &NativeFile) -> DiffError {
+    let there = |file: &NativeFile| {
+        let all = file.profile.dumps.iter().map(|dump| file.describe(dump));
+        all.take(8).collect::<Vec<_>>().join(", ")
+    };
+    DiffError::NothingInCommon {
+        before: before.path.display().to_string(),
+        after: after.path.display().to_string(),
+        there: format!("{} against {}", there(before), there(after)),
+    }
+}
+
+impl Pairs<'_> {
+    /// Whether both sides of a recording are one and the same dump in every pair.
+    pub(super) fn is_one_dump(&self) -> bool {
+        let is_one = |pair: &Pair<'_>| match (pair.before, pair.after) {
+            (Some(before), Some(after)) => before.facts.is_dump(&after.facts),
+            _ => false,
+        };
+        self.pairs.iter().all(is_one)
+    }
+}
+
+impl Pair<'_> {
+    /// Whether both are of one run of one process of a recording, in this order.
+    pub(super) fn is_one_run(&self) -> bool {
+        let (Some(before), Some(after)) = (self.before, self.after) else {
+            return false;
+        };
+        let (before, after) = (&before.facts, &after.facts);
+        before.pid == after.pid
+            && before.start_ns == after.start_ns
+            && before.time_ns <= after.time_ns
+    }
+
+    /// The two the other way round.
+    pub(super) fn swapped(&self) -> Pair<'_> {
+        Pair {
+            before: self.after,
+            after: self.before,
+        }
+    }
+
+    /// What each side is divided by.
+    pub(super) fn divisors(&self, per: Per, same_run: bool) -> Result<[f64; 2], DiffError> {
+        match per {
+            Per::Whole => Ok([1.0, 1.0]),
+            Per::Iterations(iterations) => Ok(iterations),
+            Per::Seconds if same_run => {
+                let time = |dump: Option<&Dump>| dump.and_then(|dump| dump.facts.time_ns);
+                let passed = time(self.before).zip(time(self.after));
+                let passed = passed.map(|(before, after)| after.saturating_sub(before));
+                let seconds = self.seconds(passed)?;
+                Ok([seconds, seconds])
+            }
+            Per::Seconds => {
+                let lasted = |dump: Option<&Dump>| {
+                    let facts = dump.map(|dump| &dump.facts)?;
+                    Some(facts.time_ns?.saturating_sub(facts.start_ns?))
+                };
+                let (before, after) = (lasted(self.before), lasted(self.after));
+                match (self.before, self.after) {
+                    (Some(_), Some(_)) => Ok([self.seconds(before)?, self.seconds(after)?]),
+                    (Some(_), None) => self.seconds(before).map(|seconds| [seconds; 2]),
+                    _ => self.seconds(after).map(|seconds| [seconds; 2]),
+                }
+            }
+        }
+    }
+
+    fn seconds(&self, ns: Option<u64>) -> Result<f64, DiffError> {
+        match ns {
+            Some(ns) if ns > 0 => Ok(ns as f64 / 1e9),
+            _ => {
+                let dump = self.after.or(self.before);
+                let name = |dump: &Dump| match dump.facts.process.as_str() {
+                    "" => format!("dump {}", dump.facts.number),
+                    process => format!("dump {} of {process}", dump.facts.number),
+                };
+                Err(DiffError::NoTimes {
+                    name: dump.map_or_else(String::new, name),
+                })
+            }
+        }
+    }
+}

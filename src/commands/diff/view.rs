@@ -1,0 +1,374 @@
+//! `heaptap diff`: what changed between two dumps: of native heaps by callsite, function, library
+//! and so on, of Java heaps by class, place and leak.
+
+mod java;
+mod kinds;
+mod mappings;
+mod meminfo;
+mod native;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::args::{Args, ByArg, SortArg, ViewArg};
+use super::run::{Compared, DiffError, DiffRequest, Per, ProfileFile, diff};
+use crate::analyze::native::diff::Growing;
+use crate::analyze::native::groups::By;
+use crate::console::gate;
+use crate::error::{ErrorClass, Failure};
+use crate::exit::Outcome;
+use crate::flags::context::Context;
+use crate::flags::names::mapping;
+use crate::heap_graph::Follow;
+use crate::heaps::java::facts::Warning;
+use crate::heaps::look::rows::Order;
+use crate::heaps::look::{self, Look, LookError, LookOptions, NativeFile, Wanted};
+use crate::memory::smaps as mapped;
+use crate::naming::names::MappingOption;
+use crate::pages::{PagePlace, ReportInput, ReportRequest};
+use crate::report::data::header;
+use crate::system::meminfo::{MeminfoError, looks_like_meminfo};
+use crate::units::ByteSize;
+use crate::untrusted::shell::quoted_path;
+use crate::untrusted::shown;
+use crate::views::native as native_view;
+use crate::views::page as report;
+use crate::views::{blocking, summary};
+
+/// Rows on a page, and of those that sampling explains.
+const PAGE: usize = 20;
+const PAGE_OF_NOISE: usize = 5;
+
+/// Runs the command.
+///
+/// # Errors
+/// Where one of the inputs holds no heap, or can't be read, or the two do not compare.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let judges = args.fail_over.is_some();
+    let outcome = of_any_kind(ctx, args).await;
+    outcome.map_err(|failure| gate::failure(judges, failure))
+}
+
+async fn of_any_kind(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let page = match &args.output {
+        Some(goal) => Some((goal.clone(), args.force, page(&args, goal)?)),
+        None => None,
+    };
+    let of_mappings = matches!(args.by, Some(ByArg::Kind | ByArg::Mapping));
+    let of_mappings = args.smaps || of_mappings;
+    kinds::check(&args.before, &args.after, of_mappings)?;
+    if of_mappings || mappings::are_texts([&args.before, &args.after]) {
+        return compare_mappings(ctx, args).await;
+    }
+    let outcome = compare(ctx, args).await?;
+    if let Some((goal, force, request)) = page {
+        let told = report::write(ctx, request, PagePlace::Typed(goal.clone()), force).await?;
+        let wrote = summary::near(&goal);
+        ctx.console.say(format_args!(
+            "wrote {} ({}): open it in any browser",
+            wrote.display(),
+            ByteSize(told.bytes)
+        ));
+    }
+    Ok(outcome)
+}
+
+/// Memory mappings of both.
+async fn compare_mappings(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let by = match args.by {
+        None | Some(ByArg::Kind) => mapped::By::Kind,
+        Some(ByArg::Library) => mapped::By::Library,
+        Some(ByArg::Mapping) => mapped::By::Mapping,
+        Some(_) => {
+            let message = "mappings are compared --by kind, library or mapping";
+            return Err(Failure::new(ErrorClass::Usage, "option-conflict", message)
+                .with_help("leave out --by, or choose one of these"));
+        }
+    };
+    of_heaps_alone(&args, "memory mappings")?;
+    if args.before == args.after {
+        same_moment(ctx, &args.after);
+    }
+    let asked = mappings::DiffAsked {
+        inputs: [args.before, args.after],
+        by,
+        limit: args.limit,
+        process: args.java.process.clone(),
+        csv: args.csv,
+    };
+    mappings::diff(ctx, asked).await
+}
+
+/// Refuses flags that only heaps know: none of them is silently without effect.
+fn of_heaps_alone(args: &Args, these: &str) -> Result<(), Failure> {
+    let flags = [
+        (args.output.is_some(), "--output"),
+        (args.pprof.is_some(), "--pprof"),
+        (args.per.is_some(), "--per"),
+        (args.fail_over.is_some(), "--fail-over"),
+    ];
+    match flags.into_iter().find(|(given, _)| *given) {
+        None => Ok(()),
+        Some((_, flag)) => {
+            let message = format!("{flag} is about heaps, and these are {these}");
+            Err(Failure::new(ErrorClass::Usage, "option-conflict", message)
+                .with_help("leave it out"))
+        }
+    }
+}
+
+/// The page of a difference.
+fn page(args: &Args, goal: &Path) -> Result<ReportRequest, Failure> {
+    if goal == Path::new("-") {
+        let message = "a page on standard output does not go with the table there";
+        return Err(Failure::new(ErrorClass::Usage, "usage", message)
+            .with_help("name a file, or use `heaptap report --base A B -o -`"));
+    }
+    let side = |typed: &OsString, maps: &[OsString]| {
+        let (input, wanted) = args.native.input(typed, Wanted::Last);
+        ReportInput {
+            path: input.path,
+            wanted,
+            mappings: maps.iter().map(|given| mapping(given)).collect(),
+        }
+    };
+    Ok(ReportRequest {
+        inputs: vec![side(&args.after, &args.mapping_after)],
+        base: Some(side(&args.before, &args.mapping_before)),
+        per: match args.per {
+            Some([before, after]) if before == after => Some(header::Per::iterations(before)),
+            _ => None,
+        },
+        look: args.native.options(&args.java),
+        java: args.java.options(Follow::default()),
+        java_only: args.native.is_java,
+        full: false,
+        contents: false,
+    })
+}
+
+async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    if let Some(outcome) = of_meminfo(ctx, &args).await? {
+        return Ok(outcome);
+    }
+    let (java_flag, native_flag) = (java_flag(&args), native_flag(&args));
+    if let (Some(java), Some(native)) = (java_flag, native_flag) {
+        return Err(Failure::new(
+            ErrorClass::Usage,
+            "option-conflict",
+            format!("{java} is about Java heaps, {native} about native ones"),
+        )
+        .with_help("leave out one of the two"));
+    }
+    if java_flag.is_some() {
+        return java::run(ctx, args).await;
+    }
+    let side = |typed: &OsString, maps: &[OsString]| {
+        let (input, wanted) = args.native.input(typed, Wanted::Last);
+        let mut options = args.native.options(&args.java);
+        let maps: Vec<MappingOption> = maps.iter().map(|given| mapping(given)).collect();
+        options.names.mappings.splice(0..0, maps);
+        (input.path, wanted, options)
+    };
+    let sides = [
+        side(&args.before, &args.mapping_before),
+        side(&args.after, &args.mapping_after),
+    ];
+    let opened = blocking::stepwise(ctx, move |steps| -> Result<_, LookError> {
+        let open = |(path, wanted, options): &(PathBuf, Wanted, LookOptions)| {
+            look::open(path, wanted, options, steps)
+        };
+        Ok((open(&sides[0])?, open(&sides[1])?))
+    });
+    let opened = opened.await;
+    let opened = opened.map_err(|failure| kinds::explain(failure, [&args.before, &args.after]));
+    match opened? {
+        (Look::Native(before), Look::Native(after)) => native(ctx, &args, *before, *after).await,
+        (Look::Java, Look::Java) => match native_flag {
+            None => java::run(ctx, args).await,
+            Some(flag) => Err(Failure::new(
+                ErrorClass::Usage,
+                "option-conflict",
+                format!("these are Java heaps, and {flag} is about native ones"),
+            )
+            .with_help("leave it out")),
+        },
+        (Look::Native(file), Look::Java) | (Look::Java, Look::Native(file)) => {
+            // The one with both kinds has what the other one has.
+            if file.java_dumps > 0 && native_flag.is_none() {
+                return java::run(ctx, args).await;
+            }
+            Err(Failure::new(
+                ErrorClass::Usage,
+                "nothing-in-common",
+                "one of the two is a native heap, the other a Java heap",
+            )
+            .with_help("compare two of a kind"))
+        }
+    }
+}
+
+/// Compares two texts or documents of meminfo, where both are.
+async fn of_meminfo(ctx: &Context, args: &Args) -> Result<Option<Outcome>, Failure> {
+    let paths = [PathBuf::from(&args.before), PathBuf::from(&args.after)];
+    let changes = blocking::stepwise(ctx, move |_| -> Result<_, MeminfoError> {
+        match paths.iter().all(|path| looks_like_meminfo(path)) {
+            true => meminfo::compare(paths).map(Some),
+            false => Ok(None),
+        }
+    });
+    let Some(changes) = changes.await? else {
+        return Ok(None);
+    };
+    of_heaps_alone(args, "texts of meminfo")?;
+    meminfo::show(&ctx.console, &changes, args.csv, args.limit);
+    if args.before == args.after {
+        same_moment(ctx, &args.after);
+    }
+    Ok(Some(Outcome::Done))
+}
+
+/// Says that what was compared is one and the same.
+fn same_moment(ctx: &Context, typed: &OsString) {
+    let warning = Warning::same_moment();
+    let name = typed.to_string_lossy();
+    ctx.console.warn_with_help(
+        format_args!("{}: {}", shown(&name), warning.message),
+        warning.help.as_deref(),
+    );
+}
+
+/// A flag that only Java heaps know.
+fn java_flag(args: &Args) -> Option<&'static str> {
+    let by = args.by.is_some_and(|by| by.of_native().is_none());
+    let flags = [
+        (args.native.is_java, "--java"),
+        (by, "that --by"),
+        (args.unchanged, "--unchanged"),
+        (args.depth.is_some(), "--depth"),
+        (args.min.is_some(), "--min"),
+        (args.java.exclude.is_some(), "--exclude"),
+        (args.java.sizes.is_some(), "--sizes"),
+        (
+            matches!(args.native.java_heap(), Ok(Some(_))),
+            "that --heap",
+        ),
+    ];
+    flags
+        .into_iter()
+        .find_map(|(given, flag)| given.then_some(flag))
+}
+
+/// A flag that only native heaps know.
+fn native_flag(args: &Args) -> Option<&'static str> {
+    let by = args.by.is_some_and(|by| !by.is_of_java());
+    let flags = [
+        (by, "that --by"),
+        (args.view.is_some(), "--view"),
+        (args.sort.is_some(), "--sort"),
+        (args.per.is_some(), "--per"),
+        (args.per_second, "--per-second"),
+        (args.noise, "--noise"),
+        (args.pprof.is_some(), "--pprof"),
+        (args.native.java_heap().is_err(), "that --heap"),
+    ];
+    let given = flags
+        .into_iter()
+        .find_map(|(given, flag)| given.then_some(flag));
+    given.or(args.stacks.given())
+}
+
+fn request(args: &Args, whole: bool) -> DiffRequest {
+    let by = args.by.and_then(ByArg::of_native).unwrap_or(By::Function);
+    let limit = match (args.limit, whole) {
+        (Some(0), _) => usize::MAX,
+        (Some(limit), _) => limit,
+        (None, true) if by == By::Callsite => native_view::MOST_CALLSITES,
+        (None, true) => usize::MAX,
+        (None, false) => PAGE,
+    };
+    DiffRequest {
+        by,
+        order: match args.sort {
+            None | Some(SortArg::Own) => Order::Own,
+            Some(SortArg::Cumulative) => Order::Cumulative,
+            Some(SortArg::Name) => Order::Name,
+        },
+        growing: match args.view {
+            None | Some(ViewArg::Space) => Growing::Held,
+            Some(ViewArg::AllocSpace) => Growing::Allocated,
+        },
+        per: match (args.per, args.per_second) {
+            (Some(iterations), _) => Per::Iterations(iterations),
+            (None, true) => Per::Seconds,
+            (None, false) => Per::Whole,
+        },
+        filter: args.stacks.filter(&args.filter),
+        limit,
+        noise_limit: match (whole, args.noise) {
+            (true, _) => limit,
+            (false, true) => args.limit.filter(|limit| *limit > 0).unwrap_or(usize::MAX),
+            (false, false) => limit.min(PAGE_OF_NOISE),
+        },
+        frames: if whole { 0 } else { native_view::CALLERS + 1 },
+    }
+}
+
+async fn native(
+    ctx: &Context,
+    args: &Args,
+    before: NativeFile,
+    after: NativeFile,
+) -> Result<Outcome, Failure> {
+    let console = &ctx.console;
+    let whole = console.is_json() || args.csv;
+    let request = request(args, whole);
+    let is_filtered = !request.filter.takes_all();
+    let missing = ErrorClass::first_of([before.class(), after.class()].into_iter().flatten());
+    let both = before.java_dumps > 0 && after.java_dumps > 0;
+    let (goal, force) = (args.pprof.clone(), args.force);
+    let work = blocking::stepwise(ctx, move |steps| -> Result<Compared, DiffError> {
+        let file = match &goal {
+            Some(goal) => Some(ProfileFile::create(goal, force)?),
+            None => None,
+        };
+        steps.begin("comparing");
+        let compared = diff(&before, &after, &request)?;
+        if let Some(file) = file {
+            file.finish(&compared)?;
+        }
+        Ok(compared)
+    });
+    let Compared { report, .. } = work.await?;
+    match (console.is_json(), args.csv) {
+        (true, _) => console.json(&report),
+        (_, true) => native::print_csv(console, &report),
+        _ => native::show(console, &report),
+    }
+    let names = format!("{} {}", args.before.display(), args.after.display());
+    native_view::warn(console, &names, &report.warnings);
+    if both {
+        console.say("both have Java heaps, too: --java compares them");
+    }
+    if let Some(path) = &args.pprof {
+        let typed = quoted_path(path);
+        console.say(format_args!(
+            "wrote {}: go tool pprof -top {typed}",
+            path.display()
+        ));
+    }
+    let budget = args.fail_over.map(|limit| {
+        if !report.matches() {
+            gate::warn_nothing_judged(console, gate::Judged::Samples, is_filtered);
+            return Some(ErrorClass::Inconclusive);
+        }
+        let came_out = report.budget(limit.0);
+        native::judge(console, &report, limit, came_out)
+    });
+    let of_budget = match (budget, missing) {
+        // Of data that are missing nobody knows what they would have come to.
+        (Some(_), Some(_)) => Some(ErrorClass::Inconclusive),
+        (came_out, _) => came_out.flatten(),
+    };
+    Ok(Outcome::of(missing.into_iter().chain(of_budget)))
+}

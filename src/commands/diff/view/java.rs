@@ -1,0 +1,274 @@
+//! `heaptap diff` of Java heaps: what is asked of them, and tables and CSV of the answer.
+
+use std::ffi::OsString;
+
+use super::{Args, ByArg};
+use crate::console::table::Table;
+use crate::console::{Console, Style, gate};
+use crate::error::Failure;
+use crate::exit::Outcome;
+use crate::flags::context::Context;
+use crate::flags::names::mapping;
+use crate::flags::pattern::NO_MATCH;
+use crate::heap_graph::Follow;
+use crate::heaps::java::diff::{
+    ChangeRow, DiffReport, DiffRequest, LeakChange, PathChangeRow, Wanted, diff,
+};
+use crate::naming::names::MappingOption;
+use crate::units::{ByteSize, thousands};
+use crate::views::blocking;
+use crate::views::java as java_view;
+use crate::views::java::{Cell, csv_line, signed, signed_count};
+
+/// Rows on a page.
+const PAGE: usize = 20;
+/// Levels of the dominator tree.
+const DEPTH: usize = 8;
+
+/// Runs the command.
+///
+/// # Errors
+/// Where one of the inputs holds no Java heap, or can't be read.
+pub(super) async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let console = &ctx.console;
+    let side = |input: &OsString, maps: &[OsString]| -> Result<_, Failure> {
+        let mut options = args.java.options(Follow::default());
+        let maps: Vec<MappingOption> = maps.iter().map(|given| mapping(given)).collect();
+        options.names.mappings.splice(0..0, maps);
+        Ok((args.native.java_input(input)?, options))
+    };
+    let whole = console.is_json() || args.csv;
+    let request = DiffRequest {
+        before: side(&args.before, &args.mapping_before)?,
+        after: side(&args.after, &args.mapping_after)?,
+        wanted: Wanted {
+            filter: args.filter.filter(args.native.java_heap()?),
+            limit: args.limit.unwrap_or(if whole { 0 } else { PAGE }),
+            unchanged: args.unchanged,
+            least: args.min.map(|ByteSize(bytes)| bytes),
+            depth: args.depth.unwrap_or(DEPTH).max(1),
+            texts: true,
+        },
+    };
+    let is_filtered = !request.wanted.filter.takes_all();
+    let (report, class) = blocking::stepwise(ctx, move |steps| diff(&request, steps)).await?;
+    if console.is_json() {
+        console.json(&report);
+    } else if args.csv {
+        print_csv(console, &report, args.by.unwrap_or(ByArg::Class));
+    } else {
+        show(console, &report, args.by);
+    }
+    java_view::warn(console, &report.before);
+    java_view::warn(console, &report.after);
+    let excess = args.fail_over.filter(|limit| report.excess() > limit.0);
+    if let Some(limit) = excess {
+        console.warn(format_args!(
+            "reachable objects grew by {}, more than {limit}",
+            ByteSize(report.excess())
+        ));
+    }
+    let judged = args.fail_over.map(|_| report.matches);
+    if judged == Some(false) {
+        gate::warn_nothing_judged(console, gate::Judged::Objects, is_filtered);
+    }
+    Ok(Outcome::of_budget(judged, excess.is_some(), class))
+}
+
+fn show(console: &Console, report: &DiffReport, by: Option<ByArg>) {
+    java_view::heading(console, &report.before);
+    java_view::heading(console, &report.after);
+    summary(console, report);
+    if report.before.source != report.after.source {
+        let note = "dumps of two kinds: they size arrays and strings differently, and know \
+                    different roots; --by class compares best";
+        console.data(console.styled(Style::Dim, note));
+    }
+    let wants = |what| by.is_none_or(|by| by == what);
+    if wants(ByArg::Class) {
+        console.data("");
+        classes(console, report);
+        let shown = report.classes.len();
+        if report.classes_changed > shown {
+            let more = report.classes_changed - shown;
+            console.data(console.styled(
+                Style::Dim,
+                format!("… and {more} classes between that changed less (-n 0 shows all)"),
+            ));
+        }
+    }
+    if wants(ByArg::Path) && !report.paths.is_empty() {
+        console.data("");
+        let what = "where it hangs: the dominator tree";
+        console.data(console.styled(Style::Strong, what));
+        paths(console, &report.paths);
+        let least = format!(
+            "nodes that changed by at least {} (--min)",
+            ByteSize(report.paths_least_bytes)
+        );
+        console.data(console.styled(Style::Dim, least));
+    }
+    if wants(ByArg::Leak) && (!report.leaks.is_empty() || by.is_some()) {
+        console.data("");
+        console.data(console.styled(Style::Strong, "objects that should be gone"));
+        leaks(console, &report.leaks);
+    }
+}
+
+fn summary(console: &Console, report: &DiffReport) {
+    let total = &report.total;
+    let growth = format!(
+        "{} in {} objects",
+        signed(total.own_growth()),
+        signed_count(total.growth.count)
+    );
+    let figures = |bytes: u64, native: u64| match native {
+        0 => ByteSize(bytes).to_string(),
+        native => format!("{} + {} native", ByteSize(bytes), ByteSize(native)),
+    };
+    console.data(format_args!(
+        "{} → {}: {}",
+        figures(total.before.shallow_bytes, total.before.native_bytes),
+        figures(total.after.shallow_bytes, total.after.native_bytes),
+        console.styled(Style::Strong, growth)
+    ));
+}
+
+fn classes(console: &Console, report: &DiffReport) {
+    if !report.matches {
+        return console.data(NO_MATCH);
+    }
+    if report.classes.is_empty() {
+        return console.data("no class changed");
+    }
+    let any = |of: fn(&ChangeRow) -> i64| report.classes.iter().any(|row| of(&row.change) != 0);
+    let native = any(|change| change.growth.native_bytes);
+    let mut headings = vec!["count", "shallow"];
+    if native {
+        headings.push("native");
+    }
+    headings.extend(["retained", "now", "class"]);
+    let mut table = Table::new(&headings);
+    for row in &report.classes {
+        let growth = &row.change.growth;
+        let mut cells = vec![signed_count(growth.count), signed(growth.shallow_bytes)];
+        if native {
+            cells.push(signed(growth.native_bytes));
+        }
+        cells.push(signed(row.change.retained_growth()));
+        cells.push(thousands(row.change.after.count));
+        table.row(cells, row.name.clone());
+        if matches!(row.change.status, "new" | "gone") {
+            table.remark(row.change.status);
+        }
+    }
+    table.show(console);
+}
+
+fn paths(console: &Console, rows: &[PathChangeRow]) {
+    let mut table = Table::new(&["retained", "count", "class"]);
+    for row in rows {
+        let growth = &row.change;
+        let cells = vec![
+            signed(growth.retained_growth()),
+            signed_count(growth.growth.count),
+        ];
+        table.row(cells, row.name.clone());
+        table.lead("  ".repeat(row.depth));
+        if matches!(growth.status, "new" | "gone") {
+            table.remark(growth.status);
+        }
+    }
+    table.show(console);
+}
+
+fn leaks(console: &Console, rows: &[LeakChange]) {
+    if rows.is_empty() {
+        return console.data("none in either dump");
+    }
+    let mut table = Table::new(&["", "before", "after", "keeps", "leak"]).keeping_remarks();
+    for leak in rows {
+        let bytes = i128::from(leak.after_bytes) - i128::from(leak.before_bytes);
+        let bytes = bytes.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+        table.row(
+            vec![
+                leak.status.to_owned(),
+                thousands(leak.before_count),
+                thousands(leak.after_count),
+                signed(bytes),
+            ],
+            format!("{} {}", leak.what, leak.class),
+        );
+        if !leak.path.is_empty() {
+            table.remark(format!("by {}", leak.path));
+        }
+    }
+    table.show(console);
+}
+
+const FIGURES: &str = "status,count_before,count_after,shallow_bytes_before,shallow_bytes_after,\
+                       native_bytes_before,native_bytes_after,retained_bytes_before,\
+                       retained_bytes_after,retained_native_bytes_before,\
+                       retained_native_bytes_after";
+
+fn figures(change: &ChangeRow) -> Vec<Cell<'_>> {
+    let (before, after) = (&change.before, &change.after);
+    vec![
+        Cell::Text(change.status),
+        Cell::Number(before.count.into()),
+        Cell::Number(after.count.into()),
+        Cell::Number(before.shallow_bytes.into()),
+        Cell::Number(after.shallow_bytes.into()),
+        Cell::Number(before.native_bytes.into()),
+        Cell::Number(after.native_bytes.into()),
+        Cell::maybe(before.retained_bytes),
+        Cell::maybe(after.retained_bytes),
+        Cell::maybe(before.retained_native_bytes),
+        Cell::maybe(after.retained_native_bytes),
+    ]
+}
+
+fn print_csv(console: &Console, report: &DiffReport, by: ByArg) {
+    let mut text = String::new();
+    match by {
+        ByArg::Class => {
+            text += &format!("name,{FIGURES}\n");
+            for row in &report.classes {
+                let mut cells = vec![Cell::Text(&row.name)];
+                cells.extend(figures(&row.change));
+                text += &csv_line(&cells);
+            }
+        }
+        ByArg::Path => {
+            text += &format!("id,above,depth,name,{FIGURES}\n");
+            for row in &report.paths {
+                let mut cells = vec![
+                    Cell::Number(row.id as i128),
+                    Cell::maybe(row.above.map(|above| above as u64)),
+                    Cell::Number(row.depth as i128),
+                    Cell::Text(&row.name),
+                ];
+                cells.extend(figures(&row.change));
+                text += &csv_line(&cells);
+            }
+        }
+        _ => {
+            text += "signature,class,what,path,status,count_before,count_after,bytes_before,\
+                     bytes_after\n";
+            for leak in &report.leaks {
+                text += &csv_line(&[
+                    Cell::Text(&leak.signature),
+                    Cell::Text(&leak.class),
+                    Cell::Text(leak.what),
+                    Cell::Text(&leak.path),
+                    Cell::Text(leak.status),
+                    Cell::Number(leak.before_count.into()),
+                    Cell::Number(leak.after_count.into()),
+                    Cell::Number(leak.before_bytes.into()),
+                    Cell::Number(leak.after_bytes.into()),
+                ]);
+            }
+        }
+    }
+    console.raw(text.as_bytes());
+}

@@ -1,0 +1,218 @@
+//! What the two inputs of `diff` are, by their begin: says which is not there, which two do not go
+//! together, and what else was kept at labels that have no dump.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use crate::error::{ErrorClass, Failure};
+use crate::flags::named::Named;
+use crate::heaps::java::JavaInput;
+use crate::heaps::moments::{self, Capture, KeptFile, Moments};
+use crate::results::timeline;
+use crate::system::meminfo::looks_like_meminfo;
+use crate::system::smaps;
+use crate::timeline::Timeline;
+use crate::untrusted::shell::{quoted_dump, quoted_path};
+use crate::untrusted::shown;
+
+/// What an input is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A text or document of meminfo.
+    Meminfo,
+    /// A text of memory mappings.
+    Mappings,
+    /// Anything else: heaps, recordings.
+    Other,
+}
+
+impl Kind {
+    fn of(path: &Path) -> Kind {
+        // What gives its bytes once is left for its reader.
+        if !path.is_file() {
+            return Kind::Other;
+        }
+        match (looks_like_meminfo(path), smaps::is_text(path)) {
+            (true, _) => Kind::Meminfo,
+            (_, true) => Kind::Mappings,
+            _ => Kind::Other,
+        }
+    }
+}
+
+/// Refuses an input that is not there, and two that are of different kinds.
+///
+/// # Errors
+/// Where they cannot be compared, with what can.
+pub(super) fn check(before: &OsStr, after: &OsStr, of_mappings: bool) -> Result<(), Failure> {
+    for typed in [before, after] {
+        let path = JavaInput::parse(typed).path;
+        if typed != "-" && !path.exists() {
+            return Err(missing(typed, &path));
+        }
+    }
+    let [left, right] = [before, after].map(JavaInput::parse);
+    let kinds = (Kind::of(&left.path), Kind::of(&right.path));
+    let (what, help) = match kinds {
+        (Kind::Meminfo, Kind::Mappings) => (
+            format!(
+                "{} is meminfo, {} memory mappings",
+                name(before),
+                name(after)
+            ),
+            OF_A_KIND.to_owned(),
+        ),
+        (Kind::Mappings, Kind::Meminfo) => (
+            format!(
+                "{} is memory mappings, {} meminfo",
+                name(before),
+                name(after)
+            ),
+            OF_A_KIND.to_owned(),
+        ),
+        (Kind::Mappings, Kind::Other) if !of_mappings => of_one(before, after, "memory mappings"),
+        (Kind::Other, Kind::Mappings) if !of_mappings => of_one(after, before, "memory mappings"),
+        (Kind::Meminfo, Kind::Other) => of_one(before, after, "meminfo"),
+        (Kind::Other, Kind::Meminfo) => of_one(after, before, "meminfo"),
+        _ => return Ok(()),
+    };
+    Err(Failure::new(ErrorClass::Usage, "nothing-in-common", what).with_help(help))
+}
+
+const OF_A_KIND: &str = "compare two of a kind";
+
+fn name(typed: &OsStr) -> String {
+    shown(&typed.to_string_lossy()).into_owned()
+}
+
+/// That one is of this kind, and the other is not known to be.
+fn of_one(one: &OsStr, other: &OsStr, kind: &str) -> (String, String) {
+    let help = match kind {
+        "meminfo" => format!(
+            "compare two texts of meminfo: a recording made with --with meminfo has those of its \
+             labels in the folder meminfo; `heaptap meminfo {}` shows what is there",
+            quoted_path(other)
+        ),
+        _ => format!(
+            "--smaps compares it with the mappings that {} holds",
+            name(other)
+        ),
+    };
+    (
+        format!("{} is {kind}, and {} is not", name(one), name(other)),
+        help,
+    )
+}
+
+fn missing(typed: &OsStr, path: &Path) -> Failure {
+    // It knows what may have been meant.
+    match Named::parse(typed) {
+        Err(failure) => failure,
+        Ok(_) => {
+            let message = format!("there is no {}", shown(&path.to_string_lossy()));
+            Failure::new(ErrorClass::BadInput, "input-unreadable", message)
+                .with_help("diff compares files and recordings: is the path right?")
+        }
+    }
+}
+
+/// A failure to find a dump of a label, with what else was kept at the labels: Java heaps,
+/// mappings, meminfo.
+pub(super) fn explain(failure: Failure, inputs: [&OsString; 2]) -> Failure {
+    if !matches!(failure.kind, "no-such-dump" | "no-heap") {
+        return failure;
+    }
+    let [before, after] = inputs.map(|typed| JavaInput::parse(typed));
+    let of = |input: &JavaInput, timeline: &Timeline, what: &str| -> Option<KeptFile> {
+        input.which.as_ref()?;
+        let mut kept = moments::kept(&input.path, timeline, what);
+        let captures: Vec<Capture> = kept.iter().map(|file| file.capture.clone()).collect();
+        let found = Moments::of_folder(&input.path).find(input.which.as_ref(), &captures);
+        let at = found.ok()?.last().copied()?;
+        (at < kept.len()).then(|| kept.swap_remove(at))
+    };
+    let timelines = [&before, &after].map(|input| match input.path.is_dir() {
+        true => timeline::beside(&input.path).timeline,
+        false => Timeline::default(),
+    });
+    let both = |what: &str| {
+        let [of_before, of_after] = &timelines;
+        of(&before, of_before, what).zip(of(&after, of_after, what))
+    };
+    let mut ways = Vec::new();
+    if both("smaps").is_some() {
+        let [left, right] = inputs.map(quoted_path);
+        ways.push(format!("mappings (`heaptap diff {left} {right} --smaps`)"));
+    }
+    if let Some((left, right)) = both("java-heap") {
+        let of = |input: &JavaInput, file: &KeptFile| {
+            let folder = file.path.parent().unwrap_or(&input.path);
+            match &input.which {
+                Some(which) => quoted_dump(folder, which),
+                None => quoted_path(folder),
+            }
+        };
+        let (left, right) = (of(&before, &left), of(&after, &right));
+        ways.push(format!("Java heaps (`heaptap diff {left} {right}`)"));
+    }
+    if let Some((left, right)) = both("meminfo") {
+        let (left, right) = (quoted_path(&left.path), quoted_path(&right.path));
+        ways.push(format!("meminfo (`heaptap diff {left} {right}`)"));
+    }
+    if ways.is_empty() {
+        return failure;
+    }
+    let ways = format!("both moments have {}", ways.join(", "));
+    let help = match &failure.help {
+        Some(help) => format!("{help}; {ways}"),
+        None => ways,
+    };
+    failure.with_help(help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAPPINGS: &str = "70000000-70001000 rw-p 00000000 00:00 0 [heap]\nRss: 4 kB\nPss: 4 kB\n";
+    const MEMINFO: &str = "Applications Memory Usage (in Kilobytes):\nUptime: 1 Realtime: 1\n";
+
+    #[test]
+    fn two_that_do_not_go_together_are_told_what_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.into_os_string()
+        };
+        let mappings = file("sm1", MAPPINGS);
+        let meminfo = file("before", MEMINFO);
+        let heap = file("heap", "JAVA PROFILE 1.0.2\0");
+        let gone = folder.path().join("nothere").into_os_string();
+        let told = |before: &OsStr, after: &OsStr, of_mappings: bool| {
+            let told = check(before, after, of_mappings);
+            told.map_err(|failure| (failure.message, failure.help.unwrap_or_default()))
+        };
+        for (before, after, message, help) in [
+            (&meminfo, &mappings, "sm1 memory mappings", "two of a kind"),
+            (&mappings, &meminfo, "before meminfo", "two of a kind"),
+            (&mappings, &heap, "sm1 is memory mappings, and", "--smaps"),
+            (&heap, &meminfo, "before is meminfo, and", "heaptap meminfo"),
+        ] {
+            let (said, way) = told(before, after, false).unwrap_err();
+            assert!(
+                said.contains(message) && way.contains(help),
+                "{said}: {way}"
+            );
+        }
+        assert_eq!(told(&mappings, &heap, true), Ok(()));
+        assert_eq!(told(&heap, &heap, false), Ok(()));
+        assert_eq!(told(&mappings, &mappings, false), Ok(()));
+        assert_eq!(
+            check(&meminfo, &gone, false).unwrap_err().class,
+            ErrorClass::BadInput
+        );
+        let (said, _) = told(&meminfo, &gone, false).unwrap_err();
+        assert!(said.contains("nothere"), "{said}");
+    }
+}

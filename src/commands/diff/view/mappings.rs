@@ -1,0 +1,163 @@
+//! What changed between the mappings of two moments.
+
+use crate::console::table::Table;
+use crate::console::{Console, Style};
+use crate::error::Failure;
+use crate::exit::Outcome;
+use crate::flags::context::Context;
+use crate::heaps::java::JavaInput;
+use crate::memory::smaps::{By, Field};
+use crate::system::smaps::{self, ChangeRow, ChangesDocument};
+use crate::units::{SignedSize, thousands};
+use crate::untrusted::shown;
+use crate::views::java::{Cell, csv_line};
+use crate::views::mappings::{CUT, PAGE, load};
+use std::ffi::OsString;
+
+/// What `diff` is asked of mappings.
+pub(crate) struct DiffAsked {
+    /// The first and the second.
+    pub(crate) inputs: [OsString; 2],
+    /// What a row stands for.
+    pub(crate) by: By,
+    /// At most so many rows.
+    pub(crate) limit: Option<usize>,
+    /// Which process of recordings.
+    pub(crate) process: Option<String>,
+    /// Comma-separated values.
+    pub(crate) csv: bool,
+}
+
+/// Whether both inputs of a `diff` are texts of mappings.
+pub(crate) fn are_texts(inputs: [&OsString; 2]) -> bool {
+    inputs
+        .iter()
+        .all(|typed| smaps::is_text(&JavaInput::parse(typed).path))
+}
+
+/// Compares two of them.
+pub(crate) async fn diff(ctx: &Context, asked: DiffAsked) -> Result<Outcome, Failure> {
+    let [before, after] = asked.inputs.map(|typed| JavaInput::parse(&typed));
+    let names = [&before, &after].map(ToString::to_string);
+    let before = load(ctx, before, asked.process.clone()).await?;
+    let after = load(ctx, after, asked.process).await?;
+    let console = &ctx.console;
+    let whole = console.is_json() || asked.csv;
+    let limit = asked.limit.unwrap_or(if whole { 0 } else { PAGE });
+    for (name, side) in names.iter().zip([&before, &after]) {
+        if side.smaps.cut {
+            console.warn(format_args!("{} {CUT}", shown(name)));
+        }
+    }
+    let document = smaps::changes(&before, &after, asked.by, limit);
+    if console.is_json() {
+        console.json(&document);
+    } else if asked.csv {
+        diff_csv(console, &document);
+    } else {
+        show_diff(console, &document);
+    }
+    Ok(Outcome::Done)
+}
+
+pub(super) fn signed(bytes: Option<i64>) -> String {
+    match bytes {
+        None => String::new(),
+        Some(0) => "-".to_owned(),
+        Some(bytes) => format!("{:+}", SignedSize(bytes)),
+    }
+}
+
+pub(super) fn delta_cells(delta: &std::collections::BTreeMap<&'static str, i64>) -> Vec<String> {
+    let of = |field: Field| signed(delta.get(field.name()).copied());
+    vec![
+        of(Field::PrivateDirty),
+        of(Field::Swap),
+        of(Field::Pss),
+        of(Field::Rss),
+        of(Field::Size),
+    ]
+}
+
+pub(super) fn change_name(row: &ChangeRow) -> String {
+    match (&row.of.name, &row.of.permissions, row.of.part) {
+        (Some(name), Some(permissions), _) => format!("{permissions} {}", shown(name)),
+        (Some(name), None, _) => shown(name).into_owned(),
+        (None, _, Some(part)) => format!("{} {part}", row.of.kind),
+        (None, _, None) => row.of.kind.to_owned(),
+    }
+}
+
+pub(super) fn show_diff(console: &Console, document: &ChangesDocument) {
+    let headings = [
+        "private dirty",
+        "swap",
+        "PSS",
+        "RSS",
+        "size",
+        "mappings",
+        "changed",
+    ];
+    let mut table = Table::new(&headings);
+    for row in &document.rows {
+        let mut cells = delta_cells(&row.delta);
+        cells.push(match (row.count_before, row.count_after) {
+            (before, after) if before == after => thousands(after),
+            (before, after) => format!("{} → {}", thousands(before), thousands(after)),
+        });
+        table.row(cells, change_name(row));
+        if row.of.is_part {
+            table.lead("  ");
+            table.style(Style::Dim);
+        }
+        match row.status {
+            "changed" => {}
+            status => table.remark(status),
+        }
+    }
+    let mut cells = delta_cells(&document.total);
+    cells.push(String::new());
+    table.row(cells, "TOTAL");
+    table.style(Style::Strong);
+    table.show(console);
+    if document.left_out > 0 {
+        console.say(format_args!(
+            "{} more rows changed less; -n 0 shows all",
+            thousands(document.left_out as u64)
+        ));
+    }
+    console.say(format_args!(
+        "{} did not change.",
+        match document.unchanged {
+            1 => "1 row".to_owned(),
+            rows => format!("{} rows", thousands(rows as u64)),
+        }
+    ));
+}
+
+pub(super) fn diff_csv(console: &Console, document: &ChangesDocument) {
+    let mut text = "kind,part,name,permissions,status,mappings_before,mappings_after".to_owned();
+    for field in Field::ALL {
+        text += &format!(",{0}_before,{0}_after,{0}_delta", field.name());
+    }
+    text.push('\n');
+    for row in &document.rows {
+        let mut cells = vec![
+            Cell::Text(row.of.kind),
+            Cell::Text(row.of.part.unwrap_or_default()),
+            Cell::Text(row.of.name.as_deref().unwrap_or_default()),
+            Cell::Text(row.of.permissions.as_deref().unwrap_or_default()),
+            Cell::Text(row.status),
+            Cell::Number(row.count_before.into()),
+            Cell::Number(row.count_after.into()),
+        ];
+        for field in Field::ALL {
+            cells.push(Cell::maybe(row.before.get(field.name()).copied()));
+            cells.push(Cell::maybe(row.after.get(field.name()).copied()));
+            let delta = row.delta.get(field.name());
+            cells.push(delta.map_or(Cell::Nothing, |delta| Cell::Number((*delta).into())));
+        }
+        text += &csv_line(&cells);
+    }
+    console.raw(text.as_bytes());
+}

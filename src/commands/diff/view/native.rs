@@ -1,0 +1,314 @@
+//! `heaptap diff` of native heaps: shows a report as tables or CSV, and says how a limit came out.
+
+use crate::commands::diff::run::{Budget, ChangeRow, DiffReport, DiffRow, HeapDiff};
+use crate::console::table::Table;
+use crate::console::{Console, Style};
+use crate::error::ErrorClass;
+use crate::flags::pattern::NO_MATCH;
+use crate::heaps::look::facts::Growth;
+use crate::units::{ByteSize, thousands};
+use crate::views::java::{Cell, csv_line, signed};
+use crate::views::native::{callers, heading, parts, place, value, what_of};
+
+/// From so many columns on there is room for self and cumulative growth.
+const ROOM_FOR_BOTH: usize = 100;
+
+/// What changed, for people.
+pub(super) fn show(console: &Console, report: &DiffReport) {
+    for (at, heap) in report.heaps.iter().enumerate() {
+        if at > 0 {
+            console.data("");
+        }
+        for (dump, side) in [(&heap.before, "first"), (&heap.after, "second")] {
+            match dump {
+                Some(dump) => heading(console, dump),
+                None => {
+                    let note = format!("the {side} input has no such heap");
+                    console.data(console.styled(Style::Dim, note));
+                }
+            }
+        }
+        for line in totals(console, report, heap) {
+            console.data(line);
+        }
+        show_rows(console, report, heap);
+    }
+    let is_pair = |heap: &HeapDiff| heap.before.is_some() && heap.after.is_some();
+    let note = if report.heaps.iter().any(|heap| heap.same_run) {
+        "dumps of one run: what is in both cancels, with its sampling error"
+    } else if report.heaps.iter().any(|heap| heap.backwards) {
+        "the first dump is the later one: name the earlier first, and what is in both cancels, with \
+         its sampling error"
+    } else if report.heaps.iter().any(is_pair) {
+        "two runs: errors are of sampling alone; what differs from run to run comes on top"
+    } else {
+        return;
+    };
+    console.data("");
+    console.data(console.styled(Style::Dim, note));
+}
+
+/// ` a second`, ` an iteration`, where growth is divided.
+fn per(report: &DiffReport) -> &'static str {
+    match report.per {
+        None => "",
+        Some("iteration") => " an iteration",
+        Some(_) => " a second",
+    }
+}
+
+/// `20.1 MiB → 25.3 MiB held: +5.2 MiB ± 0.3`
+fn totals(console: &Console, report: &DiffReport, heap: &HeapDiff) -> Vec<String> {
+    let word = match report.view {
+        "space" => "held",
+        _ => "allocated",
+    };
+    let sides = |change: &ChangeRow| {
+        let size = |bytes: i64| match bytes {
+            0 => "0 B".to_owned(),
+            bytes => value(bytes, "bytes"),
+        };
+        format!(
+            "{} → {}",
+            size(change.before.bytes),
+            size(change.after.bytes)
+        )
+    };
+    let total = &heap.total;
+    let mut text = format!(
+        "{} {word}: {}",
+        sides(total),
+        console.styled(Style::Strong, told(report, total)),
+    );
+    if has_changed(total) && total.growth.low.is_some() && !total.certain {
+        text += ", within the sampling noise";
+    }
+    let mut lines = vec![text];
+    let shown = &heap.shown;
+    if (shown.before, shown.after) != (total.before, total.after) {
+        lines.push(format!("shown: {}: {}", sides(shown), told(report, shown)));
+    }
+    lines
+}
+
+/// Whether anything came or went, as far as was sampled.
+fn has_changed(change: &ChangeRow) -> bool {
+    change.growth.value != 0.0 || change.growth.rate.samples > 0
+}
+
+fn told(report: &DiffReport, change: &ChangeRow) -> String {
+    if !has_changed(change) {
+        return "no change".to_owned();
+    }
+    let growth = match change.growth.low {
+        Some(_) => format!("{:+}", change.growth.rate.shown()),
+        None => signed(change.growth.value as i64),
+    };
+    format!("{growth}{}", per(report))
+}
+
+/// Growth and its error for two columns.
+fn cells(growth: &Growth) -> (String, String) {
+    match growth.low {
+        Some(_) if growth.value != 0.0 => parts(&growth.rate.shown(), true),
+        _ => (signed(growth.value as i64), String::new()),
+    }
+}
+
+/// Whether "no growth" lies outside the limits.
+fn leaves_out_zero(growth: &Growth) -> bool {
+    growth.low.is_some_and(|low| low > 0.0) || growth.high.is_some_and(|high| high < 0.0)
+}
+
+fn show_rows(console: &Console, report: &DiffReport, heap: &HeapDiff) {
+    let has_limits = heap.total.growth.low.is_some();
+    let change = |row: &DiffRow| match report.sort {
+        "cumulative" => row.cumulative,
+        _ => row.own,
+    };
+    let (certain, noise): (Vec<&DiffRow>, Vec<&DiffRow>) = heap
+        .rows
+        .iter()
+        .partition(|row| change(row).certain || !has_limits);
+    console.data("");
+    if certain.is_empty() {
+        console.data(match heap.rows_within_noise {
+            0 if !heap.matches && !report.filter.is_empty() => NO_MATCH,
+            0 => "nothing changed",
+            _ => "nothing changed by more than sampling explains",
+        });
+    } else {
+        table(console, report, &certain, change).show(console);
+        let left = heap.rows_certain.saturating_sub(certain.len());
+        if has_limits && left > 0 {
+            let more = format!("… and {} more (-n 0 shows all)", thousands(left as u64));
+            console.data(console.styled(Style::Dim, more));
+        }
+    }
+    if !has_limits {
+        let note = "the sampling interval is not known: growth can't be told from noise";
+        console.data(console.styled(Style::Dim, note));
+    }
+    if !noise.is_empty() {
+        let all = heap.rows_within_noise;
+        let mut note = format!("within the sampling noise: {}", thousands(all as u64));
+        if all > noise.len() {
+            note += &format!(", the {} largest (--noise shows all)", noise.len());
+        }
+        // A row's interval is its own; whether it is certain is asked of all of them at once.
+        if noise.iter().any(|row| leaves_out_zero(&change(row).growth)) {
+            let tested = thousands((heap.rows_certain + all) as u64);
+            note += &format!(
+                "; with {tested} rows tested together, chance explains intervals that leave out 0"
+            );
+        }
+        console.data("");
+        console.data(console.styled(Style::Strong, note));
+        table(console, report, &noise, change).show(console);
+    }
+}
+
+fn table(
+    console: &Console,
+    report: &DiffReport,
+    rows: &[&DiffRow],
+    change: impl Fn(&DiffRow) -> ChangeRow,
+) -> Table {
+    let width = console.stdout_width();
+    let by_callsite = report.by == "callsite";
+    let is_cumulative = report.sort == "cumulative";
+    let has_error = rows.iter().any(|row| row.own.growth.low.is_some());
+    let grown = format!("growth{}", per(report));
+    let mut headings = vec![grown.as_str()];
+    if has_error {
+        headings.push("95 %");
+    }
+    headings.extend(["before", "after"]);
+    let has_room = width.is_none_or(|width| width >= ROOM_FOR_BOTH);
+    let shows_both = !by_callsite && has_room;
+    if shows_both {
+        headings.push(if is_cumulative { "self" } else { "cumulative" });
+    }
+    headings.push(what_of(report.by));
+    let mut table = Table::new(&headings).of_code();
+    for row in rows {
+        let main = change(row);
+        let other = match is_cumulative {
+            true => row.own,
+            false => row.cumulative,
+        };
+        let (size, error) = cells(&main.growth);
+        let mut figures = vec![size];
+        if has_error {
+            figures.push(error);
+        }
+        figures.push(value(main.before.bytes, "bytes"));
+        figures.push(value(main.after.bytes, "bytes"));
+        if shows_both {
+            figures.push(cells(&other.growth).0);
+        }
+        table.row(figures, row.name.clone());
+        let status = match main.status {
+            "new" | "gone" => main.status,
+            _ => "",
+        };
+        let callers = row.stack.as_deref().map(callers).unwrap_or_default();
+        let place = place(row.library.as_deref(), row.file.as_deref(), row.line);
+        let parts = [status, &callers, &place];
+        let parts = parts.into_iter().filter(|part| !part.is_empty());
+        table.remark(parts.collect::<Vec<_>>().join("  "));
+    }
+    table
+}
+
+/// Says how a limit came out, and which exit code that asks for.
+pub(super) fn judge(
+    console: &Console,
+    report: &DiffReport,
+    limit: ByteSize,
+    budget: Budget,
+) -> Option<ErrorClass> {
+    let growth = format!("{:+}{}", report.growth().shown(), per(report));
+    match budget {
+        Budget::Kept => {
+            console.say(format_args!("grew by no more than {limit}: {growth}"));
+            None
+        }
+        Budget::Exceeded => {
+            console.warn(format_args!("grew by more than {limit}: {growth}"));
+            Some(ErrorClass::Budget)
+        }
+        Budget::Open => {
+            console.warn_with_help(
+                format_args!(
+                    "whether it grew by more than {limit} can't be told from these dumps: {growth}"
+                ),
+                Some(
+                    "record with a smaller --interval, or repeat the action more often between \
+                     the dumps (and divide with --per)",
+                ),
+            );
+            Some(ErrorClass::Inconclusive)
+        }
+    }
+}
+
+/// What CSV has of a change.
+const COLUMNS: [&str; 9] = [
+    "status",
+    "certain",
+    "before_bytes",
+    "before_samples",
+    "after_bytes",
+    "after_samples",
+    "growth",
+    "growth_low",
+    "growth_high",
+];
+
+/// Rows as CSV, those of all heaps one below the other.
+pub(super) fn print_csv(console: &Console, report: &DiffReport) {
+    let mut text = "process,heap,name,library,file,line".to_owned();
+    for prefix in ["self", "cumulative"] {
+        for column in COLUMNS {
+            text += &format!(",{prefix}_{column}");
+        }
+    }
+    text += ",stack\n";
+    for heap in &report.heaps {
+        let dump = heap.after.as_ref().or(heap.before.as_ref());
+        for row in &heap.rows {
+            let mut cells = vec![
+                Cell::Text(dump.map_or("", |dump| &dump.process)),
+                Cell::Text(dump.map_or("", |dump| &dump.heap)),
+                Cell::Text(&row.name),
+                Cell::Text(row.library.as_deref().unwrap_or_default()),
+                Cell::Text(row.file.as_deref().unwrap_or_default()),
+                Cell::maybe(row.line.map(u64::from)),
+            ];
+            cells.extend(figures(&row.own));
+            cells.extend(figures(&row.cumulative));
+            let stack = row.stack.iter().flatten();
+            let stack: Vec<&str> = stack.map(|frame| frame.function.as_str()).collect();
+            let stack = stack.join(";");
+            cells.push(Cell::Text(&stack));
+            text += &csv_line(&cells);
+        }
+    }
+    console.raw(text.as_bytes());
+}
+
+fn figures(change: &ChangeRow) -> [Cell<'static>; COLUMNS.len()] {
+    let real = |value: Option<f64>| value.map_or(Cell::Nothing, Cell::Real);
+    [
+        Cell::Text(change.status),
+        Cell::Text(if change.certain { "true" } else { "false" }),
+        Cell::Number(change.before.bytes.into()),
+        Cell::Number(change.before.samples.into()),
+        Cell::Number(change.after.bytes.into()),
+        Cell::Number(change.after.samples.into()),
+        Cell::Real(change.growth.value),
+        real(change.growth.low),
+        real(change.growth.high),
+    ]
+}

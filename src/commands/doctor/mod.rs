@@ -1,0 +1,8 @@
+//! `heaptap doctor`.
+
+mod args;
+pub mod run;
+mod view;
+
+pub use args::Args;
+pub use view::run;

@@ -1,0 +1,48 @@
+//! `heaptap doctor`: shows what is and is not ready on this host and on the phone.
+
+use super::args::Args;
+use super::run::{Check, Side, Status, diagnose};
+use crate::console::Style;
+use crate::error::Failure;
+use crate::exit::Outcome;
+use crate::flags::context::Context;
+
+/// Runs the command.
+///
+/// # Errors
+/// None: what is wrong is shown, and told by the exit code.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let diagnosis = diagnose(ctx.server().await, &ctx.selector(), &args.output).await;
+    if ctx.console.is_json() {
+        ctx.console.json(&diagnosis);
+    } else {
+        for (side, title) in [
+            (Side::Phone, "adb and the phone"),
+            (Side::Host, "this computer"),
+        ] {
+            ctx.console.data(ctx.console.styled(Style::Strong, title));
+            for check in diagnosis.checks.iter().filter(|c| c.side == side) {
+                show(ctx, check);
+            }
+        }
+        if diagnosis.ready {
+            ctx.console
+                .say("ready: heaptap record -n PROCESS (heaptap apps lists what may be recorded)");
+        }
+    }
+    Ok(Outcome::of(diagnosis.classes()))
+}
+
+fn show(ctx: &Context, check: &Check) {
+    let console = &ctx.console;
+    let mark = match check.status {
+        Status::Ok => console.styled(Style::Good, "ok  "),
+        Status::Warn => console.styled(Style::Warn, "warn"),
+        Status::Fail => console.styled(Style::Error, "FAIL"),
+    };
+    console.data(format_args!("  {mark}  {}", check.what));
+    if let Some(fix) = &check.fix {
+        let label = console.styled(Style::Help, "fix:");
+        console.data(format_args!("        {label} {fix}"));
+    }
+}

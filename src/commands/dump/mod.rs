@@ -1,0 +1,7 @@
+//! `heaptap dump`.
+
+mod args;
+mod view;
+
+pub use args::Args;
+pub use view::run;

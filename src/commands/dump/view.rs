@@ -1,0 +1,184 @@
+//! `heaptap dump`: what may be typed, and how a dump of Java heaps is shown as it goes.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::args::Args;
+use super::args::targets;
+use crate::config::{BitmapFormat, HeapFileSpec, JavaSpec, Snapshots, Surroundings};
+use crate::console::signals::watch_signals;
+use crate::error::{ErrorClass, Failure};
+use crate::exit::Outcome;
+use crate::export::pprof::PprofOptions;
+use crate::flags::context::Context;
+use crate::flags::names::NamesArgs;
+use crate::naming::maps::Maps;
+use crate::naming::names::NameOptions;
+use crate::recording::beside::With;
+use crate::recording::dump;
+use crate::recording::heap_files::{self, HeapFileOptions};
+use crate::recording::record::{RecordOptions, Recorded};
+use crate::recording::what::{JavaResults, What};
+use crate::session::{SessionError, SessionId, Store};
+use crate::views::progress::{self, Show};
+
+/// An app that collects garbage and runs finalizers first takes its time.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Runs the command.
+///
+/// # Errors
+/// Whatever kept it from dumping, or from fetching what was dumped.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    ctx.check_detach(args.detach)?;
+    if args.file.hprof || args.file.malloc_info {
+        return run_files(ctx, args).await;
+    }
+    if args.file.deadline.is_some() {
+        return Err(Failure::new(
+            ErrorClass::Usage,
+            "usage",
+            "--deadline is for --hprof and --malloc-info",
+        ));
+    }
+    let spec = args.capture.spec(&args.target);
+    spec.validate()?;
+    if args.print_config {
+        return print_config(ctx, &spec);
+    }
+    let names = java_names(ctx, args.mappings)?;
+    // From here on a signal means: end it in good order.
+    let mut signals = watch_signals()?;
+    let store = Store::of_user()?;
+    let options = RecordOptions {
+        what: What::Java(
+            spec,
+            JavaResults {
+                dominators: args.dominators,
+            },
+        ),
+        with: With::default(),
+        output: args.output,
+        stem: None,
+        force: args.force,
+        launch: false,
+        snapshots: Snapshots::Off,
+        detach: args.detach,
+        retry_overrun: false,
+        disable_selinux: false,
+        user: ctx.globals.user,
+        pprof: PprofOptions {
+            sample_names: args.sample_names.into(),
+            ..PprofOptions::default()
+        },
+        names,
+    };
+    let device = tokio::select! {
+        device = ctx.device() => device?,
+        _ = signals.recv() => return Err(SessionError::Interrupted.into()),
+    };
+    let waits = args.capture.wait_for_oom;
+    let mut show = Show::of_dump(ctx, !options.detach, waits);
+    let recorded = show
+        .during(signals, async |controls, tell| {
+            dump::dump(device, &store, &options, controls, tell).await
+        })
+        .await?;
+    show_recorded(ctx, recorded)
+}
+
+/// `--hprof` and `--malloc-info`.
+async fn run_files(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let spec = HeapFileSpec {
+        targets: targets(&args.target),
+        hprof: args.file.hprof,
+        malloc_info: args.file.malloc_info,
+        gc: !args.file.no_gc,
+        bitmaps: args.file.bitmaps.map(BitmapFormat::from),
+        user: ctx.globals.user,
+    };
+    spec.validate()?;
+    let names = java_names(ctx, args.mappings)?;
+    // From here on a signal means: end it in good order.
+    let mut signals = watch_signals()?;
+    let store = Store::of_user()?;
+    let options = HeapFileOptions {
+        spec,
+        output: args.output,
+        force: args.force,
+        detach: args.detach,
+        silence: args.file.deadline.unwrap_or(DEADLINE),
+        names,
+    };
+    let device = tokio::select! {
+        device = ctx.device() => device?,
+        _ = signals.recv() => return Err(SessionError::Interrupted.into()),
+    };
+    let mut show = Show::of_dump(ctx, !options.detach, false);
+    let recorded = show
+        .during(signals, async |controls, tell| {
+            heap_files::dump(device, &store, &options, controls, tell).await
+        })
+        .await?;
+    show_recorded(ctx, recorded)
+}
+
+/// Where names of classes come from. Java heaps have their own: no symbols are looked for.
+fn java_names(ctx: &Context, mappings: Vec<OsString>) -> Result<NameOptions, Failure> {
+    let names = NamesArgs {
+        mappings,
+        no_symbolize: true,
+        no_pull_libs: true,
+        ..NamesArgs::default()
+    };
+    let names = names.options(&ctx.console)?;
+    // A mapping file that cannot be used is told before anything is recorded.
+    Maps::check(&names)?;
+    Ok(names)
+}
+
+fn show_recorded(ctx: &Context, recorded: Recorded) -> Result<Outcome, Failure> {
+    match recorded {
+        Recorded::Detached {
+            session, output, ..
+        } => {
+            detached(ctx, &session, &output);
+            Ok(Outcome::Done)
+        }
+        Recorded::Finished(finished) => Ok(progress::finished(
+            ctx,
+            &finished,
+            None,
+            progress::Asked::NoNames,
+        )),
+    }
+}
+
+/// `--print-config`: what would be sent, without a device.
+fn print_config(ctx: &Context, spec: &JavaSpec) -> Result<Outcome, Failure> {
+    let encoded = spec.encode(&Surroundings::default())?;
+    if ctx.console.is_json() {
+        ctx.console.json(&json!({ "config": encoded.text }));
+    } else {
+        ctx.console.raw(encoded.text.as_bytes());
+    }
+    Ok(Outcome::Done)
+}
+
+fn detached(ctx: &Context, session: &SessionId, output: &Path) {
+    let console = &ctx.console;
+    if console.is_json() {
+        console.json(&json!({ "session": session, "output": output, "detached": true }));
+        return;
+    }
+    console.data(session);
+    console.say("dumping in the background; go on with:");
+    console.say(format_args!("  heaptap status {session}"));
+    console.say(format_args!(
+        "  heaptap collect {session}   writes {}",
+        output.display()
+    ));
+}

@@ -1,0 +1,238 @@
+//! The log inside a bugreport, as `adb bugreport` writes it: the section SYSTEM LOG of its text,
+//! in a ZIP beside much else. Other sections quote lines of logs, too, old ones of earlier boots
+//! and of crashes: they are passed over. Beside the log it tells what heaps may grow to.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+
+use super::{GcError, OfPhone};
+use crate::import::Kind;
+use crate::results::findings::Finding;
+use crate::units::ByteSize;
+
+/// Further members of a ZIP are not looked at.
+const MOST_MEMBERS: usize = 10_000;
+/// Further packages are not remembered.
+const MOST_PACKAGES: usize = 20_000;
+/// No package has a longer name: the phone would not install it.
+const LONGEST_PACKAGE: usize = 255;
+/// The head of a report stands within so many bytes.
+const HEAD: usize = 4 << 10;
+/// So much of a member that only names another is read.
+const MOST_NAME: u64 = 4 << 10;
+/// The line that tells when the report was made.
+const MADE: &str = "== dumpstate: ";
+
+/// A bugreport, line by line.
+#[derive(Debug, Default)]
+pub(super) struct Bugreport {
+    year: Option<i32>,
+    /// Whether the lines of the log are being read, and whether any were.
+    in_log: bool,
+    had_log: bool,
+    limits: [Option<u64>; 2],
+    /// The package whose record is being read.
+    package: Option<String>,
+    large: BTreeMap<String, bool>,
+}
+
+/// What heaps may grow to, without and with `android:largeHeap`.
+const LIMITS: [&str; 2] = ["dalvik.vm.heapgrowthlimit", "dalvik.vm.heapsize"];
+
+impl Bugreport {
+    /// A report, where `head` is the begin of one.
+    pub(super) fn begins(head: &[u8]) -> Option<Bugreport> {
+        let head = String::from_utf8_lossy(&head[..head.len().min(HEAD)]);
+        let made = head.lines().find_map(|line| line.strip_prefix(MADE))?;
+        Some(Bugreport {
+            year: made.split('-').next().and_then(|year| year.parse().ok()),
+            ..Bugreport::default()
+        })
+    }
+
+    /// When it was made.
+    pub(super) fn year(&self) -> Option<i32> {
+        self.year
+    }
+
+    /// Takes the next line; whether it is one of the log.
+    pub(super) fn is_log(&mut self, line: &str) -> bool {
+        if let Some(title) = line.strip_prefix("------ ") {
+            // `------ 1.234s was the duration of 'SYSTEM LOG' ------` ends a section.
+            self.in_log = ["SYSTEM LOG", "MAIN LOG"]
+                .iter()
+                .any(|log| title.starts_with(log));
+            self.package = None;
+            return false;
+        }
+        self.had_log |= self.in_log;
+        if !self.in_log {
+            self.beside(line);
+        }
+        self.in_log
+    }
+
+    /// `[dalvik.vm.heapsize]: [512m]`; `Package [com.example] (1a2b):`, then `flags=[ … ]`.
+    fn beside(&mut self, line: &str) {
+        let line = line.trim();
+        if let Some(rest) = line.strip_prefix('[') {
+            for (name, limit) in LIMITS.iter().zip(&mut self.limits) {
+                let value = rest.strip_prefix(name).and_then(|rest| {
+                    let value = rest.strip_prefix("]: [")?.strip_suffix(']')?;
+                    ByteSize::parse(value).ok()
+                });
+                if let Some(value) = value.filter(|value| value.0 > 0) {
+                    *limit = limit.or(Some(value.0));
+                }
+            }
+        } else if let Some(rest) = line.strip_prefix("Package [") {
+            let name = rest.split(']').next();
+            let name = name.filter(|name| name.len() <= LONGEST_PACKAGE);
+            self.package = name.map(str::to_owned);
+        } else if line == "Hidden system packages:" {
+            self.package = None;
+        } else if let Some(flags) = line
+            .strip_prefix("flags=[")
+            .or_else(|| line.strip_prefix("pkgFlags=["))
+            && let Some(package) = self.package.take()
+            && self.large.len() < MOST_PACKAGES
+        {
+            let mut words = flags.split_whitespace();
+            let large = words.any(|word| word.trim_end_matches(']') == "LARGE_HEAP");
+            self.large.entry(package).or_insert(large);
+        }
+    }
+
+    /// What is wrong with it.
+    pub(super) fn finding(&self, name: &str) -> Option<Finding> {
+        (!self.had_log).then(|| Finding {
+            kind: "bugreport-without-log",
+            class: None,
+            message: format!("{name} is a bugreport without the section SYSTEM LOG"),
+            help: Some("take another: `adb bugreport` ended too early, or its text was cut".into()),
+            pid: None,
+        })
+    }
+
+    /// Adds what it tells beside the log.
+    pub(super) fn tell(self, phone: &mut OfPhone) {
+        let [growth, size] = self.limits;
+        phone.known.limit = growth.or(size).or(phone.known.limit);
+        phone.known.large_limit = size.or(phone.known.large_limit);
+        phone.large.extend(self.large);
+    }
+}
+
+/// Reads the text of a bugreport out of its ZIP; of another ZIP, the one text in it. `read` gets
+/// what the member holds as it is unpacked, and is to bound it.
+pub(super) fn in_zip(
+    file: File,
+    name: &str,
+    read: impl FnOnce(&mut dyn Read) -> Result<(), GcError>,
+) -> Result<(), GcError> {
+    let damaged = |error: zip::result::ZipError| GcError::Unreadable {
+        name: name.to_owned(),
+        source: std::io::Error::other(error),
+    };
+    let mut archive = zip::ZipArchive::new(file).map_err(damaged)?;
+    let mut names: Vec<(usize, String)> = Vec::new();
+    let mut main = None;
+    for at in 0..archive.len().min(MOST_MEMBERS) {
+        // A member that is damaged is none that is wanted.
+        let Ok(member) = archive.by_index(at) else {
+            continue;
+        };
+        if !member.is_file() {
+            continue;
+        }
+        let Ok(called) = member.name().map(|name| name.into_owned()) else {
+            continue;
+        };
+        if called == "main_entry.txt" {
+            let mut text = String::new();
+            // Without it, the name is looked for.
+            let _ = member.take(MOST_NAME).read_to_string(&mut text);
+            main = Some(text.trim().to_owned());
+            continue;
+        }
+        if called.ends_with(".txt") || called.ends_with(".log") {
+            names.push((at, called));
+        }
+    }
+    let file_name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    let named = names.iter().find(|(_, of)| Some(of) == main.as_ref());
+    let report = || {
+        names
+            .iter()
+            .find(|(_, of)| file_name(of).starts_with("bugreport"))
+    };
+    let alone = || names.first().filter(|_| names.len() == 1);
+    let Some((at, _)) = named.or_else(report).or_else(alone) else {
+        return Err(GcError::NotALog {
+            name: name.to_owned(),
+            kind: Kind::Zip,
+        });
+    };
+    let mut member = archive.by_index(*at).map_err(damaged)?;
+    read(&mut member)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "========================================================\n\
+        == dumpstate: 2025-12-31 23:59:58\n\
+        ========================================================\n\
+        ------ SYSTEM LOG (logcat -v threadtime -v printable -v uid -d *:v) ------\n\
+        --------- beginning of main\n\
+        line of the log\n\
+        ------ 0.4s was the duration of 'SYSTEM LOG' ------\n\
+        ------ LAST LOGCAT (logcat -L) ------\n\
+        line of another boot\n\
+        ------ SYSTEM PROPERTIES (getprop) ------\n\
+        [dalvik.vm.heapgrowthlimit]: [256m]\n\
+        [dalvik.vm.heapsize]: [512m]\n\
+        ------ DUMPSYS (/system/bin/dumpsys) ------\n\
+          Package [com.large] (1a):\n    flags=[ HAS_CODE LARGE_HEAP ]\n    pkgFlags=[ HAS_CODE ]\n\
+          Package [com.plain] (2b):\n    pkgFlags=[ HAS_CODE ]\n";
+
+    #[test]
+    fn only_its_log_is_one_and_limits_are_known() {
+        let mut report = Bugreport::begins(TEXT.as_bytes()).unwrap();
+        assert_eq!(report.year(), Some(2025));
+        let log: Vec<&str> = TEXT.lines().filter(|line| report.is_log(line)).collect();
+        assert_eq!(log, ["--------- beginning of main", "line of the log"]);
+        assert!(report.finding("a").is_none());
+        let mut phone = OfPhone::default();
+        report.tell(&mut phone);
+        assert_eq!(phone.known.limit, Some(256 << 20));
+        assert_eq!(phone.known.large_limit, Some(512 << 20));
+        let of = |name| phone.of(Some(name), None).is_large;
+        assert_eq!(of("com.large:remote"), Some(true));
+        assert_eq!(of("com.plain"), Some(false));
+        assert_eq!(of("com.other"), None);
+    }
+
+    #[test]
+    fn a_name_that_no_package_has_is_not_kept() {
+        let mut report = Bugreport::begins(b"== dumpstate: 2025\n").unwrap();
+        for n in 0..100 {
+            report.is_log(&format!("Package [{n}{}] (1a):", "x".repeat(60_000)));
+            report.is_log("flags=[ LARGE_HEAP ]");
+        }
+        assert_eq!(report.large, BTreeMap::new());
+        report.is_log("Package [com.example] (1a):");
+        report.is_log("flags=[ LARGE_HEAP ]");
+        assert_eq!(report.large.len(), 1);
+    }
+
+    #[test]
+    fn what_has_no_head_is_no_report_and_one_without_a_log_is_told() {
+        assert!(Bugreport::begins(b"01-02 03:04:05.000  1  1 I x: y\n").is_none());
+        let report = Bugreport::begins(b"== dumpstate: x\n").unwrap();
+        assert_eq!(report.year(), None);
+        assert!(report.finding("a").is_some());
+    }
+}

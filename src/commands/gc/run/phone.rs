@@ -1,0 +1,357 @@
+//! The log of processes on a phone: which they are, what they may grow to, what the ring of the
+//! log still holds of them.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::{From, GcError, GcReport, OfPhone, package_of};
+use crate::config::Targets;
+use crate::device::{Command, Device, DeviceError};
+use crate::eligibility::{self, AppType, AssessOptions, DeviceFacts, Startup, TargetReport};
+use crate::memory::gc::{GcLog, Known, Observed, ObservedBy, Stamp, Told, parse_line};
+use crate::memory::status::seconds_ns;
+use crate::observe::{self, LogEvent};
+use crate::results::findings::Finding;
+use crate::untrusted::shown_bytes;
+
+/// Time allowed for the ring of the log to come over.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long the end waits for the phone's clock.
+const QUICK: Duration = Duration::from_secs(5);
+/// Where a phone does not tell its year; only differences count then.
+const DEFAULT_YEAR: i32 = 2024;
+/// From this level on logcat tells processes apart and prints times since 1970.
+const ONE_PROCESS: u32 = 24;
+
+/// A process on the phone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Target {
+    /// Its number.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// Its package, where that is certain and debuggable: `run-as` lets us in.
+    #[serde(skip)]
+    pub run_as: Option<String>,
+    /// The user it runs for.
+    #[serde(skip)]
+    pub user: u32,
+    /// It has a Java heap.
+    #[serde(skip)]
+    pub has_art: bool,
+    /// The freezer holds it.
+    #[serde(skip)]
+    pub frozen: bool,
+}
+
+/// The processes that are meant: names (with `*`) or numbers.
+///
+/// # Errors
+/// Where the phone is lost or silent, or none of them runs.
+pub async fn find(
+    device: &Device,
+    typed: &[String],
+    user: Option<u32>,
+) -> Result<(DeviceFacts, Vec<Target>), GcError> {
+    let mut targets = Targets::default();
+    for text in typed {
+        match text.parse::<u32>() {
+            Ok(pid) => targets.pids.push(pid),
+            Err(_) => targets.names.push(text.clone()),
+        }
+    }
+    let facts = eligibility::facts(device).await?;
+    let how = AssessOptions {
+        user,
+        startup: Startup::Off,
+    };
+    let assessment = eligibility::assess(device, &facts, &targets, &how).await?;
+    let mut found: Vec<Target> = assessment.targets.iter().flat_map(processes).collect();
+    found.sort_by_key(|target| target.pid);
+    found.dedup_by_key(|target| target.pid);
+    if found.is_empty() {
+        return Err(GcError::NotRunning {
+            targets: typed.join(", "),
+        });
+    }
+    Ok((facts, found))
+}
+
+fn processes(report: &TargetReport) -> impl Iterator<Item = Target> + '_ {
+    report.processes.iter().map(|found| {
+        let process = &found.process;
+        let debuggable = report.packages.iter().find(|package| {
+            package.app_type == Some(AppType::Debuggable)
+                && found
+                    .package
+                    .as_ref()
+                    .is_some_and(|name| *name == package.name)
+        });
+        Target {
+            pid: process.pid,
+            name: process.name.clone(),
+            run_as: debuggable.map(|package| package.name.clone()),
+            user: process.user().unwrap_or(0),
+            has_art: process.has_art(),
+            frozen: process.frozen == Some(true),
+        }
+    })
+}
+
+/// logcat for one process. `from_s` are seconds since 1970.
+pub(super) fn logcat(facts: &DeviceFacts, pid: u32, from: Option<&str>) -> Command {
+    let command = Command::program("logcat").args(["-d", "-v", "threadtime"]);
+    let command = match facts.api().is_none_or(|api| api >= ONE_PROCESS) {
+        true => {
+            let command = command.args(["-v", "epoch", "-b", "main", "-b", "crash"]);
+            let command = command.arg(format!("--pid={pid}"));
+            match from {
+                Some(from) => command.args(["-T", from]),
+                None => command,
+            }
+        }
+        false => command,
+    };
+    command.called("reading the log")
+}
+
+/// The lines of a process in the ring, as far back as it goes.
+pub(super) async fn lines(
+    device: &Device,
+    facts: &DeviceFacts,
+    pid: u32,
+    from: Option<&str>,
+) -> Result<String, GcError> {
+    let output = match device.run(&logcat(facts, pid, from), PATIENCE).await {
+        Ok(output) => output,
+        Err(DeviceError::Refused { text, .. }) => return Err(GcError::NoLog { why: text }),
+        Err(error) => return Err(error.into()),
+    };
+    if output.exit != 0 && output.stdout.is_empty() {
+        return Err(GcError::NoLog {
+            why: shown_bytes(output.stderr.trim_ascii()),
+        });
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// What the ring of the log holds of processes, of the last `since` where that is given.
+///
+/// # Errors
+/// Where the phone is lost, or has no log.
+pub async fn read_ring(
+    device: &Device,
+    facts: &DeviceFacts,
+    targets: &[Target],
+    since: Option<Duration>,
+) -> Result<GcReport, GcError> {
+    let mut log = GcLog::default();
+    let mut findings = Vec::new();
+    let one_process = facts.api().is_none_or(|api| api >= ONE_PROCESS);
+    let from = match (since, facts.clock_s) {
+        (Some(since), Some(now)) if one_process => {
+            let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+            Some(format!("{}.000", now.saturating_sub(seconds).max(0)))
+        }
+        (Some(_), _) => {
+            findings.push(Finding {
+                kind: "gc-since",
+                class: None,
+                message: "this phone's log cannot be asked for its last lines: all of it was read"
+                    .to_owned(),
+                help: None,
+                pid: None,
+            });
+            None
+        }
+        (None, _) => None,
+    };
+    for target in targets {
+        log.call(target.pid, &target.name);
+        let text = lines(device, facts, target.pid, from.as_deref()).await?;
+        log.push_all(&text);
+    }
+    let phone = of_phone(device, targets).await?;
+    let mut report = GcReport::of_log(From::Phone, &log, &phone);
+    report.processes_of(targets);
+    report.findings = findings;
+    Ok(report)
+}
+
+/// What a followed log says.
+#[derive(Debug)]
+pub enum Followed<'a> {
+    /// It begins, from this moment of the log's axis on, ns.
+    Begins(i64),
+    /// A line that was in the ring already.
+    Earlier(&'a Told),
+    /// A line that came while it was followed.
+    Now(&'a Told),
+    /// logcat of a process keeps ending, and is started again ever more slowly.
+    Restless(u32),
+}
+
+/// The phone's clocks: since the boot, since 1970, and the day and time that its people see.
+const CLOCKS: &str = r#"{ read -r up idle < /proc/uptime; } 2>/dev/null
+echo "$up"; echo "${EPOCHREALTIME:-$(date +%s)}"; date "+%Y-%m-%d %H:%M:%S.000""#;
+
+/// A moment by a phone's clocks.
+#[derive(Debug, Clone, Copy, Default)]
+struct Moment {
+    /// Since the boot, ns.
+    up_ns: Option<u64>,
+    /// Since 1970, ns.
+    epoch_ns: Option<u64>,
+    /// As logs of old phones have it.
+    local: Option<Stamp>,
+}
+
+impl Moment {
+    async fn now(device: &Device) -> Result<Moment, DeviceError> {
+        let command = Command::script(CLOCKS).called("reading the clocks");
+        let output = device.run(&command, PATIENCE).await?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let mut lines = text.lines().map(str::trim);
+        Ok(Moment {
+            up_ns: lines.next().and_then(seconds_ns),
+            epoch_ns: lines.next().and_then(seconds_ns),
+            local: lines.next().and_then(Stamp::parse).map(|(stamp, _)| stamp),
+        })
+    }
+}
+
+/// Follows the logs of processes until `stop`, from now on, or from what the ring holds of the
+/// last `since` on; each line that tells something is told. What all of it came to.
+///
+/// # Errors
+/// Where the phone has no log that can be followed. A connection that is lost is made again.
+pub async fn follow(
+    device: &Device,
+    facts: &DeviceFacts,
+    targets: &[Target],
+    since: Option<Duration>,
+    stop: impl Future<Output = ()>,
+    mut tell: impl FnMut(Followed<'_>),
+) -> Result<GcReport, GcError> {
+    let mut phone = of_phone(device, targets).await?;
+    let begun = Moment::now(device).await?;
+    let host = Instant::now();
+    let one_process = facts.api().is_none_or(|api| api >= ONE_PROCESS);
+    let year = begun.local.and_then(Stamp::year).unwrap_or(DEFAULT_YEAR);
+    let mut log = GcLog::of_year(year);
+    for target in targets {
+        log.call(target.pid, &target.name);
+    }
+    let pids: Vec<u32> = targets.iter().map(|target| target.pid).collect();
+    // The log's axis: an old phone's has local times.
+    let now = match (one_process, begun.local, begun.epoch_ns) {
+        (false, Some(local), _) => local.ns(year),
+        (_, _, Some(epoch)) => i64::try_from(epoch).unwrap_or(i64::MAX),
+        _ => 0,
+    };
+    let since_ns = since.map_or(0, |since| {
+        i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+    });
+    let from = now.saturating_sub(since_ns);
+    tell(Followed::Begins(from));
+    let from_epoch = begun
+        .epoch_ns
+        .map_or(0, |epoch| epoch.saturating_sub(since_ns.unsigned_abs()));
+    let refused = {
+        let following = observe::follow_lines(device, &pids, from_epoch, |event| {
+            let line = match event {
+                LogEvent::Line(line) => line,
+                LogEvent::Restless { pid } => return tell(Followed::Restless(pid)),
+            };
+            // An old phone's logcat begins with all that its ring has.
+            let at = parse_line(line).and_then(|line| line.time);
+            if !one_process && at.is_some_and(|at| at.ns(year) < from) {
+                return;
+            }
+            if let Some(told) = log.push(line) {
+                tell(match told.at.is_some_and(|at| at < now) {
+                    true => Followed::Earlier(&told),
+                    false => Followed::Now(&told),
+                });
+            }
+        });
+        tokio::select! {
+            biased;
+            () = stop => None,
+            why = following => Some(why),
+        }
+    };
+    if let Some(why) = refused {
+        return Err(GcError::NoLog { why });
+    }
+    // By the phone's clock, since its log is; a phone that is away by now has none to tell.
+    let ended = tokio::time::timeout(QUICK, Moment::now(device)).await;
+    let up_ns = ended
+        .ok()
+        .and_then(Result::ok)
+        .and_then(|moment| moment.up_ns);
+    let by_phone = up_ns.zip(begun.up_ns);
+    let followed = by_phone
+        .and_then(|(end, begin)| end.checked_sub(begin))
+        .unwrap_or_else(|| u64::try_from(host.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    // What the ring had of the time before counts as far back as its first line.
+    let earlier = log
+        .span
+        .map_or(0, |(first, _)| now.saturating_sub(first).max(0));
+    phone.followed = Some(Observed {
+        ns: followed.saturating_add(earlier.unsigned_abs()),
+        by: ObservedBy::Followed,
+    });
+    Ok(GcReport::of_log(From::Phone, &log, &phone))
+}
+
+/// What the phone lets the heaps of these processes grow to.
+async fn of_phone(device: &Device, targets: &[Target]) -> Result<OfPhone, GcError> {
+    let mut phone = OfPhone {
+        known: limits(device).await?,
+        ..OfPhone::default()
+    };
+    for target in targets {
+        let package = package_of(&target.name);
+        if phone.large.contains_key(package) || !package.contains('.') {
+            continue;
+        }
+        let command = Command::program("dumpsys").args(["package", package]);
+        match device.run(&command, PATIENCE).await {
+            Ok(output) => {
+                let large = eligibility::read_large_heap(&output.stdout, package);
+                phone
+                    .large
+                    .extend(large.map(|large| (package.to_owned(), large)));
+            }
+            Err(error) if error.is_connection() => return Err(error.into()),
+            // Then the heap's own size tells.
+            Err(_) => {}
+        }
+    }
+    Ok(phone)
+}
+
+/// What the phone lets heaps grow to.
+async fn limits(device: &Device) -> Result<Known, GcError> {
+    const ASK: &str = "getprop dalvik.vm.heapgrowthlimit; getprop dalvik.vm.heapsize";
+    let command = Command::script(ASK).called("reading the heap's limits");
+    let output = match device.run(&command, PATIENCE).await {
+        Ok(output) => output,
+        Err(error) if error.is_connection() => return Err(error.into()),
+        Err(_) => return Ok(Known::default()),
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut limits = text.split('\n').map(|line| {
+        let bytes = crate::units::ByteSize::parse(line.trim()).ok()?.0;
+        (bytes > 0).then_some(bytes)
+    });
+    let (growth, size) = (limits.next().flatten(), limits.next().flatten());
+    Ok(Known {
+        limit: growth.or(size),
+        large_limit: size,
+        ..Known::default()
+    })
+}

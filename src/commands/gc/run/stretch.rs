@@ -1,0 +1,343 @@
+//! A stretch of a recording: what happened between two of its labels, as `rec@before..after`.
+
+use std::fmt;
+use std::path::Path;
+
+use super::GcError;
+use crate::heaps::moments::{labels_in_words, near_label};
+use crate::results::findings::Finding;
+use crate::results::manifest::Manifest;
+use crate::timeline::{Entry, Label, Seen, Timeline};
+use crate::untrusted::shown;
+
+/// The recording's end.
+const END: &str = "end";
+
+/// A stretch as it was typed: without a label, from the recording's begin, or to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stretch {
+    from: Option<String>,
+    to: Option<String>,
+}
+
+impl Stretch {
+    /// `before..after`, `before..`, `..after`; `None` where it is no stretch.
+    pub fn parse(typed: &str) -> Option<Stretch> {
+        let (from, to) = typed.split_once("..")?;
+        let label = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        Some(Stretch {
+            from: label(from),
+            to: label(to).filter(|to| to != END),
+        })
+    }
+
+    /// Leaves what happened in the stretch, and tells which of several moments it begins and ends
+    /// with.
+    ///
+    /// # Errors
+    /// Where the recording at `path` has no such label.
+    pub(super) fn cut(
+        &self,
+        path: &Path,
+        timeline: &mut Timeline,
+    ) -> Result<Vec<Finding>, GcError> {
+        let labels = labels(path, timeline);
+        let moments = |label: &Option<String>| match label {
+            None => Ok(None),
+            Some(label) => match Moments::of(label, &labels) {
+                None => Err(no_such(path, label, &labels)),
+                of => Ok(of),
+            },
+        };
+        let (mut from, mut to) = (moments(&self.from)?, moments(&self.to)?);
+        let is_reversed = from
+            .as_ref()
+            .zip(to.as_ref())
+            .is_some_and(|(from, to)| from.first > to.last);
+        if is_reversed {
+            std::mem::swap(&mut from, &mut to);
+        }
+        // Of labels that were set again and again, the widest stretch.
+        let begin = from.as_ref().map(|from| from.first);
+        let end = to.as_ref().map(|to| to.last);
+        cut(timeline, begin, end);
+        Ok(repeated(from.as_ref(), to.as_ref()))
+    }
+}
+
+/// When a label was set.
+struct Moments {
+    label: String,
+    count: usize,
+    first: u64,
+    last: u64,
+}
+
+impl Moments {
+    fn of(label: &str, labels: &[(String, u64)]) -> Option<Moments> {
+        let of = labels.iter().filter(|(name, _)| name == label);
+        let of: Vec<u64> = of.map(|(_, at)| *at).collect();
+        Some(Moments {
+            label: label.to_owned(),
+            count: of.len(),
+            first: *of.iter().min()?,
+            last: *of.iter().max()?,
+        })
+    }
+
+    fn finding(&self, stretch: &str) -> Finding {
+        let label = shown(&self.label);
+        Finding {
+            kind: "label-repeated",
+            class: None,
+            message: format!("{} snapshots have the label {label}", self.count),
+            help: Some(format!(
+                "the stretch {stretch} of them; @{label} alone means the last"
+            )),
+            pid: None,
+        }
+    }
+}
+
+/// Which of several moments of one label the stretch begins and ends with.
+fn repeated(from: Option<&Moments>, to: Option<&Moments>) -> Vec<Finding> {
+    let from = from.filter(|from| from.count > 1);
+    let to = to.filter(|to| to.count > 1);
+    match (from, to) {
+        (Some(from), Some(to)) if from.label == to.label => {
+            vec![from.finding("is from the first to the last")]
+        }
+        _ => {
+            let from = from.map(|from| from.finding("begins with the first"));
+            let to = to.map(|to| to.finding("ends with the last"));
+            from.into_iter().chain(to).collect()
+        }
+    }
+}
+
+impl fmt::Display for Stretch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let label = |label: &Option<String>| label.clone().unwrap_or_default();
+        write!(f, "{}..{}", label(&self.from), label(&self.to))
+    }
+}
+
+/// The labels of a recording, and when each was set.
+fn labels(path: &Path, timeline: &Timeline) -> Vec<(String, u64)> {
+    let manifest = Manifest::read(path).map_or_else(|_| Vec::new(), |manifest| manifest.labels);
+    let noted = manifest
+        .into_iter()
+        .map(|label| (label.name, label.requested_ns));
+    let noted: Vec<(String, u64)> = noted.collect();
+    if !noted.is_empty() {
+        return noted;
+    }
+    let seen = timeline
+        .entries
+        .iter()
+        .filter_map(|entry| match &entry.seen {
+            Seen::Label(label) => Some((label.label.clone(), entry.boot_ns)),
+            _ => None,
+        });
+    seen.collect()
+}
+
+fn no_such(path: &Path, label: &str, labels: &[(String, u64)]) -> GcError {
+    let names = labels.iter().map(|(name, _)| name.as_str());
+    GcError::NoSuchLabel {
+        name: path.display().to_string(),
+        label: label.to_owned(),
+        near: near_label(label, names.clone()).map(str::to_owned),
+        there: labels_in_words(names),
+    }
+}
+
+/// Which processes were there when it begins is known of it, too.
+fn cut(timeline: &mut Timeline, from: Option<u64>, to: Option<u64>) {
+    let (begin, end) = (from.unwrap_or(0), to.unwrap_or(u64::MAX));
+    timeline.entries.retain_mut(|entry| {
+        let tells_of_life = matches!(entry.seen, Seen::Process(_) | Seen::Gone);
+        let stays = entry.boot_ns <= end && (entry.boot_ns >= begin || tells_of_life);
+        entry.boot_ns = entry.boot_ns.max(begin);
+        stays
+    });
+    // For so long it was looked at, though nothing may have happened at its ends.
+    let mark = |boot_ns| Entry {
+        boot_ns,
+        pid: 0,
+        cost: None,
+        seen: Seen::Label(Label {
+            label: String::new(),
+        }),
+    };
+    timeline.merge(Timeline {
+        entries: from.into_iter().chain(to).map(mark).collect(),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::gc::run::GcReport;
+    use crate::timeline::{Collection, Process, Source};
+
+    fn entry(boot_ns: u64, seen: Seen) -> Entry {
+        Entry {
+            boot_ns,
+            pid: 7,
+            cost: None,
+            seen,
+        }
+    }
+
+    fn timeline() -> Timeline {
+        let collection = || {
+            Seen::Collection(Collection {
+                source: Some(Source::Ftrace),
+                reason: "Background".to_owned(),
+                ..Collection::default()
+            })
+        };
+        let process = |name: &str| {
+            Seen::Process(Process {
+                name: name.to_owned(),
+                restarted: false,
+            })
+        };
+        let label = |label: &str| {
+            Seen::Label(Label {
+                label: label.to_owned(),
+            })
+        };
+        Timeline {
+            entries: vec![
+                entry(1, process("com.example.old")),
+                entry(5, collection()),
+                entry(6, Seen::Gone),
+                entry(7, process("com.example.new")),
+                entry(10, label("before")),
+                entry(20, collection()),
+                entry(30, collection()),
+                entry(40, label("after")),
+                entry(50, collection()),
+            ],
+        }
+    }
+
+    #[test]
+    fn a_stretch_has_what_ended_in_it_of_who_was_there() {
+        let nowhere = Path::new("/nowhere");
+        for (typed, collections, observed) in [
+            ("before..after", 2, 30),
+            ("after..before", 2, 30),
+            ("before..", 3, 40),
+            ("before..end", 3, 40),
+            ("after..", 1, 10),
+        ] {
+            let mut timeline = timeline();
+            Stretch::parse(typed)
+                .unwrap()
+                .cut(nowhere, &mut timeline)
+                .unwrap();
+            let report = GcReport::of_recording(timeline);
+            let [process] = report.processes.as_slice() else {
+                panic!("{typed}: {report:?}");
+            };
+            assert_eq!(process.name.as_deref(), Some("com.example.new"), "{typed}");
+            let told = (process.collections, process.observed_ns);
+            assert_eq!(told, (collections, Some(observed)), "{typed}");
+        }
+        let mut first = timeline();
+        Stretch::parse("..before")
+            .unwrap()
+            .cut(nowhere, &mut first)
+            .unwrap();
+        let report = GcReport::of_recording(first);
+        assert_eq!(report.processes[0].name.as_deref(), Some("com.example.old"));
+        assert_eq!(report.processes.len(), 1);
+    }
+
+    #[test]
+    fn a_label_that_was_not_set_is_told_with_those_that_were() {
+        let nowhere = Path::new("/nowhere");
+        let stretch = Stretch::parse("befor..after").unwrap();
+        let error = stretch.cut(nowhere, &mut timeline()).unwrap_err();
+        let GcError::NoSuchLabel { near, there, .. } = &error else {
+            panic!("{error}");
+        };
+        assert_eq!(near.as_deref(), Some("before"));
+        assert_eq!(there, "before, after");
+        assert_eq!(Stretch::parse("before"), None);
+    }
+
+    /// Of labels, the ns at which each was set.
+    fn labelled(labels: &[(&str, u64)]) -> Timeline {
+        let set = |(label, at): &(&str, u64)| {
+            let label = (*label).to_owned();
+            entry(*at, Seen::Label(Label { label }))
+        };
+        Timeline {
+            entries: labels.iter().map(set).collect(),
+        }
+    }
+
+    #[test]
+    fn each_label_is_told_once_however_often_it_was_set() {
+        let mut timeline = labelled(&[("login", 1), ("Logout", 2), ("login", 3)]);
+        let stretch = Stretch::parse("logout..").unwrap();
+        let error = stretch.cut(Path::new("/nowhere"), &mut timeline);
+        let Err(GcError::NoSuchLabel { near, there, .. }) = error else {
+            panic!("{error:?}");
+        };
+        assert_eq!(near.as_deref(), Some("Logout"));
+        assert_eq!(there, "login, Logout");
+    }
+
+    #[test]
+    fn a_stretch_of_repeated_labels_is_the_widest_and_says_so() {
+        let all = [
+            ("in", 10),
+            ("out", 20),
+            ("in", 30),
+            ("out", 40),
+            ("end of it", 50),
+        ];
+        for (typed, span, told) in [
+            ("in..", (10, 50), vec!["the stretch begins with the first"]),
+            ("..out", (10, 40), vec!["the stretch ends with the last"]),
+            (
+                "in..in",
+                (10, 30),
+                vec!["the stretch is from the first to the last"],
+            ),
+            (
+                "in..out",
+                (10, 40),
+                vec![
+                    "the stretch begins with the first",
+                    "the stretch ends with the last",
+                ],
+            ),
+            // The wrong way round.
+            (
+                "end of it..in",
+                (10, 50),
+                vec!["the stretch begins with the first"],
+            ),
+            ("end of it..", (50, 50), vec![]),
+        ] {
+            let mut timeline = labelled(&all);
+            let stretch = Stretch::parse(typed).unwrap();
+            let findings = stretch.cut(Path::new("/nowhere"), &mut timeline).unwrap();
+            let at = timeline.entries.iter().map(|entry| entry.boot_ns);
+            assert_eq!(at.clone().min().zip(at.max()), Some(span), "{typed}");
+            assert_eq!(findings.len(), told.len(), "{typed}: {findings:?}");
+            for (finding, told) in findings.iter().zip(told) {
+                assert_eq!((finding.kind, finding.class), ("label-repeated", None));
+                assert!(finding.message.starts_with("2 snapshots have the label "));
+                let help = finding.help.as_deref().unwrap();
+                assert!(help.starts_with(told), "{typed}: {help}");
+            }
+        }
+    }
+}

@@ -1,0 +1,691 @@
+//! Collections in tables, in sentences and as CSV.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use time::OffsetDateTime;
+use time::macros::format_description;
+
+use crate::commands::gc::run::{
+    Collected, Followed, From, GcReport, Measured, NO_SUCH_PROCESS, Target,
+};
+use crate::console::sparkline::sparkline;
+use crate::console::table::{Table, show_fitting_at};
+use crate::console::{Console, Style};
+use crate::memory::gc::{
+    Coverage, Event, Growth, ObservedBy, ProcessReport, Runtime, Severity, Timed, Told, is_whole,
+    milliseconds, why_steady,
+};
+use crate::results::findings::Finding;
+use crate::units::{ByteSize, HumanDuration, SignedSize, thousands};
+use crate::views::java::{Cell, csv_line};
+
+/// Of so many processes each is shown in full.
+const IN_FULL: usize = 3;
+/// Blocks of a series.
+const BLOCKS: usize = 24;
+/// Columns that a narrow terminal does without, the first of them first: of all processes, ...
+const LEAST_OF_ALL: [&str; 6] = [
+    "p50 pause",
+    "live set",
+    "time",
+    "live at last",
+    "freed",
+    "max pause",
+];
+/// ... of the reasons for collections, ...
+const LEAST_OF_REASONS: [&str; 6] = ["p90", "p99", "time", "p50 pause", "freed", "max"];
+/// ... and of each collection.
+const LEAST_OF_EACH: [&str; 5] = ["of", "took", "pauses", "freed", "live"];
+/// Where the figures of the left-out columns are, too.
+const ELSEWHERE: &str = " and --json";
+
+/// Shows a report: few processes in full, of many a table and what is wrong.
+pub(super) fn show(console: &Console, report: &GcReport, list: bool) {
+    let lines = report.lines.map_or_else(String::new, |lines| {
+        format!(" in {}", counted(lines, "line"))
+    });
+    // That one who is not there was asked for is told with the findings.
+    let is_told = |finding: &Finding| finding.kind == NO_SUCH_PROCESS;
+    if report.processes.is_empty() && report.findings.iter().any(is_told) {
+        return;
+    }
+    if report.processes.is_empty() {
+        let what = match report.from {
+            From::Log | From::Phone => "no collection was logged",
+            From::Recording => "no collection was recorded",
+        };
+        console.say(format_args!("{what}{lines}"));
+        if report.from != From::Recording && report.lines.is_some_and(|lines| lines > 0) {
+            console.say(
+                "ART logs slow collections of apps that are in use, and those that were asked \
+                 for: a log without any proves nothing",
+            );
+        }
+        return;
+    }
+    if report.processes.len() > IN_FULL && !list {
+        overview(console, report);
+        for process in &report.processes {
+            diagnoses(console, process, true);
+        }
+        console.say("--process NAME shows one in full, --list each collection");
+    } else {
+        for (at, process) in report.processes.iter().enumerate() {
+            if at > 0 {
+                console.data("");
+            }
+            let collections = report.collections.get(at).map_or(&[][..], Vec::as_slice);
+            in_full(console, process, collections, list);
+        }
+    }
+    let caveat = report.processes.iter().find_map(|p| match p.collections {
+        0 => None,
+        _ => p.coverage.caveat(),
+    });
+    if let Some(caveat) = caveat {
+        console.say(caveat);
+    }
+    if report.left_out > 0 {
+        console.warn(format_args!(
+            "{} more were left out: more than are kept",
+            counted(report.left_out, "collection")
+        ));
+    }
+}
+
+/// `1 collection`, `2 collections`.
+fn counted(count: u64, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", thousands(count))
+}
+
+/// The name, or the end of it, and the number.
+fn who(process: &ProcessReport) -> String {
+    let name = match &process.name {
+        Some(name) if process.name_is_cut => format!("…{name}"),
+        Some(name) => name.clone(),
+        None => "process".to_owned(),
+    };
+    match process.pid {
+        Some(pid) => format!("{name} {pid}"),
+        None => name,
+    }
+}
+
+fn overview(console: &Console, report: &GcReport) {
+    let mut table = Table::new(&[
+        "collections",
+        "freed",
+        "time",
+        "p50 pause",
+        "max pause",
+        "live at last",
+        "live set",
+        "process",
+    ]);
+    for process in &report.processes {
+        let last = process.live.last();
+        let series: Vec<f64> = process.live.iter().map(|live| live.bytes as f64).collect();
+        let blocks = sparkline(&series, BLOCKS);
+        let pause = |ns: u64| match process.pauses.count {
+            0 => "-".to_owned(),
+            _ => milliseconds(ns),
+        };
+        table.row(
+            vec![
+                thousands(process.collections),
+                freed_in(process.freed_bytes, process.freed_told, process.collections),
+                milliseconds(process.durations.total_ns),
+                pause(process.pauses.p50_ns),
+                pause(process.pauses.max_ns),
+                last.map_or("-".to_owned(), |live| ByteSize(live.bytes).to_string()),
+                format!("{blocks:<width$}", width = BLOCKS.min(series.len())),
+            ],
+            who(process),
+        );
+        if process
+            .diagnoses
+            .iter()
+            .any(|d| d.severity == Severity::Warning)
+        {
+            table.style(Style::Warn);
+        }
+    }
+    show_fitting_at(console, &mut table, &LEAST_OF_ALL, 0, ELSEWHERE);
+}
+
+/// What collections freed, and how many of them tell where not all do: the system's trace has
+/// their times alone.
+fn freed_in(bytes: Option<i64>, told: u64, count: u64) -> String {
+    match bytes {
+        None => "-".to_owned(),
+        Some(bytes) if told == count => signed(bytes),
+        Some(bytes) => format!("{} in {}", signed(bytes), thousands(told)),
+    }
+}
+
+fn in_full(console: &Console, process: &ProcessReport, collections: &[Timed], list: bool) {
+    console.data(heading(console, process));
+    if !process.groups.is_empty() {
+        let mut table = Table::new(&[
+            "count",
+            "freed",
+            "time",
+            "p50 pause",
+            "p90",
+            "p99",
+            "max",
+            "reason, collector",
+        ]);
+        for group in &process.groups {
+            let pause = |ns: u64| match group.pauses.count {
+                0 => "-".to_owned(),
+                _ => milliseconds(ns),
+            };
+            let name = match group.collector.is_empty() {
+                true => group.reason.clone(),
+                false => format!("{}, {}", group.reason, group.collector),
+            };
+            table.row(
+                vec![
+                    thousands(group.count),
+                    freed_in(group.freed_bytes, group.freed_told, group.count),
+                    milliseconds(group.total_ns),
+                    pause(group.pauses.p50_ns),
+                    pause(group.pauses.p90_ns),
+                    pause(group.pauses.p99_ns),
+                    pause(group.pauses.max_ns),
+                ],
+                name,
+            );
+        }
+        show_fitting_at(console, &mut table, &LEAST_OF_REASONS, 2, ELSEWHERE);
+    }
+    for line in sentences(process) {
+        console.data(format_args!("  {line}"));
+    }
+    if list && !collections.is_empty() {
+        rows(console, collections);
+    }
+    diagnoses(console, process, false);
+}
+
+fn heading(console: &Console, process: &ProcessReport) -> String {
+    let what = match process.coverage {
+        Coverage::Every => "collection",
+        Coverage::Logged => "logged collection",
+    };
+    let mut text = format!(
+        "{}: {}",
+        console.styled(Style::Strong, who(process)),
+        counted(process.collections, what)
+    );
+    match process.runtime {
+        Some(Runtime::Dalvik) => text += " of Dalvik",
+        Some(Runtime::Art) => text += " of ART",
+        None => {}
+    }
+    if let (Some(ns), Some(by)) = (process.observed_ns, process.observed_by) {
+        let of = match by {
+            ObservedBy::Log => "of its log",
+            ObservedBy::Followed => "that were followed",
+            ObservedBy::Recording => "of the recording",
+            ObservedBy::Collections => "from the first to the last",
+        };
+        let _ = write!(text, " in {} {of}", HumanDuration(Duration::from_nanos(ns)));
+    }
+    if let Some(rate) = process.per_minute {
+        let _ = write!(text, ", {rate:.1} a minute");
+    }
+    if process.ours > 0 {
+        let _ = write!(
+            text,
+            "; {} that heaptap caused not counted",
+            thousands(process.ours)
+        );
+    }
+    text
+}
+
+/// What does not fit a table.
+fn sentences(process: &ProcessReport) -> Vec<String> {
+    let mut lines = Vec::new();
+    let pauses = &process.pauses;
+    if pauses.count > 0 {
+        lines.push(format!(
+            "pauses: half up to {}, 90 % up to {}, 99 % up to {}, longest {}; {}, {} in all",
+            milliseconds(pauses.p50_ns),
+            milliseconds(pauses.p90_ns),
+            milliseconds(pauses.p99_ns),
+            milliseconds(pauses.max_ns),
+            counted(pauses.count, "pause"),
+            milliseconds(pauses.total_ns),
+        ));
+    }
+    let whole: Vec<f64> = process
+        .live
+        .iter()
+        .filter(|live| live.whole)
+        .map(|live| live.bytes as f64)
+        .collect();
+    let young = process.live.len() - whole.len();
+    if let (Some(first), Some(last)) = (whole.first(), whole.last()) {
+        let mut line = format!(
+            "live set: {} {} {} after {} of the whole heap",
+            ByteSize(*first as u64),
+            sparkline(&whole, 2 * BLOCKS),
+            ByteSize(*last as u64),
+            counted(whole.len() as u64, "collection"),
+        );
+        if young > 0 {
+            let _ = write!(
+                line,
+                "; {} of the young part not drawn",
+                thousands(young as u64)
+            );
+        }
+        lines.push(line);
+    }
+    match process.growth {
+        Growth::TooFew { wanted, .. } if !process.live.is_empty() => lines.push(format!(
+            "too few to tell whether it grows: that takes {wanted} collections of the whole heap"
+        )),
+        Growth::Steady {
+            growth,
+            noise,
+            least,
+            ..
+        } => lines.push(why_steady(growth, noise, least)),
+        Growth::TooFew { .. } | Growth::Grows(_) => {}
+    }
+    if process.waits.count > 0 {
+        lines.push(format!(
+            "threads waited for a collection {}: {} in all, at most {}",
+            times(process.waits.count),
+            milliseconds(process.waits.total_ns),
+            milliseconds(process.waits.max_ns),
+        ));
+    }
+    let lesser = &process.lesser;
+    for (count, what) in [
+        (
+            lesser.clamps,
+            "the heap was kept from growing over its limit",
+        ),
+        (lesser.grown, "the heap grew because nothing in it fitted"),
+        (
+            lesser.soft_references,
+            "softly referenced objects were given up",
+        ),
+        (lesser.signals, "a signal asked for a collection"),
+    ] {
+        if count > 0 {
+            lines.push(format!("{what} {}", times(count)));
+        }
+    }
+    if lesser.dropped > 0 {
+        lines.push(format!(
+            "the phone's log dropped {} of this process",
+            counted(lesser.dropped, "line")
+        ));
+    }
+    if lesser.unknown > 0 {
+        lines.push(format!(
+            "{} about its collector could not be understood, such as: {}",
+            counted(lesser.unknown, "line"),
+            lesser.unknown_examples.first().map_or("", String::as_str)
+        ));
+    }
+    lines
+}
+
+fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        more => format!("{} times", thousands(more)),
+    }
+}
+
+fn diagnoses(console: &Console, process: &ProcessReport, named: bool) {
+    for diagnosis in &process.diagnoses {
+        let label = match diagnosis.severity {
+            Severity::Warning => console.styled(Style::Warn, "warning"),
+            Severity::Note => console.styled(Style::Strong, "note"),
+        };
+        if named && diagnosis.severity == Severity::Note {
+            continue;
+        }
+        let of = match named {
+            true => format!("{}: ", who(process)),
+            false => String::new(),
+        };
+        console.data(format_args!("{label}: {of}{}", diagnosis.text));
+        if !named {
+            let help = console.styled(Style::Help, "help");
+            console.data(format_args!("   {help}: {}", diagnosis.help));
+        }
+    }
+}
+
+fn rows(console: &Console, collections: &[Timed]) {
+    let mut table = Table::new(&[
+        "time",
+        "freed",
+        "live",
+        "of",
+        "pauses",
+        "took",
+        "reason, collector",
+    ]);
+    for timed in collections {
+        let collection = &timed.logged.collection;
+        let size = |bytes: Option<u64>| bytes.map_or("-".to_owned(), |b| ByteSize(b).to_string());
+        let freed = collection.freed().map(signed);
+        let pauses: Vec<String> = collection
+            .pauses
+            .iter()
+            .map(|ns| milliseconds(*ns))
+            .collect();
+        let mut name = collection.reason.clone();
+        if !collection.collector.is_empty() {
+            name = format!("{name}, {}", collection.collector);
+        }
+        table.row(
+            vec![
+                timed.at.map_or("-".to_owned(), moment),
+                freed.unwrap_or("-".to_owned()),
+                size(collection.live),
+                size(collection.total),
+                match pauses.is_empty() {
+                    true => "-".to_owned(),
+                    false => pauses.join(" + "),
+                },
+                collection.duration.map_or("-".to_owned(), milliseconds),
+            ],
+            name,
+        );
+        if collection.ours {
+            table.remark("heaptap caused it");
+        } else if !is_whole(&collection.collector) {
+            table.style(Style::Dim);
+        }
+    }
+    show_fitting_at(console, &mut table, &LEAST_OF_EACH, 2, " and --csv");
+}
+
+/// A place on a log's axis: date and time of day as the log has them, or seconds since the boot.
+fn moment(ns: i64) -> String {
+    const YEARS: i64 = 100_000_000_000_000_000;
+    if ns < YEARS {
+        return format!("{:.3} s", ns as f64 / 1e9);
+    }
+    let form = format_description!("[month]-[day] [hour]:[minute]:[second].[subsecond digits:3]");
+    OffsetDateTime::from_unix_timestamp_nanos(i128::from(ns))
+        .ok()
+        .and_then(|at| at.format(form).ok())
+        .unwrap_or_default()
+}
+
+fn signed(bytes: i64) -> String {
+    SignedSize(bytes).to_string()
+}
+
+/// What a followed log has come to so far.
+#[derive(Debug, Default)]
+pub(super) struct Running {
+    collections: u64,
+    longest: u64,
+    live: Option<u64>,
+    /// Lines of before were shown, and none of now.
+    earlier: bool,
+}
+
+impl Running {
+    /// Shows what a followed log says.
+    pub(super) fn show(&mut self, console: &Console, said: &Followed<'_>, targets: &[Target]) {
+        let (told, earlier) = match said {
+            Followed::Begins(from) => {
+                let pids: Vec<u32> = targets.iter().map(|target| target.pid).collect();
+                console.event(&serde_json::json!({
+                    "event": "following",
+                    "from_ns": from,
+                    "pids": pids,
+                }));
+                return;
+            }
+            Followed::Restless(pid) => {
+                console.event(&serde_json::json!({ "event": "logcat-restarts", "pid": pid }));
+                console.warn(format_args!(
+                    "logcat of {pid} keeps ending on the phone: it is started again, each 5 s in \
+                     the end"
+                ));
+                return;
+            }
+            Followed::Earlier(told) => (told, true),
+            Followed::Now(told) => (told, false),
+        };
+        let mut value = event(told);
+        if let Some(fields) = value.as_object_mut().filter(|_| earlier) {
+            fields.insert("earlier".to_owned(), true.into());
+        }
+        console.event(&value);
+        if let Some(line) = line(console, told, targets) {
+            if !earlier && std::mem::take(&mut self.earlier) && !console.is_json() {
+                console.data(console.styled(Style::Dim, "-- from here on while it is followed"));
+            }
+            self.earlier |= earlier;
+            if !console.is_json() {
+                console.data(line);
+            }
+        }
+        if let Event::Collection(logged) = &told.event {
+            self.collections += 1;
+            let pause = logged.collection.pauses.iter().max().copied();
+            self.longest = self.longest.max(pause.unwrap_or(0));
+            self.live = logged.collection.live.or(self.live);
+        }
+    }
+
+    /// The state of things in a line.
+    pub(super) fn state(&self) -> String {
+        let live = self
+            .live
+            .map_or_else(String::new, |live| format!(", {} live", ByteSize(live)));
+        format!(
+            "{}{live}, longest pause {}; Ctrl-C sums up",
+            counted(self.collections, "collection"),
+            milliseconds(self.longest)
+        )
+    }
+}
+
+/// What a line of a followed log said, for programs.
+fn event(told: &Told) -> serde_json::Value {
+    let mut value = match &told.event {
+        Event::Collection(logged) => serde_json::json!({
+            "event": "collection",
+            "collection": logged.collection,
+            "live_step": logged.steps.live,
+        }),
+        Event::Blocked(blocked) => serde_json::json!({
+            "event": "blocked",
+            "ns": blocked.ns,
+            "reason": blocked.reason,
+            "on": blocked.on,
+        }),
+        Event::OutOfMemory(error) => serde_json::json!({
+            "event": "out-of-memory",
+            "thrown": error.thrown,
+            "error": error,
+        }),
+        Event::Clamp { from, to } => {
+            serde_json::json!({ "event": "clamp", "from": from, "to": to })
+        }
+        Event::GrowHeap { to, wanted } => {
+            serde_json::json!({ "event": "grow-heap", "to": to, "wanted": wanted })
+        }
+        Event::SoftReferences { wanted } => {
+            serde_json::json!({ "event": "soft-references", "wanted": wanted })
+        }
+        Event::Forced => serde_json::json!({ "event": "forced" }),
+        Event::Blocking { reason, waits } => {
+            serde_json::json!({ "event": "blocking", "reason": reason, "waits": waits })
+        }
+        Event::Other => serde_json::json!({ "event": "other" }),
+    };
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("time_ns".to_owned(), told.at.into());
+        fields.insert("pid".to_owned(), told.pid.into());
+    }
+    value
+}
+
+/// What a line of a followed log said, for people; the name of its process where there are
+/// several.
+fn line(console: &Console, told: &Told, targets: &[Target]) -> Option<String> {
+    let text = match &told.event {
+        Event::Collection(logged) => {
+            let collection = &logged.collection;
+            let freed = collection.freed().map_or("-".to_owned(), signed);
+            let mut text = format!("{freed:>10} freed");
+            if let (Some(live), Some(total)) = (collection.live, collection.total) {
+                let _ = write!(
+                    text,
+                    "  {:>10} live of {}",
+                    ByteSize(live).to_string(),
+                    ByteSize(total)
+                );
+            }
+            if let Some(pause) = collection.pauses.iter().max() {
+                let _ = write!(text, "  paused {}", milliseconds(*pause));
+            }
+            if let Some(took) = collection.duration {
+                let _ = write!(text, "  took {}", milliseconds(took));
+            }
+            let _ = write!(text, "  {}", collection.reason);
+            if !collection.collector.is_empty() {
+                let _ = write!(text, ", {}", collection.collector);
+            }
+            text
+        }
+        Event::Blocked(blocked) => format!(
+            "a thread waited {} for a collection",
+            milliseconds(blocked.ns)
+        ),
+        Event::OutOfMemory(error) => format!(
+            "{}: {}",
+            console.styled(Style::Error, "OutOfMemoryError"),
+            error.text
+        ),
+        Event::Clamp { to, .. } => {
+            format!(
+                "the heap was kept from growing over its limit of {}",
+                ByteSize(*to)
+            )
+        }
+        Event::GrowHeap { to, .. } => {
+            format!("the heap grew to {}: nothing in it fitted", ByteSize(*to))
+        }
+        Event::SoftReferences { .. } => "softly referenced objects are given up".to_owned(),
+        Event::Forced => "a signal asks for a collection".to_owned(),
+        Event::Blocking { .. } | Event::Other => return None,
+    };
+    let at = told.at.map_or_else(String::new, moment);
+    let target = targets.iter().find(|target| Some(target.pid) == told.pid);
+    Some(match target {
+        Some(target) if targets.len() > 1 => {
+            format!("{at}  {} {}  {text}", target.name, target.pid)
+        }
+        _ => format!("{at}  {text}"),
+    })
+}
+
+/// A collection that was asked for.
+pub(super) fn collected(console: &Console, collected: &Collected) {
+    let Collected {
+        target,
+        way,
+        refused,
+        before,
+        after,
+        collection,
+    } = collected;
+    for (way, why) in refused {
+        console.say(format_args!("not {}: {why}", way.words()));
+    }
+    let name = format!("{} {}", target.name, target.pid);
+    console.data(format_args!(
+        "{} collected, asked {}",
+        console.styled(Style::Strong, name),
+        way.words()
+    ));
+    let size = |measured: &Measured| match measured.total {
+        Some(total) => format!("{} of {}", ByteSize(measured.live), ByteSize(total)),
+        None => ByteSize(measured.live).to_string(),
+    };
+    if let Some(after) = after {
+        console.data(format_args!(
+            "  live: {}",
+            console.styled(Style::Strong, size(after))
+        ));
+    }
+    match before {
+        Some(before) => {
+            let ago = before.seconds_before.map_or_else(String::new, |seconds| {
+                let ago = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default();
+                format!(", {} before", HumanDuration(ago))
+            });
+            console.data(format_args!(
+                "  after the last collection that was logged{ago}: {}",
+                size(before)
+            ));
+        }
+        None => console.data("  no collection was logged before"),
+    }
+    let freed = collection.freed().map(signed);
+    let took = collection.duration.map(milliseconds);
+    if let (Some(freed), Some(took)) = (freed, took) {
+        let pause = collection.pauses.iter().max().copied();
+        let pause = pause.map_or_else(String::new, |ns| {
+            format!(", the app paused for {} at most", milliseconds(ns))
+        });
+        console.data(format_args!(
+            "  freed: {freed} in {took}{pause} ({})",
+            collection.collector
+        ));
+    }
+}
+
+/// Each collection as a row of values.
+pub(super) fn csv(console: &Console, report: &GcReport) {
+    let mut text = String::from(
+        "time_ns,pid,process,reason,collector,freed_objects,freed_bytes,freed_large_objects,\
+         freed_large_bytes,live_bytes,total_bytes,pauses_ns,duration_ns,ours\n",
+    );
+    for (process, collections) in report.processes.iter().zip(&report.collections) {
+        for timed in collections {
+            let collection = &timed.logged.collection;
+            let pauses: Vec<String> = collection.pauses.iter().map(u64::to_string).collect();
+            let number = |value: Option<i128>| value.map_or(Cell::Nothing, Cell::Number);
+            let pauses = pauses.join(" ");
+            text += &csv_line(&[
+                number(timed.at.map(i128::from)),
+                number(process.pid.map(i128::from)),
+                Cell::Text(process.name.as_deref().unwrap_or("")),
+                Cell::Text(&collection.reason),
+                Cell::Text(&collection.collector),
+                number(collection.freed_objects.map(i128::from)),
+                number(collection.freed_bytes.map(i128::from)),
+                number(collection.freed_large.map(|large| i128::from(large.0))),
+                number(collection.freed_large.map(|large| i128::from(large.1))),
+                number(collection.live.map(i128::from)),
+                number(collection.total.map(i128::from)),
+                Cell::Text(&pauses),
+                number(collection.duration.map(i128::from)),
+                Cell::Text(if collection.ours { "true" } else { "false" }),
+            ]);
+        }
+    }
+    console.raw(text.as_bytes());
+}

@@ -1,0 +1,84 @@
+//! The flags of `heaptap hprof`.
+
+use std::path::PathBuf;
+
+/// Flags of `hprof`.
+#[derive(Debug, clap::Args)]
+#[command(
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  heaptap hprof info app.hprof\n  \
+                  heaptap hprof strip app.hprof to-share.hprof"
+)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do with a dump.
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Write an Android dump as Java SE's tools read it, byte for byte as hprof-conv does
+    Conv(ConvArgs),
+    /// What does a dump hold, and is it whole?
+    Info(InfoArgs),
+    /// Write a copy without the contents of strings and arrays, to share
+    ///
+    /// Sizes, references and names of classes, fields and methods stay; without --fields, so do
+    /// numbers in fields.
+    Strip(StripArgs),
+}
+
+/// Flags of `hprof conv`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    heaptap hprof conv app.hprof app-javase.hprof\n  \
+    heaptap hprof conv -z app.hprof.gz - | gzip > app-only.hprof.gz")]
+pub struct ConvArgs {
+    /// The dump (also gzip, zstd, xz, in a ZIP or TAR, a recording's folder), or - for stdin
+    #[arg(value_name = "IN")]
+    pub input: PathBuf,
+    /// The file to write, or - for stdout
+    #[arg(value_name = "OUT", value_hint = clap::ValueHint::FilePath)]
+    pub output: PathBuf,
+    /// Only the app's own heap: without objects of the zygote and of the boot image
+    #[arg(short = 'z', long)]
+    pub app_only: bool,
+    /// Repeat hprof-conv's mistake with arrays that have no data
+    #[arg(long)]
+    pub compat: bool,
+    /// Overwrite OUT
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Flags of `hprof info`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  heaptap hprof info app.hprof --json")]
+pub struct InfoArgs {
+    /// The dump (also gzip, zstd, xz, in a ZIP or TAR, a recording's folder), or - for stdin
+    #[arg(value_name = "FILE")]
+    pub input: PathBuf,
+}
+
+/// Flags of `hprof strip`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  heaptap hprof strip --fields app.hprof to-share.hprof")]
+pub struct StripArgs {
+    /// The dump (also gzip, zstd, xz, in a ZIP or TAR, a recording's folder), or - for stdin
+    #[arg(value_name = "IN")]
+    pub input: PathBuf,
+    /// The file to write, or - for stdout
+    #[arg(value_name = "OUT", value_hint = clap::ValueHint::FilePath)]
+    pub output: PathBuf,
+    /// Zero numbers and characters in fields and statics as well
+    #[arg(long)]
+    pub fields: bool,
+    /// Keep the text of strings
+    #[arg(long)]
+    pub keep_strings: bool,
+    /// Overwrite OUT
+    #[arg(long)]
+    pub force: bool,
+}

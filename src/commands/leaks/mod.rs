@@ -1,0 +1,7 @@
+//! `heaptap leaks`.
+
+mod args;
+mod view;
+
+pub use args::Args;
+pub use view::run;

@@ -1,0 +1,222 @@
+//! `heaptap leaks`: what grows in a native heap over a series of dumps, with verdicts; objects of
+//! a Java heap that should be gone with what holds them, what grew between dumps, and what is
+//! wasted.
+
+mod native;
+mod show;
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::args::{Args, OnlyArg};
+use crate::console::gate;
+use crate::error::{ErrorClass, Failure};
+use crate::exit::Outcome;
+use crate::flags::context::Context;
+use crate::heap_graph::Follow;
+use crate::heaps::growth as native_app;
+use crate::heaps::growth::{NativeLeaksRequest, TOLERANCE_BYTES};
+use crate::heaps::java::{FOLDER, JavaInput};
+use crate::heaps::leaks::{LeaksReport, LeaksRequest, leaks};
+use crate::heaps::look::Wanted;
+use crate::results::manifest;
+use crate::views::java_summary::java_place;
+use crate::views::{blocking, java as java_view};
+
+/// Entries of each list in JSON.
+const MOST_IN_JSON: usize = 100;
+
+/// Entries of each list on a page.
+const PAGE: usize = 10;
+
+/// Runs the command.
+///
+/// # Errors
+/// Where an input holds no heap that could be looked at, or can't be read.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let judges = args.fail;
+    let outcome = either(ctx, args).await;
+    outcome.map_err(|failure| gate::failure(judges, failure))
+}
+
+async fn either(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let java_flag = [
+        (args.native.is_java, "--java"),
+        (args.only.is_some(), "--only"),
+        (args.java.exclude.is_some(), "--exclude"),
+        (args.java.sizes.is_some(), "--sizes"),
+    ];
+    let java_flag = java_flag
+        .into_iter()
+        .find_map(|(given, flag)| given.then_some(flag));
+    let native_flag = args.growth.given().or(args.stacks.given());
+    if let (Some(java), Some(native)) = (java_flag, native_flag) {
+        return Err(Failure::new(
+            ErrorClass::Usage,
+            "option-conflict",
+            format!("{java} is about Java heaps, {native} about native ones"),
+        )
+        .with_help("leave out one of the two"));
+    }
+    if java_flag.is_none()
+        && let Some(outcome) = native_leaks(ctx, &args).await?
+    {
+        return Ok(outcome);
+    }
+    if let Some(native) = native_flag {
+        return Err(Failure::new(
+            ErrorClass::Usage,
+            "option-conflict",
+            format!("{native} is about native heaps, and the input has Java heaps alone"),
+        )
+        .with_help("leave it out"));
+    }
+    java_leaks(ctx, args).await
+}
+
+/// What grows in native heaps; `None` where there are Java heaps alone.
+async fn native_leaks(ctx: &Context, args: &Args) -> Result<Option<Outcome>, Failure> {
+    let console = &ctx.console;
+    let limit = match console.is_json() {
+        true => args.limit.unwrap_or(MOST_IN_JSON),
+        false => args.limit.unwrap_or(PAGE),
+    };
+    let request = NativeLeaksRequest {
+        inputs: args
+            .inputs
+            .iter()
+            .map(|typed| args.native.input(typed, default_dumps(args)))
+            .collect(),
+        options: args.native.options(&args.java),
+        filter: args.stacks.filter(&args.filter),
+        tolerance: args.growth.tolerance.map_or(TOLERANCE_BYTES, |size| size.0),
+        loops: args.loops,
+        warmup: args.growth.warmup,
+        interval: args.growth.interval.map_or(0, |size| size.0),
+        limit,
+    };
+    let found = blocking::stepwise(ctx, move |steps| native_app::leaks(&request, steps)).await;
+    let found = found.map_err(|failure| match failure.kind {
+        "too-few-dumps" => with_java_beside(failure, &args.inputs),
+        _ => failure,
+    })?;
+    let Some(found) = found else {
+        return Ok(None);
+    };
+    if console.is_json() {
+        console.json(&found.document);
+    } else {
+        native::show(console, &found.document);
+    }
+    for finding in &found.findings {
+        console.finding(finding.kind, &finding.message, finding.help.as_deref());
+    }
+    if found.java_dumps > 0 {
+        console.say("the input holds Java heaps, too: --java looks for leaks there");
+    }
+    // That nothing leaks is said of native heaps alone.
+    for java in args.inputs.iter().filter_map(java_beside) {
+        console.say(format_args!(
+            "Java heaps were recorded beside: heaptap leaks {java} looks for leaks there"
+        ));
+    }
+    if args.fail && !found.matches {
+        let is_filtered = found.document.is_filtered;
+        gate::warn_nothing_judged(console, gate::Judged::Samples, is_filtered);
+    }
+    let inconclusive = found.inconclusive || !found.matches;
+    let verdict = match (args.fail, found.found, inconclusive) {
+        (true, true, _) => Some(ErrorClass::Budget),
+        (true, false, true) => Some(ErrorClass::Inconclusive),
+        _ => None,
+    };
+    Ok(Some(Outcome::of(found.class.into_iter().chain(verdict))))
+}
+
+/// A failure that names the Java heaps beside: one of them is enough to look for leaks.
+fn with_java_beside(failure: Failure, inputs: &[OsString]) -> Failure {
+    let beside = inputs.iter().filter_map(java_beside);
+    let commands: Vec<String> = beside
+        .map(|java| format!("`heaptap leaks {java}`"))
+        .collect();
+    if commands.is_empty() {
+        return failure;
+    }
+    let help = format!(
+        "Java heaps were recorded beside, and one is enough: {} looks for leaks there",
+        commands.join(", ")
+    );
+    let mut failure = failure;
+    let native = failure.help.replace(help);
+    let hint = native.map(|native| format!("of native heaps: {native}"));
+    failure.hints.splice(0..0, hint);
+    failure
+}
+
+/// The folder of the Java heaps that a recording has beside its native ones, as a command takes it.
+fn java_beside(input: &OsString) -> Option<String> {
+    let folder = Path::new(input).join(FOLDER);
+    let is_recording = folder.join(manifest::FILE_NAME).is_file();
+    is_recording.then(|| java_place(&folder))
+}
+
+/// One input stands for all its dumps, each of several for its last.
+fn default_dumps(args: &Args) -> Wanted {
+    match args.inputs.len() {
+        1 => Wanted::All,
+        _ => Wanted::Last,
+    }
+}
+
+async fn java_leaks(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let console = &ctx.console;
+    if args.fail && args.only == Some(OnlyArg::Waste) {
+        return Err(Failure::new(
+            ErrorClass::Usage,
+            "option-conflict",
+            "--fail is about leaks, which --only waste does not look for",
+        )
+        .with_help("leave out one of the two"));
+    }
+    let mut inputs = Vec::new();
+    for typed in &args.inputs {
+        let (input, wanted) = args.native.input(typed, Wanted::All);
+        match wanted {
+            Wanted::These(all) => inputs.extend(all.into_iter().map(|which| JavaInput {
+                path: input.path.clone(),
+                which: Some(which),
+            })),
+            Wanted::All | Wanted::Last => inputs.push(input),
+        }
+    }
+    // What is shown in a terminal is cut list by list.
+    let limit = args.limit.unwrap_or(MOST_IN_JSON);
+    let request = LeaksRequest {
+        inputs,
+        options: args.java.options(Follow::default()),
+        leaks: args.only != Some(OnlyArg::Waste),
+        waste: args.only != Some(OnlyArg::Leaks),
+        limit,
+        classes: args.filter.filter(args.native.java_heap()?),
+        loops: args.loops,
+    };
+    let is_filtered = !request.classes.takes_all();
+    let report = blocking::stepwise(ctx, move |steps| leaks(&request, steps)).await?;
+    let LeaksReport { document, .. } = &report;
+    if console.is_json() {
+        console.json(document);
+    } else {
+        show::show(console, document, args.limit);
+    }
+    for heap in &document.heaps {
+        java_view::warn(console, heap);
+    }
+    if args.fail && !report.matches {
+        gate::warn_nothing_judged(console, gate::Judged::Objects, is_filtered);
+    }
+    Ok(Outcome::of_budget(
+        args.fail.then_some(report.matches),
+        report.found(),
+        report.class,
+    ))
+}

@@ -1,0 +1,294 @@
+//! What grows in native heaps, for people.
+
+use crate::console::table::Table;
+use crate::console::{Console, Style};
+use crate::flags::pattern::NO_MATCH;
+use crate::heaps::growth::{HeapRow, NativeLeaksDocument, Place, SeriesRow, SiteRow};
+use crate::units::{ByteSize, thousands};
+use crate::untrusted;
+use crate::views::native::shortened;
+use crate::views::sites::paragraph;
+use crate::views::sites::{place, show_site};
+
+/// Rows of churn on a page.
+const CHURN: usize = 5;
+/// Entries of what can't be told on a page.
+const UNTOLD: usize = 5;
+
+/// Shows all of it.
+pub(super) fn show(console: &Console, document: &NativeLeaksDocument) {
+    for (at, series) in document.series.iter().enumerate() {
+        if at > 0 {
+            console.data("");
+        }
+        show_series(console, series, document);
+    }
+}
+
+fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocument) {
+    let who = match (series.process.as_str(), series.pid) {
+        ("", 0) => "a process without a name".to_owned(),
+        ("", pid) => format!("process {pid}"),
+        (name, 0) => name.to_owned(),
+        (name, pid) => format!("{name} ({pid})"),
+    };
+    console.data(console.styled(Style::Strong, untrusted::shown(&who)));
+    for heap in &series.heaps {
+        show_heap(console, heap, document.is_filtered);
+    }
+    for note in &series.notes {
+        paragraph(console, "", &untrusted::shown(note), Style::Warn);
+    }
+    if !series.matches && document.is_filtered {
+        console.data("");
+        console.data(console.styled(Style::Warn, NO_MATCH));
+        return;
+    }
+    let of = |verdict: &str| -> Vec<&SiteRow> {
+        let sites = series.sites.iter();
+        sites.filter(|site| site.verdict == verdict).collect()
+    };
+    let leaks = series.leaks + series.leaks_below_tolerance;
+    console.data("");
+    let headline = match leaks {
+        0 => "Nothing leaks for certain.".to_owned(),
+        1 => "Leaks: 1 callsite grows round after round, and chance does not explain it".to_owned(),
+        n => format!(
+            "Leaks: {} callsites grow round after round, and chance does not explain it",
+            thousands(n)
+        ),
+    };
+    let style = match (leaks, series.suspects, series.incomplete) {
+        (0, 0, false) => Style::Good,
+        _ => Style::Strong,
+    };
+    console.data(console.styled(style, headline));
+    let grows = of("grows");
+    for (at, site) in grows.iter().enumerate() {
+        console.data("");
+        show_site(
+            console,
+            &format!("{}. ", at + 1),
+            site,
+            series.heaps.len() > 1,
+        );
+    }
+    more(console, leaks as usize, grows.len());
+    show_untold(console, series, &of("cant-tell"));
+    if series.within_noise > 0 {
+        let who = match series.within_noise {
+            1 => "1 callsite is within noise: if it grows".to_owned(),
+            n => format!("{} callsites are within noise: if one grows", thousands(n)),
+        };
+        console.data("");
+        console.data(format_args!(
+            "{who}, then by no more than {} a round (--tolerance).",
+            ByteSize(document.tolerance_bytes)
+        ));
+    }
+    show_churn(console, series);
+}
+
+fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
+    let names: Vec<String> = heap
+        .dumps
+        .iter()
+        .map(|dump| match &dump.label {
+            Some(label) => label.clone(),
+            None => format!("@{}", dump.number),
+        })
+        .collect();
+    let names = match names.as_slice() {
+        [first, second, .., last] if names.len() > 8 => format!("{first}, {second} … {last}"),
+        names => names.join(", "),
+    };
+    let name = match heap.heap.as_str() {
+        "" => "the heap",
+        name => name,
+    };
+    let rounds = match heap.rounds {
+        1 => "1 round".to_owned(),
+        n => format!("{} rounds", thousands(n)),
+    };
+    let interval = heap
+        .dumps
+        .iter()
+        .map(|dump| dump.sampling_interval_bytes)
+        .max();
+    let sampled = match interval {
+        Some(1) | None => "every allocation recorded".to_owned(),
+        Some(bytes) => format!(
+            "one sample per {}; a leak of {} a round at one callsite would be found",
+            ByteSize(bytes),
+            ByteSize(heap.detectable_bytes_per_iteration.ceil() as u64)
+        ),
+    };
+    let dumps = thousands(heap.dumps.len() as u64);
+    let text = format!("{name}: {dumps} dumps, {rounds}: {names}; {sampled}");
+    paragraph(console, "", &untrusted::shown(&text), Style::Dim);
+    let size = |bytes: i64| ByteSize(bytes.max(0).unsigned_abs());
+    let all = heap.dumps.last().map_or(0, |dump| dump.space);
+    let growth = heap.rate.shown();
+    let text = match is_filtered {
+        // Growth of a part stands beside what that part holds.
+        true => format!(
+            "{name}, what matches: {growth:+} a round, {} of {} held at the end",
+            size(heap.held_bytes),
+            size(all)
+        ),
+        false => format!(
+            "{name} as a whole: {growth:+} a round, {} held at the end",
+            size(all)
+        ),
+    };
+    console.data(untrusted::shown(&text));
+}
+
+fn show_untold(console: &Console, series: &SeriesRow, untold: &[&SiteRow]) {
+    if series.suspects + series.cant_tell == 0 {
+        return;
+    }
+    console.data("");
+    let mut parts = Vec::new();
+    if series.suspects > 0 {
+        parts.push(match series.suspects {
+            1 => "1 callsite grew, yet whether that goes on can't be told".to_owned(),
+            n => format!(
+                "{} callsites grew, yet whether that goes on can't be told",
+                thousands(n)
+            ),
+        });
+    }
+    if series.cant_tell > 0 {
+        parts.push(match series.cant_tell {
+            1 => "of 1 nothing can be told".to_owned(),
+            n => format!("of {} nothing can be told", thousands(n)),
+        });
+    }
+    let headline = format!("Can't tell: {}", parts.join("; "));
+    console.data(console.styled(Style::Strong, headline));
+    let (suspects, others): (Vec<&SiteRow>, Vec<&SiteRow>) = untold
+        .iter()
+        .partition(|site| !matches!(site.doubt, Some("too-few-samples" | "incomplete")));
+    let suspects = &suspects[..suspects.len().min(UNTOLD)];
+    for site in suspects {
+        console.data("");
+        show_site(console, "?  ", site, series.heaps.len() > 1);
+    }
+    more(console, series.suspects as usize, suspects.len());
+    let others = &others[..others.len().min(UNTOLD)];
+    if others.is_empty() {
+        return;
+    }
+    console.data("");
+    let mut table = Table::new(&["a round", "would decide", "function"]).of_code();
+    for (site, apart) in others.iter().zip(apart(others)) {
+        let rounds = site
+            .decides
+            .rounds
+            .map(|n| format!("{} rounds", thousands(n)));
+        let interval = site.decides.interval_bytes.map(|t| format!("-i {t}"));
+        let complete = match site.doubt {
+            Some("incomplete") => Some("complete data".to_owned()),
+            _ => None,
+        };
+        let decides: Vec<String> = rounds.into_iter().chain(interval).chain(complete).collect();
+        let function = untrusted::shown(&site.own.function).into_owned();
+        table.row(
+            vec![format!("{:+}", site.rate.shown()), decides.join(" or ")],
+            function,
+        );
+        table.remark(untrusted::shown(&apart).into_owned());
+    }
+    table.show(console);
+    more(console, series.cant_tell as usize, others.len());
+}
+
+fn show_churn(console: &Console, series: &SeriesRow) {
+    if series.churn.is_empty() {
+        return;
+    }
+    console.data("");
+    let headline = "Churn: allocated and freed again; no leak, but it costs time";
+    console.data(console.styled(Style::Strong, headline));
+    let mut table = Table::new(&["allocated", "freed", "held", "function"]).of_code();
+    let sites: Vec<&SiteRow> = series.churn.iter().take(CHURN).collect();
+    for (site, apart) in sites.iter().zip(apart(&sites)) {
+        let freed = site.freed_share.unwrap_or(0.0);
+        table.row(
+            vec![
+                site.allocated_estimate.shown().to_string(),
+                format!("{:.0} %", freed * 100.0),
+                site.held_estimate.shown().to_string(),
+            ],
+            untrusted::shown(&site.own.function).into_owned(),
+        );
+        table.remark(untrusted::shown(&apart).into_owned());
+    }
+    table.show(console);
+}
+
+/// Where each site is; of several by one line of code also what tells it from the others.
+fn apart(sites: &[&SiteRow]) -> Vec<String> {
+    let differences = |at: usize| {
+        let site = sites[at];
+        let others = sites.iter().enumerate();
+        let others = others.filter(|(other, row)| *other != at && row.own == site.own);
+        let mut found: Vec<String> = Vec::new();
+        for text in others.filter_map(|(_, other)| difference(site, other)) {
+            if !found.contains(&text) {
+                found.push(text);
+            }
+        }
+        found
+    };
+    let at = 0..sites.len();
+    at.map(|at| {
+        let mut parts = vec![place(&sites[at].own)];
+        parts.extend(differences(at));
+        parts.retain(|part| !part.is_empty());
+        parts.join(" · ")
+    })
+    .collect()
+}
+
+/// What a site has in place of another: what it calls to allocate, or who calls it; by the line
+/// where the function is the same.
+fn difference(site: &SiteRow, other: &SiteRow) -> Option<String> {
+    let told = |way: &str, frame: &Place, than: Option<&Place>| {
+        let name = shortened(&frame.function);
+        match than.is_some_and(|than| than.function == frame.function) {
+            true => format!("{way} {name} {}", place(frame)),
+            false => format!("{way} {name}"),
+        }
+    };
+    if site.allocates != other.allocates {
+        return Some(told("by way of", &site.allocates, Some(&other.allocates)));
+    }
+    let halves = |row: &SiteRow| {
+        let own = row.stack.iter().position(|frame| *frame == row.own);
+        let own = own.unwrap_or(0);
+        let inner: Vec<Place> = row.stack[..own].iter().rev().cloned().collect();
+        (row.stack[own..].to_vec(), inner)
+    };
+    let ((callers, inner), (other_callers, other_inner)) = (halves(site), halves(other));
+    let ways = [
+        ("called by", callers, other_callers),
+        ("by way of", inner, other_inner),
+    ];
+    ways.into_iter().find_map(|(way, own, others)| {
+        let mut pairs = own.iter().enumerate();
+        let (at, frame) = pairs.find(|(at, frame)| others.get(*at) != Some(frame))?;
+        Some(told(way, frame, others.get(at)))
+    })
+}
+
+fn more(console: &Console, all: usize, shown: usize) {
+    if all > shown && shown > 0 {
+        let text = format!(
+            "… and {} more (-n 0 --json lists all)",
+            thousands((all - shown) as u64)
+        );
+        console.data(console.styled(Style::Dim, text));
+    }
+}

@@ -1,0 +1,642 @@
+//! Leaks, growth and waste for people.
+
+use crate::console::table::{Table, fitting};
+use crate::console::wrap::wrapped;
+use crate::console::{Console, Style};
+use crate::heaps::leaks::{
+    Duplicated, GroupRow, GrowthDocument, GrowthRow, LargeRow, LeaksDocument, LeaksRows, PathStep,
+    RoomRow, WasteDocument,
+};
+use crate::units::{ByteSize, thousands};
+use crate::untrusted;
+use crate::views::java as java_view;
+use crate::views::java::kept;
+
+/// Leaks that are shown in full where nothing was said.
+const GROUPS: usize = 10;
+/// Rows of growth.
+const GROWN: usize = 10;
+/// Rows below each sort of waste.
+const ROWS: usize = 3;
+/// Steps of a path.
+const STEPS: usize = 14;
+
+/// Shows all of it; `limit` is what the user asked for, 0 for all.
+pub(super) fn show(console: &Console, document: &LeaksDocument, limit: Option<usize>) {
+    let limit = |page: usize| match limit {
+        None => page,
+        Some(0) => usize::MAX,
+        Some(limit) => limit,
+    };
+    match document.heaps.as_slice() {
+        [first, .., last] if first.path == last.path && document.heaps.len() > 2 => {
+            java_view::heading(console, last);
+            let names = document.heaps.iter().map(|heap| match &heap.label {
+                Some(label) => untrusted::shown(label).into_owned(),
+                None => format!("@{}", heap.number),
+            });
+            let text = compared_with(&names.collect::<Vec<_>>());
+            console.data(console.styled(Style::Dim, text));
+        }
+        all => {
+            for heap in all {
+                java_view::heading(console, heap);
+            }
+        }
+    }
+    for note in &document.notes {
+        console.data(console.styled(Style::Warn, note));
+    }
+    if let Some(leaks) = &document.leaks {
+        show_leaks(console, leaks, limit(GROUPS));
+    }
+    if let Some(growth) = &document.growth {
+        show_growth(console, growth, limit(GROWN));
+    }
+    if let Some(waste) = &document.waste {
+        show_waste(console, waste, limit(ROWS));
+    }
+}
+
+// Leaks.
+
+/// What the last of these dumps, which is the one that is shown, is compared with.
+fn compared_with(names: &[String]) -> String {
+    let before = names.split_last().map_or(&[][..], |(_, before)| before);
+    let before = match before {
+        [first, second, .., last] if before.len() > 8 => format!("{first}, {second} … {last}"),
+        few => few.join(", "),
+    };
+    format!("compared with those before it: {before}")
+}
+
+fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
+    console.data("");
+    if leaks.groups_total == 0 {
+        // Nothing to find is no good news.
+        let style = match leaks.untold.is_empty() {
+            true => Style::Good,
+            false => Style::Strong,
+        };
+        console.data(console.styled(style, "No leak found."));
+    } else {
+        let objects = match leaks.objects {
+            1 => "1 object that should be gone keeps".to_owned(),
+            n => format!("{} objects that should be gone keep", thousands(n)),
+        };
+        let possible = leaks
+            .groups
+            .iter()
+            .filter(|group| group.certainty == "possible");
+        let possible = possible.count() as u64;
+        let ways = match (leaks.groups_total, possible) {
+            (1, 0) => "in one way".to_owned(),
+            (1, _) => "in one way that is possible, not sure".to_owned(),
+            (n, 0) => format!("in {} ways", thousands(n)),
+            (n, possible) => format!(
+                "in {} ways, {possible} of them possible, not sure",
+                thousands(n)
+            ),
+        };
+        let headline = format!("Leaks: {objects} {}, {ways}", kept(leaks.kept));
+        console.data(console.styled(Style::Strong, headline));
+    }
+    for (at, group) in leaks.groups.iter().take(limit).enumerate() {
+        console.data("");
+        show_group(console, at + 1, group);
+    }
+    let hidden = leaks.groups_total as usize - leaks.groups.len().min(limit);
+    if hidden > 0 {
+        more(console, hidden, "leaks");
+    }
+    if !leaks.unheld.is_empty() {
+        console.data("");
+        for unheld in &leaks.unheld {
+            let held = match unheld.in_passing {
+                true => "held only by what the main thread or the collector is doing right now",
+                false => "held by nothing but weak references and the like",
+            };
+            let text = format!(
+                "{} × {} ({}) {held}: no leak",
+                thousands(unheld.count),
+                untrusted::shown(&unheld.class),
+                unheld.what
+            );
+            console.data(console.styled(Style::Dim, text));
+        }
+    }
+    for untold in &leaks.untold {
+        console.data("");
+        console.data(console.styled(Style::Dim, format!("Not told: {untold}.")));
+    }
+}
+
+fn objects(count: u64) -> String {
+    match count {
+        1 => "1 object".to_owned(),
+        n => format!("{} objects", thousands(n)),
+    }
+}
+
+fn show_group(console: &Console, number: usize, group: &GroupRow) {
+    let certainty = match group.certainty {
+        "certain" => "",
+        "likely" => ", likely",
+        _ => ", possibly",
+    };
+    let new = match (group.count_before, group.count) {
+        (None, _) => String::new(),
+        (Some(0), _) => " · new".to_owned(),
+        (Some(before), now) if before == now => " · as many as before".to_owned(),
+        (Some(before), _) => format!(" · {} before", thousands(before)),
+    };
+    console.data(format_args!(
+        "{} {} × {}  {}",
+        console.styled(Style::Dim, format!("{number}.")),
+        thousands(group.count),
+        console.styled(Style::Error, untrusted::shown(&group.class)),
+        console.styled(Style::Strong, format!("{}{certainty}{new}", group.what)),
+    ));
+    let mut sizes = format!(
+        "keeps {} in {}",
+        kept(group.kept),
+        objects(group.kept.count)
+    );
+    let dominated = group.dominated;
+    if dominated.total() != group.kept.total() {
+        sizes += &format!(" · dominates {}", kept(dominated));
+    }
+    if let Some(first) = group.leaks.first().filter(|_| group.count > 1) {
+        sizes += &format!(" · this one {}", kept(first.kept));
+    }
+    console.data(console.styled(Style::Dim, format!("   {sizes}")));
+    if let Some(library) = &group.library {
+        let text = format!("   known leak of Android by {}", library.reference);
+        console.data(console.styled(Style::Warn, text));
+    }
+    show_path(console, group);
+    if let Some(first) = group.leaks.first() {
+        let nested: Vec<String> = first
+            .nested
+            .iter()
+            .map(|nested| format!("{} × {}", thousands(nested.count), nested.class))
+            .collect();
+        if !nested.is_empty() {
+            let text = format!("and with it {}", nested.join(", "));
+            let text = untrusted::shown(&text);
+            console.data(format_args!("     {}", console.styled(Style::Dim, text)));
+        }
+    }
+    let advice = untrusted::shown(&group.advice);
+    console.data(format_args!("   → {}", console.styled(Style::Help, advice)));
+    if console.verbosity() > 0 {
+        let signature = format!("     signature {}", group.signature);
+        console.data(console.styled(Style::Dim, signature));
+    }
+}
+
+fn show_path(console: &Console, group: &GroupRow) {
+    // What is surely in use before the last that is needs no line.
+    let first = match console.verbosity() {
+        0 => {
+            let in_use = |step: &PathStep| step.status == "not-leaking" && !step.suspect;
+            group.path.iter().take_while(|step| in_use(step)).count()
+        }
+        _ => 0,
+    };
+    let root = match first {
+        0 => group.root.clone(),
+        1 => format!("{} … 1 step in use", group.root),
+        n => format!("{} … {n} steps in use", group.root),
+    };
+    let root = format!("root: {}", untrusted::shown(&root));
+    let lead = console.styled(Style::Dim, "   ┬ ");
+    console.hanging(lead, console.styled(Style::Dim, root));
+    let steps = &group.path[first..];
+    let shown: Vec<Option<&PathStep>> = match steps.len() {
+        n if n <= STEPS || console.verbosity() > 1 => steps.iter().map(Some).collect(),
+        n => {
+            let head = steps[..STEPS / 2].iter().map(Some);
+            let tail = steps[n - STEPS / 2..].iter().map(Some);
+            head.chain([None]).chain(tail).collect()
+        }
+    };
+    let left_out = steps.len() as u64 + group.path_left_out - shown.iter().flatten().count() as u64;
+    let last = shown.len().saturating_sub(1);
+    for (at, step) in shown.into_iter().enumerate() {
+        match step {
+            Some(step) => show_step(console, group, step, at == last),
+            None => {
+                let text = format!("   ⋮ {} steps more", thousands(left_out));
+                console.data(console.styled(Style::Dim, text));
+            }
+        }
+    }
+}
+
+fn show_step(console: &Console, group: &GroupRow, step: &PathStep, last: bool) {
+    let class = untrusted::shown(&step.class).into_owned();
+    let name = match step.shape {
+        "class" => format!("class {class}"),
+        _ if last => format!("{class} {}", step.id),
+        _ => class.clone(),
+    };
+    let (mark, style) = match step.status {
+        "leaking" => ("leaks", Style::Error),
+        "not-leaking" => ("in use", Style::Good),
+        _ => ("?", Style::Dim),
+    };
+    let reason = match (last, group.leaks.first()) {
+        (true, Some(leak)) => leak.reason.as_str(),
+        _ => step.reason.as_str(),
+    };
+    let reason = match reason {
+        "" => String::new(),
+        reason => format!(": {}", untrusted::shown(reason)),
+    };
+    let (branch, bar) = if last { ("╰", " ") } else { ("├", "│") };
+    let branch = console.styled(Style::Dim, branch);
+    let state = format!(
+        "{}{}",
+        console.styled(style, mark),
+        console.styled(Style::Dim, reason)
+    );
+    let line = format!("   {branch} {name}  {state}");
+    let width = console::measure_text_width(&line);
+    if console.stdout_width().is_none_or(|room| width <= room) {
+        console.laid_out(line);
+    } else {
+        console.laid_out(format_args!("   {branch} {name}"));
+        // Below its object, drawn on every line of it.
+        let bar = format!("   {} ", console.styled(Style::Dim, bar));
+        let room = console.stdout_width().unwrap_or(usize::MAX);
+        for part in wrapped(&state, room.saturating_sub(5)) {
+            console.laid_out(format_args!("{bar}{part}"));
+        }
+    }
+    let Some(reference) = &step.reference else {
+        return;
+    };
+    let owner = step.declared_in.as_deref().unwrap_or(&step.class);
+    let owner = owner.rsplit('.').next().unwrap_or(owner);
+    let lead = match (step.shape, reference.starts_with(['[', '<'])) {
+        ("array", _) => String::new(),
+        (_, true) => untrusted::shown(owner).into_owned(),
+        (_, false) => format!("{}.", untrusted::shown(owner)),
+    };
+    let (lead, reference) = match &step.repeated {
+        Some(repeated) => (String::new(), repeated.text()),
+        None => (lead, reference.clone()),
+    };
+    let reference = untrusted::shown(&reference).into_owned();
+    let bar = console.styled(Style::Dim, "│");
+    if step.suspect {
+        console.data(format_args!(
+            "   {bar}   {lead}{}",
+            console.styled(Style::Warn, &reference)
+        ));
+        let blanks = " ".repeat(console::measure_text_width(&lead));
+        let wave = "~".repeat(console::measure_text_width(&reference).max(1));
+        console.data(format_args!(
+            "   {bar}   {blanks}{}",
+            console.styled(Style::Warn, wave)
+        ));
+    } else {
+        console.data(format_args!(
+            "   {bar}   {}",
+            console.styled(Style::Dim, format!("{lead}{reference}"))
+        ));
+    }
+}
+
+fn more(console: &Console, hidden: usize, what: &str) {
+    let text = format!(
+        "… and {} more {what} (-n 0 shows all)",
+        thousands(hidden as u64)
+    );
+    console.data(console.styled(Style::Dim, text));
+}
+
+// Growth.
+
+fn show_growth(console: &Console, growth: &GrowthDocument, limit: usize) {
+    console.data("");
+    if growth.paths.is_empty() && growth.classes.is_empty() {
+        let text = format!("Nothing grew over all {} dumps.", growth.dumps);
+        console.data(console.styled(Style::Good, text));
+        return;
+    }
+    let headline = match growth.dumps {
+        2 => "Growth from the first dump to the second".to_owned(),
+        n => format!("Growth in each of {n} dumps"),
+    };
+    console.data(console.styled(Style::Strong, headline));
+    let mut table =
+        Table::new(&["more", "objects", "bytes", "what, and where it hangs"]).keeping_remarks();
+    for row in growth.paths.iter().take(limit) {
+        table.row(figures(row), untrusted::shown(&row.class));
+        table.style(Style::Strong);
+        let way: Vec<String> = row
+            .path
+            .iter()
+            .rev()
+            .map(|s| untrusted::shown(s).into_owned())
+            .collect();
+        if !way.is_empty() {
+            table.remark(format!("← {}", way.join(" ← ")));
+        }
+    }
+    if !growth.paths.is_empty() {
+        table.show(console);
+    }
+    if growth.paths.len() > limit {
+        more(console, growth.paths.len() - limit, "ways");
+    }
+    let mut table = Table::new(&["more", "objects", "bytes", "class"]);
+    for row in growth.classes.iter().take(limit) {
+        table.row(figures(row), untrusted::shown(&row.class));
+    }
+    console.data("");
+    table.show(console);
+    if growth.classes.len() > limit {
+        more(console, growth.classes.len() - limit, "classes");
+    }
+}
+
+fn figures(row: &GrowthRow) -> Vec<String> {
+    let counts: Vec<String> = match row.counts.as_slice() {
+        [first, second, .., last] if row.counts.len() > 4 => {
+            vec![
+                thousands(*first),
+                thousands(*second),
+                "…".to_owned(),
+                thousands(*last),
+            ]
+        }
+        all => all.iter().map(|&n| thousands(n)).collect(),
+    };
+    let bytes = match row.more_bytes() {
+        n if n < 0 => format!("-{}", ByteSize(n.unsigned_abs())),
+        n => format!("+{}", ByteSize(n.unsigned_abs())),
+    };
+    vec![
+        format!("+{}", thousands(row.more().unsigned_abs())),
+        counts.join(" → "),
+        bytes,
+    ]
+}
+
+// Waste.
+
+fn show_waste(console: &Console, waste: &WasteDocument, limit: usize) {
+    console.data("");
+    let headline = match waste.wasted_bytes {
+        0 => "No waste found.".to_owned(),
+        bytes => format!("Waste: up to {} could be saved", ByteSize(bytes)),
+    };
+    console.data(console.styled(Style::Strong, headline));
+    equal(console, "equal strings", &waste.strings, "strings", limit);
+    equal(console, "equal arrays", &waste.arrays, "arrays", limit);
+    equal(console, "equal bitmaps", &waste.bitmaps, "bitmaps", limit);
+    let room: u64 = waste.collections.iter().map(|kind| kind.wasted_bytes).sum();
+    if room > 0 {
+        let count: u64 = waste.collections.iter().map(|kind| kind.count).sum();
+        let empty: u64 = waste
+            .collections
+            .iter()
+            .map(|kind| kind.empty_with_slots)
+            .sum();
+        let sparse: u64 = waste.collections.iter().map(|kind| kind.sparse).sum();
+        title(
+            console,
+            room,
+            "collections with too much room",
+            &format!(
+                "of {} collections {} are empty and have room, {} use less than a quarter",
+                thousands(count),
+                thousands(empty),
+                thousands(sparse)
+            ),
+        );
+        rooms(console, &waste.room, limit);
+    }
+    if waste.sparse_array_bytes > 0 {
+        title(
+            console,
+            waste.sparse_array_bytes,
+            "arrays that are mostly null",
+            "",
+        );
+        rooms(console, &waste.sparse_arrays, limit);
+    }
+    let boxed: u64 = waste.boxed.iter().filter_map(|row| row.wasted_bytes).sum();
+    if !waste.boxed.is_empty() {
+        let told = waste.boxed.iter().all(|row| row.distinct.is_some());
+        let all: u64 = waste.boxed.iter().map(|row| row.bytes).sum();
+        match told {
+            true => title(
+                console,
+                boxed,
+                "numbers in boxes",
+                "more than one of a value",
+            ),
+            false => title(
+                console,
+                all,
+                "numbers in boxes",
+                "in all: their values are not told",
+            ),
+        }
+        let rows = waste.boxed.iter().filter(|row| row.wasted_bytes != Some(0));
+        for row in rows.take(limit) {
+            let values = match row.distinct {
+                Some(distinct) => format!(" of {} values", thousands(distinct)),
+                None => String::new(),
+            };
+            let text = format!("{} × {}{values}", thousands(row.count), row.class);
+            item(console, row.wasted_bytes.unwrap_or(row.bytes), &text, None);
+        }
+    }
+    if !waste.crowded.is_empty() {
+        console.data("");
+        console.data(console.styled(Style::Strong, "Hash tables whose keys share buckets"));
+        for row in waste.crowded.iter().take(limit) {
+            let text = format!(
+                "{} with {} keys in {} of {} buckets: look at hashCode()",
+                untrusted::shown(&row.class),
+                thousands(row.size),
+                thousands(row.used_buckets),
+                thousands(row.buckets)
+            );
+            line(
+                console,
+                &format!("{}%", row.collisions_percent),
+                &text,
+                row.held_by.as_deref(),
+            );
+        }
+    }
+    if !waste.loaders.is_empty() {
+        console.data("");
+        let what = "Class loaders that loaded what another has loaded";
+        console.data(console.styled(Style::Strong, what));
+        for row in waste.loaders.iter().take(limit) {
+            let text = format!(
+                "{} {}: of its {} classes, such as {}",
+                untrusted::shown(&row.class),
+                row.id,
+                thousands(row.classes),
+                untrusted::shown(&row.example)
+            );
+            line(
+                console,
+                &thousands(row.repeated),
+                &text,
+                row.held_by.as_deref(),
+            );
+        }
+    }
+    largest(
+        console,
+        "Largest arrays",
+        &format!(
+            "{} of 256 KiB and more, {} in all",
+            thousands(waste.large_arrays_count),
+            ByteSize(waste.large_arrays_bytes)
+        ),
+        &waste.large_arrays,
+        limit,
+    );
+    largest(
+        console,
+        "Largest bitmaps",
+        &format!(
+            "of {}, {} in all",
+            thousands(waste.bitmaps.count),
+            ByteSize(waste.bitmaps.bytes)
+        ),
+        &waste.largest_bitmaps,
+        limit,
+    );
+    for untold in &waste.untold {
+        console.data("");
+        console.data(console.styled(Style::Dim, format!("Not told: {untold}.")));
+    }
+}
+
+fn title(console: &Console, bytes: u64, what: &str, remark: &str) {
+    let lead = format!("{:>10}  ", ByteSize(bytes).to_string());
+    console.hanging(lead, headed(console, what, remark));
+}
+
+/// What is headed, and a remark behind it.
+fn headed(console: &Console, what: &str, remark: &str) -> String {
+    let what = console.styled(Style::Strong, what);
+    match remark {
+        "" => what.to_string(),
+        remark => format!("{what}  {}", console.styled(Style::Dim, remark)),
+    }
+}
+
+fn item(console: &Console, bytes: u64, text: &str, held_by: Option<&str>) {
+    line(console, &ByteSize(bytes).to_string(), text, held_by);
+}
+
+fn line(console: &Console, figure: &str, text: &str, held_by: Option<&str>) {
+    let lead = format!("{figure:>22}  ");
+    let room = console.stdout_width().unwrap_or(usize::MAX);
+    let left = room.saturating_sub(lead.len() + console::measure_text_width(text) + 2);
+    let held = held_by.map_or(String::new(), |by| format!("← {}", untrusted::shown(by)));
+    match fitting(&held, left) {
+        Some(held) => console.hanging(
+            lead,
+            format_args!("{text}  {}", console.styled(Style::Dim, held)),
+        ),
+        None => console.hanging(lead, text),
+    }
+}
+
+fn equal(console: &Console, title_: &str, all: &Duplicated, what: &str, limit: usize) {
+    if all.wasted_bytes == 0 {
+        return;
+    }
+    let different = match all.distinct {
+        Some(distinct) => format!(", {} different", thousands(distinct)),
+        None => String::new(),
+    };
+    let remark = format!(
+        "{} {what}{different}, {}",
+        thousands(all.count),
+        ByteSize(all.bytes)
+    );
+    title(console, all.wasted_bytes, title_, &remark);
+    for group in all.groups.iter().take(limit) {
+        let value = match what {
+            "strings" => {
+                let text: String = group.value.escape_debug().take(60).collect();
+                format!("\"{text}\"")
+            }
+            "bitmaps" => format!("({} pixels)", group.value),
+            _ => {
+                let class = group.class.trim_end_matches("[]");
+                format!(
+                    "{class}[{}] {}",
+                    group.length,
+                    untrusted::shown(&group.value)
+                )
+            }
+        };
+        let text = format!("{} × {value}", thousands(group.count));
+        item(console, group.wasted_bytes, &text, group.held_by.as_deref());
+    }
+}
+
+fn rooms(console: &Console, rows: &[RoomRow], limit: usize) {
+    for row in rows.iter().take(limit) {
+        let text = format!(
+            "{}  {} of {} slots used",
+            untrusted::shown(&row.class),
+            thousands(row.used),
+            thousands(row.capacity)
+        );
+        item(console, row.wasted_bytes, &text, row.held_by.as_deref());
+    }
+}
+
+fn largest(console: &Console, what: &str, remark: &str, rows: &[LargeRow], limit: usize) {
+    if rows.is_empty() {
+        return;
+    }
+    console.data("");
+    console.data(headed(console, what, remark));
+    for row in rows.iter().take(limit) {
+        let native = if row.native { "native, " } else { "" };
+        let value = match row.value.as_str() {
+            "" => String::new(),
+            value => format!(" {native}{}", untrusted::shown(value)),
+        };
+        let class = untrusted::shown(&row.class);
+        let text = match (class.strip_suffix("[]"), row.length) {
+            (Some(element), Some(length)) => format!("{element}[{length}]{value}"),
+            _ => format!("{class}{value}"),
+        };
+        item(console, row.bytes, &text, row.held_by.as_deref());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dump_is_none_of_those_before_it() {
+        let names: Vec<String> = (1..13).map(|at| format!("@{at}")).collect();
+        let of = |so_many: usize| {
+            let text = compared_with(&names[..so_many]);
+            text.rsplit_once(": ").map(|(_, names)| names.to_owned())
+        };
+        assert_eq!(of(3).as_deref(), Some("@1, @2"));
+        assert_eq!(of(9).as_deref(), Some("@1, @2, @3, @4, @5, @6, @7, @8"));
+        assert_eq!(of(12).as_deref(), Some("@1, @2 … @11"));
+    }
+}

@@ -1,0 +1,189 @@
+//! The live view of `heaptap meminfo --every`: in a terminal a block that is drawn anew in its
+//! place, elsewhere a line a sample; at the end what each figure did.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `block` | the block of a terminal |
+//! | `rows` | lines of a pipe, and CSV |
+//! | `summary` | what is told at the end |
+
+mod block;
+mod rows;
+mod summary;
+
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use self::block::Block;
+use self::rows::Rows;
+pub(crate) use super::args::LiveArgs;
+use super::run::{self, Live, LiveOptions, Told};
+use crate::config::Targets;
+use crate::console::Console;
+use crate::console::signals::watch_signals;
+use crate::error::{ErrorClass, Failure};
+use crate::exit::Outcome;
+use crate::flags::context::Context;
+use crate::session::SessionError;
+use crate::units::SignedSize;
+use crate::untrusted::shown;
+
+/// Shows `targets` until it is ended.
+///
+/// # Errors
+/// Where nothing runs that was asked for, or the phone does not answer.
+pub(crate) async fn run(
+    ctx: &Context,
+    args: &LiveArgs,
+    targets: Targets,
+    csv: bool,
+) -> Result<Outcome, Failure> {
+    let options = LiveOptions {
+        targets,
+        user: ctx.globals.user,
+        every: args.every.unwrap_or(Duration::from_secs(1)),
+        allow_gc: args.allow_gc,
+        duration: args.duration,
+    };
+    let mut signals = watch_signals()?;
+    let device = tokio::select! {
+        device = ctx.device() => device?,
+        _ = signals.recv() => return Err(SessionError::Interrupted.into()),
+    };
+    let console = &ctx.console;
+    let mut view = View::new(console, csv, &options);
+    let unheard = Notify::new();
+    let stop = async {
+        let signal = async {
+            // Nobody to send one is no stop.
+            if signals.recv().await.is_none() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = signal => {}
+            () = unheard.notified() => {}
+        }
+    };
+    let live = run::live(device, &options, stop, |live, told| {
+        view.show(live, &told);
+        // Whoever read this has gone: `| head`.
+        if console.stdout_is_closed() {
+            unheard.notify_one();
+        }
+    })
+    .await?;
+    view.clear();
+    summary::end(console, csv, &live);
+    let saw_nothing = live.processes.iter().all(|of| of.series.is_empty());
+    Ok(match saw_nothing && !console.stdout_is_closed() {
+        true => {
+            console.warn("no sample came in that time");
+            Outcome::Ended(ErrorClass::Empty)
+        }
+        false => Outcome::Done,
+    })
+}
+
+/// How it is shown.
+enum Form {
+    Block(Block),
+    Lines(Rows),
+    Csv {
+        /// Whether the heading stands: with the first line, since nothing may come.
+        headed: bool,
+    },
+    /// One entry a line, as in a recording's timeline.
+    JsonLines,
+    /// Nothing but the document at the end.
+    Json,
+}
+
+struct View<'a> {
+    console: &'a Console,
+    form: Form,
+}
+
+impl<'a> View<'a> {
+    fn new(console: &'a Console, csv: bool, options: &LiveOptions) -> View<'a> {
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let form = if console.is_json_lines() {
+            Form::JsonLines
+        } else if console.is_json() {
+            Form::Json
+        } else if csv {
+            Form::Csv { headed: false }
+        } else if console.stdout_width().is_some() && !dumb {
+            Form::Block(Block::new(options.every, options.parts_every()))
+        } else {
+            Form::Lines(Rows::default())
+        };
+        View { console, form }
+    }
+
+    fn show(&mut self, live: &Live, told: &Told<'_>) {
+        let console = self.console;
+        match (&mut self.form, told) {
+            (Form::JsonLines, Told::Seen(entry)) => console.json(entry),
+            (Form::Csv { headed }, Told::Seen(entry)) => {
+                if let Some(line) = rows::csv_line(live, entry) {
+                    if !std::mem::replace(headed, true) {
+                        console.laid_out(rows::CSV_HEAD);
+                    }
+                    console.laid_out(line);
+                }
+            }
+            (Form::Lines(rows), Told::Seen(entry)) => {
+                if let Some(line) = rows.seen(live, entry) {
+                    console.data(line);
+                }
+            }
+            (Form::Lines(rows), Told::Round) => {
+                for line in rows.round(live) {
+                    console.data(line);
+                }
+            }
+            (Form::Lines(_) | Form::Csv { .. }, Told::Connection) => match &live.away {
+                Some(why) => {
+                    console.say(format_args!("{}; waiting for it to come back", shown(why)))
+                }
+                None => console.say("connected again"),
+            },
+            (Form::Block(block), Told::Round | Told::Connection) => block.draw(console, live),
+            _ => {}
+        }
+    }
+
+    /// Takes the block away: what it was for is told by the summary.
+    fn clear(&mut self) {
+        if let Form::Block(block) = &mut self.form {
+            block.clear(self.console);
+        }
+    }
+}
+
+fn size(bytes: i64) -> String {
+    SignedSize(bytes).to_string()
+}
+
+fn change(bytes: i64) -> String {
+    match bytes {
+        0 => "±0".to_owned(),
+        _ => format!("{:+}", SignedSize(bytes)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_changes_have_their_signs() {
+        assert_eq!(size(-2048), "-2.0 KiB");
+        assert_eq!(change(1 << 20), "+1.0 MiB");
+        assert_eq!(change(-1024), "-1.0 KiB");
+        assert_eq!(change(0), "±0");
+        assert!(!size(i64::MIN).is_empty());
+    }
+}

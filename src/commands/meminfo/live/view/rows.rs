@@ -1,0 +1,229 @@
+//! The live view in a pipe: a line of 80 columns for each process and sample, and CSV with a line
+//! for each answer.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::block::clock;
+use crate::commands::meminfo::live::run::{Figure, Live, Watched};
+use crate::timeline::{Entry, Seen};
+use crate::untrusted::shown;
+
+/// The figures of meminfo in a line, with their headings.
+const PARTS: [(Figure, &str); 8] = [
+    (Figure::Pss, "PSS"),
+    (Figure::Java, "Java"),
+    (Figure::Native, "Native"),
+    (Figure::Code, "Code"),
+    (Figure::Stack, "Stack"),
+    (Figure::Graphics, "Graph"),
+    (Figure::PrivateOther, "Other"),
+    (Figure::System, "System"),
+];
+
+/// What of the lines was written.
+#[derive(Default)]
+pub(super) struct Rows {
+    headed: bool,
+    /// Of each process, the time of the latest figure that was shown.
+    shown: BTreeMap<u32, u64>,
+}
+
+impl Rows {
+    /// The line of what is no sample: who runs, who is gone, what was not seen.
+    pub(super) fn seen(&mut self, live: &Live, entry: &Entry) -> Option<String> {
+        let said = match &entry.seen {
+            Seen::Process(_) => {
+                let process = of(live, entry.pid)?;
+                let name = shown(&process.name);
+                match (process.restarted, process.replaces) {
+                    (true, Some(before)) => format!("{name} was started again, after {before}"),
+                    (true, None) => format!("{name} was started again"),
+                    (false, _) => format!("{name}"),
+                }
+            }
+            Seen::Gone => {
+                self.shown.remove(&entry.pid);
+                format!("{} is gone", shown(&of(live, entry.pid)?.name))
+            }
+            Seen::Gap(gap) => {
+                let lasted = gap.until_ns.saturating_sub(entry.boot_ns);
+                format!("nothing was seen for {}", clock(lasted))
+            }
+            _ => return None,
+        };
+        Some(format!("{}  {said}", begin(live, entry.boot_ns, entry.pid)))
+    }
+
+    /// The lines of a round: one for each process of which something came.
+    pub(super) fn round(&mut self, live: &Live) -> Vec<String> {
+        let mut lines = Vec::new();
+        for process in live.processes.iter().filter(|of| !of.gone) {
+            let Some(latest) = process.series.values().map(|of| of.last_ns()).max() else {
+                continue;
+            };
+            if self.shown.insert(process.pid, latest) == Some(latest) {
+                continue;
+            }
+            if !std::mem::replace(&mut self.headed, true) {
+                lines.extend(head());
+            }
+            lines.push(row(live, process));
+        }
+        lines
+    }
+}
+
+fn begin(live: &Live, boot_ns: u64, pid: u32) -> String {
+    let time = clock(boot_ns.saturating_sub(live.since_ns.unwrap_or(boot_ns)));
+    match pid {
+        0 => format!("{time:>6} {:>6}", ""),
+        _ => format!("{time:>6} {pid:>6}"),
+    }
+}
+
+/// The units, and the headings.
+fn head() -> [String; 2] {
+    let units = "MiB; VmRSS and swap are of /proc, the rest is of meminfo, `age` seconds old";
+    let mut headings = format!(
+        "{:>6} {:>6} {:>5} {:>5} {:>3}",
+        "time", "pid", "VmRSS", "swap", "age"
+    );
+    for (_, heading) in PARTS {
+        let _ = write!(headings, " {heading:>5}");
+    }
+    [units.to_owned(), headings]
+}
+
+fn row(live: &Live, process: &Watched) -> String {
+    let last = |figure: Figure| process.series.get(&figure);
+    let now = live.until_ns;
+    let mut line = begin(live, now, process.pid);
+    for figure in [Figure::Rss, Figure::Swap] {
+        let text = last(figure).map_or_else(|| "-".to_owned(), |series| mebibytes(series.last));
+        let _ = write!(line, " {text:>5}");
+    }
+    let age = last(Figure::Pss).map(|series| now.saturating_sub(series.last_ns()));
+    let age = age.map_or_else(|| "-".to_owned(), |ns| (ns / 1_000_000_000).to_string());
+    let _ = write!(line, " {age:>3}");
+    for (figure, heading) in PARTS {
+        let text = last(figure).map_or_else(|| "-".to_owned(), |series| mebibytes(series.last));
+        let _ = write!(line, " {text:>width$}", width = heading.len().max(5));
+    }
+    line
+}
+
+/// MiB in five columns.
+#[expect(clippy::cast_precision_loss, reason = "five columns have few digits")]
+fn mebibytes(bytes: i64) -> String {
+    let mebibytes = bytes as f64 / f64::from(1 << 20);
+    match mebibytes.abs() {
+        ..999.95 => format!("{mebibytes:.1}"),
+        _ => format!("{mebibytes:.0}"),
+    }
+}
+
+fn of(live: &Live, pid: u32) -> Option<&Watched> {
+    live.processes.iter().rev().find(|of| of.pid == pid)
+}
+
+/// The columns of CSV. `vm_rss` and what follows are the kernel's, from `/proc/PID/status`;
+/// `pss` and what follows, `total_rss` too, are meminfo's.
+pub(super) const CSV_HEAD: &str = "boot_s,pid,process,source,vm_rss,rss_anon,rss_file,rss_shmem,\
+    swap,oom_score_adj,pss,java,native,code,stack,graphics,private_other,system,total_rss,\
+    device_ms,bytes,event";
+
+/// The line of an answer, or of a process that came or went.
+pub(super) fn csv_line(live: &Live, entry: &Entry) -> Option<String> {
+    let some = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
+    let none = |count: usize| vec![String::new(); count];
+    let mut event = "";
+    let cells: Vec<String> = match &entry.seen {
+        Seen::Resident(resident) => {
+            let own = vec![
+                resident.source.word().to_owned(),
+                resident.rss.to_string(),
+                some(resident.anon),
+                some(resident.file),
+                some(resident.shmem),
+                some(resident.swap),
+                resident
+                    .oom_score_adj
+                    .map_or_else(String::new, |adj| adj.to_string()),
+            ];
+            [own, none(9)].concat()
+        }
+        Seen::Parts(parts) => {
+            let own = [
+                parts.total_pss,
+                parts.java,
+                parts.native,
+                parts.code,
+                parts.stack,
+                parts.graphics,
+                parts.private_other,
+                parts.system,
+            ];
+            let source = vec![parts.source.word().to_owned()];
+            let own = own.iter().map(i64::to_string).collect();
+            [source, none(6), own, vec![some(parts.total_rss)]].concat()
+        }
+        Seen::Process(process) => {
+            event = if process.restarted {
+                "restarted"
+            } else {
+                "runs"
+            };
+            none(16)
+        }
+        Seen::Gone => {
+            event = "gone";
+            none(16)
+        }
+        Seen::Gap(_) => {
+            event = "gap";
+            none(16)
+        }
+        _ => return None,
+    };
+    let (seconds, nanos) = (entry.boot_ns / 1_000_000_000, entry.boot_ns % 1_000_000_000);
+    let name = of(live, entry.pid).map_or("", |process| &process.name);
+    let cost = entry.cost.map_or_else(
+        || ",".to_owned(),
+        |cost| format!("{},{}", cost.device_ns / 1_000_000, cost.bytes),
+    );
+    Some(format!(
+        "{seconds}.{:02},{},{},{},{cost},{event}",
+        nanos / 10_000_000,
+        entry.pid,
+        crate::export::csv::cell(name),
+        cells.join(",")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_five_columns() {
+        let cases = [
+            (0, "0.0"),
+            (81 << 20, "81.0"),
+            (1_048_000_000, "999.5"),
+            (1_048_550_000, "1000"),
+            (12_345 << 20, "12345"),
+            (-(3 << 19), "-1.5"),
+        ];
+        for (bytes, text) in cases {
+            assert_eq!(mebibytes(bytes), text);
+        }
+        assert!(!mebibytes(i64::MIN).is_empty());
+    }
+
+    #[test]
+    fn a_line_has_room_in_eighty_columns() {
+        let head = head();
+        assert!(head.iter().all(|line| line.len() <= 80), "{head:?}");
+    }
+}

@@ -1,0 +1,209 @@
+//! What is told at the end of the live view: what each figure did, or the same as a document.
+
+use serde_json::json;
+
+use super::{change, size};
+use crate::commands::meminfo::live::run::{Figure, Live, Series, Watched};
+use crate::console::{Console, Style};
+use crate::units::HumanDuration;
+use crate::untrusted::shown;
+use crate::views::progress::cost;
+
+/// Shows what each figure did.
+pub(super) fn end(console: &Console, csv: bool, live: &Live) {
+    if console.is_json() {
+        console.json(&document(live));
+        return;
+    }
+    if !csv {
+        for process in &live.processes {
+            summary(console, process);
+        }
+    }
+    for unread in &live.unread {
+        console.detail(format_args!("not readable: {}", shown(unread)));
+    }
+    if let Some(why) = &live.away {
+        console.warn(shown(why));
+    }
+    if let Some((core, services, bytes)) = live.cost() {
+        console.say(format_args!(
+            "watched for {}: {} by {} on the phone; {}",
+            HumanDuration(live.elapsed()),
+            taken(live.spent.rounds, live.spent.questions),
+            match live.spent.round_trips {
+                1 => "one command".to_owned(),
+                more => format!("{more} commands"),
+            },
+            cost(core, services, bytes),
+        ));
+    }
+}
+
+/// `3 samples and 2 of meminfo`.
+fn taken(samples: u64, meminfos: u64) -> String {
+    let samples = match samples {
+        1 => "1 sample".to_owned(),
+        more => format!("{more} samples"),
+    };
+    match meminfos {
+        0 => samples,
+        more => format!("{samples} and {more} of meminfo"),
+    }
+}
+
+fn summary(console: &Console, process: &Watched) {
+    let name = console.styled(Style::Strong, shown(&process.name).into_owned());
+    let mut words = format!("{name}  pid {}", process.pid);
+    if let Some(before) = process.replaces {
+        words += &format!(", started again after {before}");
+    }
+    if process.gone {
+        words += ", gone";
+    }
+    console.data(words);
+    if process.series.is_empty() {
+        return;
+    }
+    let columns = columns(console.stdout_width());
+    let head = columns.iter().map(|of| of.heading().to_owned());
+    line(console, "", head.collect());
+    for (figure, series) in Figure::ALL
+        .into_iter()
+        .filter_map(|figure| Some((figure, process.series.get(&figure)?)))
+    {
+        let indent = if figure.is_part() { "    " } else { "  " };
+        let cells = columns.iter().map(|of| of.cell(series));
+        let name = format!("{indent}{}", figure.name());
+        line(console, &name, cells.collect());
+    }
+}
+
+/// Columns of a figure's name, and of a size.
+const NAME: usize = 17;
+const SIZE: usize = 11;
+
+fn line(console: &Console, name: &str, cells: Vec<String>) {
+    let cells: String = cells.iter().map(|cell| format!("{cell:>SIZE$} ")).collect();
+    let text = format!("{name:<NAME$}{cells}");
+    console.data(text.trim_end());
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    First,
+    Lowest,
+    Highest,
+    Last,
+    Minute,
+}
+
+impl Of {
+    fn heading(self) -> &'static str {
+        match self {
+            Of::First => "first",
+            Of::Lowest => "lowest",
+            Of::Highest => "highest",
+            Of::Last => "last",
+            Of::Minute => "a minute",
+        }
+    }
+
+    fn cell(self, series: &Series) -> String {
+        match self {
+            Of::First => size(series.first),
+            Of::Lowest => size(series.min),
+            Of::Highest => size(series.max),
+            Of::Last => size(series.last),
+            Of::Minute => series
+                .growth_per_minute()
+                .map_or_else(|| "-".to_owned(), change),
+        }
+    }
+}
+
+/// Those that a terminal has room for: what tells least goes first.
+fn columns(width: Option<usize>) -> Vec<Of> {
+    let mut columns = vec![Of::First, Of::Lowest, Of::Highest, Of::Last, Of::Minute];
+    for least in [Of::Lowest, Of::First, Of::Highest] {
+        let taken = NAME + columns.len() * (SIZE + 1) - 1;
+        if width.is_some_and(|width| taken > width) {
+            columns.retain(|of| *of != least);
+        }
+    }
+    columns
+}
+
+fn document(live: &Live) -> serde_json::Value {
+    let processes: Vec<serde_json::Value> = live
+        .processes
+        .iter()
+        .map(|process| {
+            let figures: Vec<serde_json::Value> = process
+                .series
+                .iter()
+                .map(|(figure, series)| {
+                    json!({
+                        "figure": figure,
+                        "name": figure.name(),
+                        "first": series.first,
+                        "min": series.min,
+                        "max": series.max,
+                        "last": series.last,
+                        "samples": series.count,
+                        "growth_per_minute": series.growth_per_minute(),
+                    })
+                })
+                .collect();
+            json!({
+                "pid": process.pid,
+                "name": process.name,
+                "restarted": process.restarted,
+                "replaces": process.replaces,
+                "gone": process.gone,
+                "figures": figures,
+            })
+        })
+        .collect();
+    let cost = live.cost().map(|(core, services, bytes_per_s)| {
+        json!({
+            "core": core,
+            "services": services,
+            "bytes_per_s": bytes_per_s,
+            "rounds": live.spent.rounds,
+            "questions": live.spent.questions,
+            "round_trips": live.spent.round_trips,
+        })
+    });
+    json!({
+        "event": "ended",
+        "seconds": live.elapsed().as_secs_f64(),
+        "processes": processes,
+        "unread": live.unread,
+        "away": live.away,
+        "cost": cost,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_asked_is_counted_in_words() {
+        assert_eq!(taken(1, 0), "1 sample");
+        assert_eq!(taken(3, 2), "3 samples and 2 of meminfo");
+    }
+
+    #[test]
+    fn narrow_terminals_get_the_columns_that_tell_most() {
+        assert_eq!(columns(None).len(), 5);
+        assert_eq!(columns(Some(80)).len(), 5);
+        assert_eq!(
+            columns(Some(70)),
+            [Of::First, Of::Highest, Of::Last, Of::Minute]
+        );
+        assert_eq!(columns(Some(40)), [Of::Last, Of::Minute]);
+        assert_eq!(columns(Some(1)), [Of::Last, Of::Minute]);
+    }
+}

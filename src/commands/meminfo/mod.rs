@@ -1,0 +1,8 @@
+//! `heaptap meminfo`.
+
+pub(crate) mod args;
+pub mod live;
+mod view;
+
+pub use args::Args;
+pub use view::run;

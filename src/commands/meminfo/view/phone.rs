@@ -1,0 +1,161 @@
+//! The whole phone: its RAM, then its memory by process, by how soon processes may be killed and
+//! by kind.
+
+use super::show::size;
+use crate::console::table::{Table, show_fitting};
+use crate::console::{Console, Style};
+use crate::system::meminfo::{By, PhoneFacts, Share};
+
+/// Lines of a list that are shown where nobody says how many.
+const PROCESSES: usize = 20;
+const CATEGORIES: usize = 10;
+
+/// Which lists are shown, and how much of them.
+pub(super) struct Lists {
+    by: Option<By>,
+    top: Option<usize>,
+}
+
+impl Lists {
+    pub(super) fn of(args: &super::Args) -> Lists {
+        Lists {
+            by: args.by.map(By::from),
+            top: args.top,
+        }
+    }
+
+    /// How many lines a list has at most; all of it where it is the only one that is wanted.
+    fn most(&self, usual: usize) -> usize {
+        match (self.top, self.by) {
+            (Some(0), _) => usize::MAX,
+            (Some(top), _) => top,
+            (None, Some(_)) => usize::MAX,
+            (None, None) => usual,
+        }
+    }
+
+    pub(super) fn show(&self, console: &Console, phone: &PhoneFacts) {
+        show_ram(console, phone);
+        for by in [By::Process, By::Oom, By::Category] {
+            if self.by.is_some_and(|wanted| wanted != by) {
+                continue;
+            }
+            let shares = phone.shares(by);
+            if shares.is_empty() {
+                if self.by.is_some() {
+                    console.say("the phone printed no such list");
+                }
+                continue;
+            }
+            match by {
+                By::Process => self.list(console, "process", &shares, PROCESSES),
+                By::Oom if self.by.is_some() => self.importances(console, phone, &shares),
+                By::Oom => self.list(console, "importance (OOM adjustment)", &shares, usize::MAX),
+                By::Category => self.list(console, "category", &shares, CATEGORIES),
+            }
+        }
+    }
+
+    fn list(&self, console: &Console, what: &str, shares: &[Share], usual: usize) {
+        let most = self.most(usual);
+        let columns = Columns::of(shares);
+        let mut table = columns.table(what);
+        for share in shares.iter().take(most) {
+            columns.row(&mut table, share, "");
+        }
+        finish(console, &mut table, shares.len().saturating_sub(most));
+    }
+
+    /// Each importance with its processes.
+    fn importances(&self, console: &Console, phone: &PhoneFacts, shares: &[Share]) {
+        let most = self.most(PROCESSES);
+        let columns = Columns::of(shares);
+        let mut table = columns.table("importance (OOM adjustment), its processes");
+        let mut more = 0;
+        for share in shares {
+            columns.row(&mut table, share, "");
+            table.style(Style::Strong);
+            let mut members = phone.members(&share.name);
+            more += members.len().saturating_sub(most);
+            for member in members.iter_mut().take(most) {
+                member.oom = None;
+                columns.row(&mut table, member, "  ");
+            }
+        }
+        finish(console, &mut table, more);
+    }
+}
+
+fn finish(console: &Console, table: &mut Table, more: usize) {
+    console.data("");
+    show_fitting(console, table, &["swapped", "RSS"]);
+    if more > 0 {
+        let more = format!("and {more} more: --top 0, --json and --csv have all");
+        console.data(console.styled(Style::Dim, more));
+    }
+}
+
+/// Which figures the phone tells.
+struct Columns {
+    pss: bool,
+    swap: bool,
+    rss: bool,
+}
+
+impl Columns {
+    fn of(shares: &[Share]) -> Columns {
+        let any = |of: fn(&Share) -> Option<i64>| shares.iter().any(|share| of(share).is_some());
+        Columns {
+            pss: any(|share| share.pss),
+            swap: any(|share| share.swap),
+            rss: any(|share| share.rss),
+        }
+    }
+
+    fn chosen<T>(&self, pss: T, swap: T, rss: T) -> Vec<T> {
+        let all = [(self.pss, pss), (self.swap, swap), (self.rss, rss)];
+        all.into_iter()
+            .filter(|(there, _)| *there)
+            .map(|(_, of)| of)
+            .collect()
+    }
+
+    fn table(&self, what: &str) -> Table {
+        let mut headings = self.chosen("PSS", "swapped", "RSS");
+        headings.push(what);
+        Table::new(&headings)
+    }
+
+    fn row(&self, table: &mut Table, share: &Share, indent: &str) {
+        let cell = |bytes: Option<i64>| bytes.map(size).unwrap_or_default();
+        let cells = self.chosen(cell(share.pss), cell(share.swap), cell(share.rss));
+        table.row(cells, share.name.as_str());
+        table.lead(indent);
+        if let Some(pid) = share.pid {
+            let oom = share.oom.as_deref();
+            let oom = oom.map_or_else(String::new, |oom| format!(", {oom}"));
+            table.remark(format!("pid {pid}{oom}"));
+        }
+    }
+}
+
+fn show_ram(console: &Console, phone: &PhoneFacts) {
+    let width = phone.ram.iter().map(|line| line.name.chars().count()).max();
+    let width = width.unwrap_or(0).min(32);
+    for line in &phone.ram {
+        let bytes = line.bytes.map(size).unwrap_or_default();
+        let mut of: Vec<(&String, &i64)> = line.of.iter().collect();
+        of.sort_by_key(|(_, bytes)| std::cmp::Reverse(**bytes));
+        let parts: Vec<String> = of
+            .iter()
+            .map(|(name, bytes)| format!("{} {name}", size(**bytes)))
+            .collect();
+        // Not bytes, but the limits of Java heaps in MiB and other things.
+        let text = match line.name.as_str() {
+            "Tuning" => line.text.clone(),
+            _ if parts.is_empty() => bytes,
+            _ => format!("{bytes}: {}", parts.join(", ")),
+        };
+        console.data(format_args!("{:>width$}  {text}", line.name));
+    }
+}

@@ -1,0 +1,382 @@
+//! `heaptap paths`: what holds the objects of a class, or one object, and the object itself.
+
+use std::borrow::Cow;
+
+use super::args::Args;
+use crate::console::table::{Table, shorten_scope};
+use crate::console::{Console, Style};
+use crate::error::{ErrorClass, Failure};
+use crate::exit::Outcome;
+use crate::flags::context::Context;
+use crate::heap_graph::Follow;
+use crate::heaps::java::paths::{
+    FieldRow, HolderRow, Limits, ObjectReport, PathReport, PathsReport, Referred, Targets, paths,
+};
+use crate::heaps::java::{self, JavaError, JavaInput};
+use crate::units::{ByteSize, thousands};
+use crate::views::blocking;
+use crate::views::java as java_view;
+
+/// Runs the command.
+///
+/// # Errors
+/// Where the input holds no Java heap or no such object, or can't be read.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let input = JavaInput::parse(&args.input);
+    let options = args.java.options(Follow::default());
+    let targets = match (&args.class, args.object) {
+        (Some(class), _) => Targets::Classes(class.clone()),
+        (None, Some(id)) => Targets::Object(id),
+        (None, None) => {
+            return Err(Failure::new(
+                ErrorClass::Usage,
+                "usage",
+                "say which objects: --class REGEX or --object ID",
+            ));
+        }
+    };
+    let whole = |limit| if limit == 0 { usize::MAX } else { limit };
+    let limits = Limits {
+        width: whole(args.width),
+        depth: whole(args.depth),
+        fields: whole(args.limit),
+    };
+    let asked = targets.clone();
+    let found = blocking::stepwise(ctx, move |steps| -> Result<_, JavaError> {
+        let heap = java::open(&input, options, steps)?;
+        heap.dominators();
+        steps.begin("following references back to the roots");
+        Ok((paths(&heap, &asked, limits), heap.class()))
+    });
+    let (report, class) = found.await?;
+    let Some(report) = report else {
+        let id = args.object.unwrap_or_default();
+        return Err(Failure::new(
+            ErrorClass::Usage,
+            "no-such-object",
+            format!("the heap has no object {id}"),
+        )
+        .with_help(
+            "ids are those of this dump: `heaptap top INPUT --by object --json` lists the largest",
+        ));
+    };
+    let console = &ctx.console;
+    if console.is_json() {
+        console.json(&report);
+    } else {
+        show(console, &report);
+    }
+    java_view::warn(console, &report.heap);
+    Ok(Outcome::from(class))
+}
+
+fn show(console: &Console, report: &PathsReport) {
+    java_view::heading(console, &report.heap);
+    match &report.object {
+        Some(object) => show_object(console, object),
+        None => show_targets(console, report),
+    }
+    if let Some(path) = &report.shortest {
+        let what = match report.object {
+            Some(_) => "the shortest path to it",
+            None if report.reachable.count == 1 => "the shortest path",
+            None => "the shortest path to the largest of them",
+        };
+        console.data("");
+        console.data(console.styled(Style::Strong, what));
+        show_path(console, path);
+    }
+    if report.holders.len() > 1 {
+        console.data("");
+        let what = "all that hold them, back to the roots";
+        console.data(console.styled(Style::Strong, what));
+        holders(&report.holders).show(console);
+    }
+}
+
+fn show_targets(console: &Console, report: &PathsReport) {
+    let figures = &report.reachable;
+    let mut line = format!(
+        "{} × {}",
+        thousands(figures.count),
+        console.styled(Style::Strong, &report.targets)
+    );
+    if figures.count > 0 {
+        line += &format!(
+            " · {} themselves, {} with all that only they hold",
+            ByteSize(figures.shallow_bytes.saturating_add(figures.native_bytes)),
+            ByteSize(figures.retained_total()),
+        );
+        if let Some(share) = figures
+            .retained_total()
+            .saturating_mul(100)
+            .checked_div(report.heap_bytes)
+        {
+            line += &format!(" ({share} %)");
+        }
+    }
+    console.data(line);
+    if report.unreachable > 0 {
+        console.data(format_args!(
+            "{} more are garbage that was not yet collected: nothing holds them",
+            thousands(report.unreachable)
+        ));
+    }
+    if figures.count == 0 && report.unreachable == 0 {
+        console.data("no class matches, or none that matches has objects");
+    }
+}
+
+/// Steps of a path that are shown; `--json` has more.
+const STEPS: usize = 60;
+
+/// The path as LeakCanary draws it, of a long one both ends.
+fn show_path(console: &Console, path: &PathReport) {
+    let dim = |text: &str| console.styled(Style::Dim, text.to_owned()).to_string();
+    let root = path.root.as_ref().map_or("nothing", |root| &root.text);
+    console.data(format_args!("{}", dim("┬───")));
+    console.data(format_args!("{} root: {root}", dim("│")));
+    let width = console.stdout_width();
+    let hidden = path.steps.len().saturating_sub(STEPS);
+    let middle = STEPS / 2..STEPS / 2 + hidden;
+    for (at, step) in path.steps.iter().enumerate() {
+        let more = match hidden {
+            0 => step.left_out,
+            _ if at == middle.end => path.steps[middle.start..=at]
+                .iter()
+                .map(|step| step.left_out + 1)
+                .sum::<u64>()
+                .saturating_sub(1),
+            _ => 0,
+        };
+        if middle.contains(&at) {
+            continue;
+        }
+        if more > 0 {
+            let text = format!("⋮    {} more", thousands(more));
+            console.data(format_args!("{}", dim(&text)));
+        }
+        if let Some(reference) = step.reference() {
+            console.data(format_args!("{} ↓ {reference}", dim("│   ")));
+        }
+        let is_last = at + 1 == path.steps.len();
+        let branch = if is_last { "╰→" } else { "├─" };
+        let text = step.text.as_deref().map(quoted).unwrap_or_default();
+        let about = match step.retained_bytes {
+            0 => format!("{}{text}", step.id),
+            bytes => format!("{}, retains {}{text}", step.id, ByteSize(bytes)),
+        };
+        let room = width.map_or(usize::MAX, |width| width.saturating_sub(4));
+        let name = shorten_scope(&step.name, room).unwrap_or(Cow::Borrowed(&step.name));
+        let taken = console::measure_text_width(&name) + console::measure_text_width(&about) + 2;
+        let name = match is_last {
+            true => console.styled(Style::Strong, name).to_string(),
+            false => name.into_owned(),
+        };
+        if taken <= room {
+            console.laid_out(format_args!("{} {name}  {}", dim(branch), dim(&about)));
+            continue;
+        }
+        console.laid_out(format_args!("{} {name}", dim(branch)));
+        let bar = if is_last { " " } else { "│" };
+        console.hanging(format_args!("{}      ", dim(bar)), dim(&about));
+    }
+}
+
+/// A string between quotes, with a blank before it, control characters escaped.
+fn quoted(text: &str) -> String {
+    format!("  \"{}\"", escaped(text))
+}
+
+fn escaped(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| match c {
+            '"' | '\\' => vec!['\\', c],
+            c if c.is_control() => c.escape_debug().collect(),
+            c => vec![c],
+        })
+        .collect()
+}
+
+/// Who holds whom, from the objects outwards. A chain of single holders keeps its indent.
+fn holders(rows: &[HolderRow]) -> Table {
+    let mut table = Table::new(&["objects", "hold", "held by"]).keeping_remarks();
+    let mut siblings = vec![0usize; rows.len()];
+    for row in rows {
+        if let Some(above) = row.above {
+            siblings[above] += 1;
+        }
+    }
+    // How far each row is indented; whether more of its siblings come.
+    let mut indent = vec![0usize; rows.len()];
+    for (at, row) in rows.iter().enumerate() {
+        let mut lead = String::new();
+        if let Some(above) = row.above {
+            let alone = siblings[above] == 1 && rows[above].hidden == 0;
+            indent[at] = indent[above] + usize::from(!alone);
+            lead = format!("{}← ", "  ".repeat(indent[at]));
+        }
+        let mut name = String::new();
+        if let Some(via) = &row.via {
+            name += &match via.kind {
+                "static" => format!("static {}", via.text),
+                _ => via.text.clone(),
+            };
+        } else {
+            name.clone_from(&row.name);
+        }
+        let holds = match row.holds {
+            0 => String::new(),
+            holds => thousands(holds),
+        };
+        table.row(vec![thousands(row.count), holds], name);
+        table.lead(lead);
+        let mut remarks = Vec::new();
+        for root in &row.roots {
+            remarks.push(match root.count == row.count {
+                true => format!("root: {}", root.root.text),
+                false => format!("{} of them root: {}", root.count, root.root.text),
+            });
+        }
+        let via = row.via.as_ref();
+        if !row.elsewhere
+            && via.is_some_and(|via| via.class != row.name && !row.name.ends_with(&via.class))
+        {
+            remarks.insert(0, format!("of {}", row.name));
+        }
+        if row.elsewhere {
+            remarks.push(format!("{}: see there", row.name));
+        }
+        if row.hidden > 0 {
+            remarks.push(format!("{} more hold it (--width, --depth)", row.hidden));
+        }
+        table.remark(remarks.join("; "));
+    }
+    table
+}
+
+fn show_object(console: &Console, object: &ObjectReport) {
+    let line = |what: &str, text: String| {
+        let what = console.styled(Style::Dim, format!("{what:<13}"));
+        console.data(format_args!("{what}{text}"));
+    };
+    console.data(format_args!(
+        "{} {}",
+        console.styled(Style::Strong, &object.name),
+        object.id
+    ));
+    if object.ancestry.len() > 1 {
+        line("extends", object.ancestry[1..].join(" ← "));
+    }
+    if !object.heap.is_empty() {
+        line("heap", object.heap.to_owned());
+    }
+    let figures = &object.figures;
+    line("shallow", ByteSize(figures.shallow_bytes).to_string());
+    if figures.native_bytes > 0 {
+        line("native", ByteSize(figures.native_bytes).to_string());
+    }
+    match figures.retained_count {
+        Some(count) => line(
+            "retained",
+            format!(
+                "{}{} in {} objects",
+                ByteSize(figures.retained_bytes.unwrap_or(0)),
+                match figures.retained_native_bytes {
+                    Some(native) if native > 0 => format!(" + {} native", ByteSize(native)),
+                    _ => String::new(),
+                },
+                thousands(count)
+            ),
+        ),
+        None => line("retained", "nothing: no root reaches it".to_owned()),
+    }
+    if let Some(hash) = object.identity_hash {
+        line("hash", format!("{hash:x}"));
+    }
+    if let Some(root) = &object.root {
+        line("root", root.text.clone());
+    }
+    if let Some(dominator) = &object.dominator {
+        line("dominated by", referred(dominator));
+    }
+    if let Some(length) = object.length {
+        line("length", thousands(length));
+    }
+    if let Some(text) = &object.text {
+        line("text", quoted(text).trim_start().to_owned());
+    }
+    if !object.elements.is_empty() {
+        let more = object.length.unwrap_or(0) > object.elements.len() as u64;
+        let dots = if more { ", …" } else { "" };
+        line("elements", format!("{}{dots}", object.elements.join(", ")));
+    }
+    if let Some(site) = &object.allocated_at {
+        line("allocated by", format!("thread {}", site.thread));
+        for frame in &site.frames {
+            line("", frame.clone());
+        }
+    }
+    if !object.fields.is_empty() {
+        let mut table = Table::new(&["field", "value"]);
+        for field in &object.fields {
+            table.row(vec![field_name(field)], value(field));
+            if let Some(class) = field
+                .declared_in
+                .as_ref()
+                .filter(|c| **c != object.ancestry[0])
+            {
+                table.remark(format!("of {class}"));
+            }
+        }
+        console.data("");
+        table.show(console);
+        more(console, object.fields.len() as u64, object.fields_total);
+    }
+    if !object.referrers.is_empty() {
+        let mut table = Table::new(&["id", "referred to by"]);
+        for referrer in &object.referrers {
+            table.row(vec![referrer.object.id.clone()], referrer.via.text.clone());
+        }
+        console.data("");
+        table.show(console);
+        more(
+            console,
+            object.referrers.len() as u64,
+            object.referrers_total,
+        );
+    }
+}
+
+fn more(console: &Console, shown: u64, total: u64) {
+    if total > shown {
+        let more = format!("… and {} more (-n)", thousands(total - shown));
+        console.data(console.styled(Style::Dim, more));
+    }
+}
+
+fn field_name(field: &FieldRow) -> String {
+    match (&field.name, field.element) {
+        (_, Some(index)) => format!("[{index}]"),
+        (Some(name), None) if field.is_static => format!("static {name}"),
+        (Some(name), None) => name.clone(),
+        (None, None) => "?".to_owned(),
+    }
+}
+
+fn value(field: &FieldRow) -> String {
+    match (&field.object, &field.value) {
+        (Some(object), _) => referred(object),
+        (None, Some(value)) => value.clone(),
+        (None, None) => "null".to_owned(),
+    }
+}
+
+fn referred(object: &Referred) -> String {
+    let name = match (object.length, object.name.strip_suffix("[]")) {
+        (Some(length), Some(element)) => format!("{element}[{length}]"),
+        _ => object.name.clone(),
+    };
+    let text = object.text.as_deref().map(quoted).unwrap_or_default();
+    format!("{name} {}{text}", object.id)
+}

@@ -1,0 +1,618 @@
+//! An input as a database: native and Java heaps as tables, read as far as a query needs them;
+//! or all of it copied into a file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::counter::Counters;
+use crate::error::{Classified, ErrorClass};
+use crate::folder::OWN_PREFIX;
+use crate::heap_graph::HeapGraph;
+use crate::heaps::java::{JavaError, JavaFile, JavaInput, JavaOptions, Steps, of_losses};
+use crate::heaps::look::{
+    self, LookError, LookOptions, LookTrace, NativeSource, Wanted, is_process, listed, source,
+};
+use crate::heaps::trace_findings;
+use crate::memory::smaps::SmapsRows;
+use crate::profile::{DumpNumbers, Health, HeapDump, Recording};
+use crate::query::java::{JavaHeapFacts, JavaHeaps};
+use crate::query::memory::{self, MemorySource};
+use crate::query::native::{DumpName, NativeHeaps, NativeHeapsBuilder};
+use crate::query::smaps::{self, SmapsSource};
+use crate::query::{
+    Catalog, CopiedTable, Database, Limits, Processes, QueryError, TableError, flamegraph, java,
+    modules, native, processes, stacks, system,
+};
+use crate::results::deduped::Deduped;
+use crate::results::findings::{self, Finding};
+use crate::results::manifest::Manifest;
+use crate::results::recorded;
+use crate::results::timeline as readings;
+use crate::results::timeline::Known;
+use crate::timeline::{Entry, Seen, Timeline};
+use crate::trace::MemoryWanted;
+use crate::untrusted::shell::quoted_path;
+
+/// How to open an input.
+#[derive(Debug, Clone, Default)]
+pub struct QueryOptions {
+    /// Which processes and heaps, and where names come from.
+    pub look: LookOptions,
+    /// How HPROFs are read.
+    pub java: JavaOptions,
+    /// What a statement may take.
+    pub limits: Limits,
+}
+
+/// An input, opened.
+pub struct QueryFile {
+    /// Its tables.
+    pub database: Database,
+    /// What the user should know of it.
+    pub findings: Vec<Finding>,
+    /// What the Java heaps lack that statements have read so far.
+    pub losses: Losses,
+}
+
+/// What Java heaps lack, known once a statement has read them.
+#[derive(Debug, Clone, Default)]
+pub struct Losses(Arc<Mutex<Vec<Finding>>>);
+
+impl Losses {
+    fn add(&self, graph: &HeapGraph) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.extend(of_losses(graph));
+    }
+
+    /// What came since the last call.
+    pub fn take(&self) -> Vec<Finding> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl QueryFile {
+    /// What the exit code tells of; `None` where nothing is missing.
+    pub fn class(&self) -> Option<ErrorClass> {
+        ErrorClass::first_of(self.findings.iter().filter_map(|finding| finding.class))
+    }
+}
+
+/// Why there is nothing to query.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The input can't be read.
+    #[error(transparent)]
+    Look(#[from] LookError),
+    /// Its Java heaps can't be read.
+    #[error(transparent)]
+    Java(#[from] JavaError),
+    /// The tables can't be made.
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    /// One dump was named.
+    #[error("query sees all dumps of {path}, not one of them")]
+    OneDump {
+        /// The input.
+        path: String,
+    },
+    /// Traces in one bundle, each with ids and times of its own.
+    #[error("{path} holds {count} traces")]
+    SeveralTraces {
+        /// The input.
+        path: String,
+        /// How many.
+        count: usize,
+    },
+    /// The copy's file is already there, or can't be written.
+    #[error("cannot write {path}: {why}")]
+    Unwritable {
+        /// The file.
+        path: String,
+        /// Why.
+        why: String,
+    },
+}
+
+impl Classified for OpenError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            OpenError::Look(error) => error.class(),
+            OpenError::Java(error) => error.class(),
+            OpenError::Query(error) => error.class(),
+            OpenError::OneDump { .. } | OpenError::SeveralTraces { .. } => ErrorClass::Usage,
+            OpenError::Unwritable { .. } => ErrorClass::HostWrite,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            OpenError::Look(error) => error.kind(),
+            OpenError::Java(error) => error.kind(),
+            OpenError::Query(error) => error.kind(),
+            OpenError::OneDump { .. } => "one-dump",
+            OpenError::SeveralTraces { .. } => "several-traces",
+            OpenError::Unwritable { .. } => "query-copy",
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        match self {
+            OpenError::Look(error) => error.help(),
+            OpenError::Java(error) => error.help(),
+            OpenError::Query(error) => error.help(),
+            OpenError::OneDump { path } => Some(format!(
+                "leave out the `@`: heaptap query {} \"SELECT * FROM heaptap_dump\" lists the \
+                 dumps, `WHERE ts = …` takes one",
+                quoted_path(path)
+            )),
+            OpenError::SeveralTraces { .. } => {
+                Some("unpack it and give the file of one".to_owned())
+            }
+            OpenError::Unwritable { .. } => {
+                Some("give a name that is free, in a folder that can be written".to_owned())
+            }
+        }
+    }
+}
+
+/// Opens an input: a recording's folder, a trace, a pprof or an HPROF. Native heaps are read at once,
+/// Java heaps when a table needs them.
+///
+/// # Errors
+/// Where it can't be read, or holds no heap.
+pub fn open(
+    input: &JavaInput,
+    options: QueryOptions,
+    steps: &Steps,
+) -> Result<QueryFile, OpenError> {
+    let path = || input.path.display().to_string();
+    if input.which.is_some() {
+        return Err(OpenError::OneDump { path: path() });
+    }
+    match source(&input.path, &options.look, steps)? {
+        NativeSource::Traces(mut traces, manifest) => match (traces.pop(), traces.len()) {
+            (Some(only), 0) => of_trace(&input.path, only, manifest.as_deref(), options, steps),
+            (_, others) => Err(OpenError::SeveralTraces {
+                path: path(),
+                count: others + 1,
+            }),
+        },
+        NativeSource::Pprofs(..) => of_pprofs(&input.path, options, steps),
+        NativeSource::Java => of_hprofs(&input.path, options, steps),
+    }
+}
+
+/// A trace: its native heaps, and its Java heaps if there are any.
+fn of_trace(
+    path: &Path,
+    mut opened: LookTrace,
+    manifest: Option<&Manifest>,
+    options: QueryOptions,
+    steps: &Steps,
+) -> Result<QueryFile, OpenError> {
+    steps.begin("reading dumps");
+    let losses = Losses::default();
+    let mut findings = std::mem::take(&mut opened.findings);
+    let names = manifest.map_or_else(BTreeMap::new, recorded::process_names);
+    let mut numbers = DumpNumbers::default();
+    let recording = Arc::clone(opened.trace.recording());
+    let deduped = Deduped::of(&recording);
+    let look = &options.look;
+    let takes = |pid: u64, process: &str| {
+        let wanted = look.process.as_deref();
+        wanted.is_none_or(|wanted| is_process(wanted, Some(pid), process))
+    };
+    let mut builder = NativeHeapsBuilder::default();
+    // Flags are cumulative: those of each heap's last dump say all.
+    let mut flagged: BTreeMap<(u64, String), Vec<Finding>> = BTreeMap::new();
+    let mut sampled = false;
+    let health = opened
+        .trace
+        .read_dumps(|mut dump: HeapDump| -> Result<(), LookError> {
+            if look.watch.is_cancelled() {
+                return Err(LookError::Interrupted);
+            }
+            if dump.process.is_empty()
+                && let Some(name) = names.get(&dump.pid)
+            {
+                dump.process.clone_from(name);
+            }
+            sampled |= !dump.samples.is_empty();
+            let number = numbers.next(dump.pid, &dump.heap);
+            let is_heap = look.heap.as_ref().is_none_or(|heap| *heap == dump.heap);
+            if takes(dump.pid, &dump.process) && is_heap {
+                let listed = listed(&dump, number, manifest).facts;
+                let key = (dump.pid, dump.heap.clone());
+                match flagged.get_mut(&key).filter(|_| dump.open) {
+                    Some(before) => before.push(findings::open_dump(&listed)),
+                    None => {
+                        let mut found = findings::of_dump(&dump);
+                        found.extend(deduped.finding(&dump));
+                        flagged.insert(key, found);
+                    }
+                }
+                let name = DumpName {
+                    number: listed.number,
+                    label: listed.label,
+                };
+                builder.add_named(dump, name);
+            }
+            Ok(())
+        })?;
+    findings.extend(trace_findings::of_health(&health, sampled));
+    findings.extend(flagged.into_values().flatten());
+    let natives = builder.finish(Arc::clone(&recording));
+    let dumps = opened.trace.java_dumps().iter().enumerate();
+    let (places, facts): (Vec<usize>, Vec<JavaHeapFacts>) = dumps
+        .filter(|(_, dump)| takes(dump.pid, &dump.process))
+        .map(|(at, dump)| (at, facts_of(dump)))
+        .unzip();
+    let mappings: Vec<usize> = (0..)
+        .zip(opened.trace.smaps())
+        .filter(|(_, smaps)| takes(smaps.pid, &smaps.process))
+        .map(|(at, _)| at)
+        .collect();
+    if natives.dumps.is_empty() && facts.is_empty() && mappings.is_empty() {
+        let why = trace_findings::why_empty(&recording, &health, false);
+        findings.extend(why);
+    }
+    let mut beside = readings::beside(path);
+    findings.append(&mut beside.findings);
+    let mut pids = None;
+    if look.process.is_some() {
+        let is_meant = |pid: u32, name: &str| takes(pid.into(), name);
+        pids = Some(meant(&recording, &names, &beside, &is_meant));
+    }
+    if let Some(pids) = &pids {
+        let entries = &mut beside.timeline.entries;
+        entries.retain(|entry| entry.pid == 0 || pids.contains(&entry.pid));
+    }
+    let mut counted = opened.trace.counted_pids().map_err(LookError::from)?;
+    if let Some(pids) = &pids {
+        counted.retain(|pid| pids.contains(pid));
+    }
+    let heaps = TraceHeaps {
+        facts,
+        places,
+        mappings,
+        pids,
+        beside: beside.timeline.clone(),
+        trace: Mutex::new(opened),
+        losses: losses.clone(),
+    };
+    let contents = Contents {
+        recording,
+        health,
+        natives,
+        names,
+        beside: beside.timeline,
+        counted,
+    };
+    Ok(QueryFile {
+        database: contents.into_database(&Arc::new(heaps), options.limits)?,
+        findings,
+        losses,
+    })
+}
+
+/// Pprofs of any tool: the tables of named stacks. They know no addresses and no processes but
+/// their own, so Perfetto's tables stay empty.
+fn of_pprofs(path: &Path, options: QueryOptions, steps: &Steps) -> Result<QueryFile, OpenError> {
+    let file = look::native(path, &Wanted::All, &options.look, steps)?;
+    let mut known = Processes::default();
+    for dump in &file.profile.dumps {
+        known.enter_named(dump.facts.pid, &dump.facts.process);
+    }
+    let known = Arc::new(known);
+    let mut catalog = Catalog::default();
+    processes::add(&mut catalog, &known);
+    stacks::add_profile(&mut catalog, file.profile, &known);
+    Ok(QueryFile {
+        database: Database::open_with(catalog, options.limits)?,
+        findings: file.findings,
+        losses: Losses::default(),
+    })
+}
+
+fn of_hprofs(path: &Path, options: QueryOptions, steps: &Steps) -> Result<QueryFile, OpenError> {
+    let file = JavaFile::open(path, options.java, steps)?;
+    let facts = file.dumps().iter().map(|dump| JavaHeapFacts {
+        pid: dump.pid,
+        process: dump.process.clone(),
+        ..JavaHeapFacts::default()
+    });
+    let beside = readings::beside(path);
+    let losses = Losses::default();
+    let heaps = HprofHeaps {
+        facts: facts.collect(),
+        beside: beside.timeline.clone(),
+        file: Mutex::new(file),
+        losses: losses.clone(),
+    };
+    let recording = Arc::new(Recording::default());
+    let contents = Contents {
+        natives: NativeHeapsBuilder::default().finish(Arc::clone(&recording)),
+        recording,
+        health: Health::default(),
+        names: BTreeMap::new(),
+        beside: beside.timeline.clone(),
+        counted: BTreeSet::new(),
+    };
+    Ok(QueryFile {
+        database: contents.into_database(&Arc::new(heaps), options.limits)?,
+        findings: beside.findings,
+        losses,
+    })
+}
+
+/// The processes that were asked for, of all that the input names.
+fn meant(
+    recording: &Recording,
+    names: &BTreeMap<u64, String>,
+    beside: &Known,
+    is_meant: &dyn Fn(u32, &str) -> bool,
+) -> BTreeSet<u32> {
+    let told = recording.processes.iter();
+    let told = told.map(|(&pid, process)| (pid, process.name.as_str()));
+    let named = names.iter().map(|(&pid, name)| (pid, name.as_str()));
+    let seen = beside.timeline.entries.iter().filter_map(process_of);
+    told.chain(named)
+        .chain(seen)
+        .filter_map(|(pid, name)| Some((u32::try_from(pid).ok()?, name)))
+        .filter(|(pid, name)| is_meant(*pid, name))
+        .map(|(pid, _)| pid)
+        .collect()
+}
+
+/// The process that an entry names.
+fn process_of(entry: &Entry) -> Option<(u64, &str)> {
+    match &entry.seen {
+        Seen::Process(process) => Some((entry.pid.into(), process.name.as_str())),
+        _ => None,
+    }
+}
+
+/// What tables are made of, beside Java heaps.
+struct Contents {
+    recording: Arc<Recording>,
+    health: Health,
+    natives: NativeHeaps,
+    names: BTreeMap<u64, String>,
+    beside: Timeline,
+    /// Processes that counters of the trace tell of.
+    counted: BTreeSet<u32>,
+}
+
+impl Contents {
+    fn into_database(
+        self,
+        heaps: &Arc<impl JavaHeaps + SmapsSource + MemorySource + 'static>,
+        limits: Limits,
+    ) -> Result<Database, QueryError> {
+        let mappings: Arc<dyn SmapsSource> = Arc::clone(heaps) as _;
+        let readings: Arc<dyn MemorySource> = Arc::clone(heaps) as _;
+        let heaps: Arc<dyn JavaHeaps> = Arc::clone(heaps) as _;
+        let mut known = Processes::of(&self.recording);
+        for dump in &self.natives.dumps {
+            known.enter_named(dump.pid, &dump.process);
+        }
+        for (&pid, name) in &self.names {
+            if known.upid(pid).is_some() {
+                known.enter_named(pid, name);
+            }
+        }
+        for heap in heaps.list() {
+            if let Some(pid) = heap.pid {
+                known.enter_named(pid, &heap.process);
+            }
+        }
+        for pid in mappings.pids() {
+            known.enter(pid);
+        }
+        for (pid, name) in self.beside.entries.iter().filter_map(process_of) {
+            known.enter_named(pid, name);
+        }
+        for pid in self.counted {
+            known.enter(pid.into());
+        }
+        let known = Arc::new(known);
+        let natives = Arc::new(self.natives);
+        let mut catalog = Catalog::default();
+        processes::add(&mut catalog, &known);
+        native::add(&mut catalog, &natives, &known);
+        stacks::add(&mut catalog, &natives, &known);
+        let times: Vec<u64> = heaps.list().iter().map(|heap| heap.time_ns).collect();
+        system::add(&mut catalog, &natives, &self.health, &times);
+        let graphs = java::add(&mut catalog, &heaps, &known);
+        flamegraph::add(&mut catalog, Some(&natives), Some(&graphs), &known);
+        modules::add(&mut catalog, &natives);
+        smaps::add(&mut catalog, mappings, &known);
+        memory::add(&mut catalog, &readings, &known);
+        Database::open_with(catalog, limits)
+    }
+}
+
+fn facts_of(dump: &crate::trace::JavaDump) -> JavaHeapFacts {
+    JavaHeapFacts {
+        pid: Some(dump.pid),
+        process: dump.process.clone(),
+        time_ns: dump.time_ns,
+        reason: dump.out_of_memory.as_ref().map(|_| "OOME".to_owned()),
+        out_of_memory: dump.out_of_memory.clone(),
+    }
+}
+
+/// Java heaps of a trace.
+struct TraceHeaps {
+    facts: Vec<JavaHeapFacts>,
+    /// Where each stands among the dumps of the trace.
+    places: Vec<usize>,
+    /// Which of its moments of mappings are wanted.
+    mappings: Vec<usize>,
+    /// The processes whose memory is wanted; all where `None`.
+    pids: Option<BTreeSet<u32>>,
+    /// What was read beside the trace.
+    beside: Timeline,
+    trace: Mutex<LookTrace>,
+    losses: Losses,
+}
+
+impl SmapsSource for TraceHeaps {
+    fn pids(&self) -> Vec<u64> {
+        let opened = self.trace.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = opened.trace.smaps();
+        self.mappings.iter().map(|&at| all[at].pid).collect()
+    }
+
+    fn read(&self) -> Result<Vec<(u64, u64, SmapsRows)>, TableError> {
+        let mut opened = self.trace.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = |&at: &usize| {
+            let rows = opened.trace.read_smaps(at);
+            let rows = rows.map_err(|error| TableError(error.to_string()))?;
+            let facts = &opened.trace.smaps()[at];
+            Ok((facts.pid, facts.time_ns, rows))
+        };
+        self.mappings.iter().map(read).collect()
+    }
+}
+
+impl TraceHeaps {
+    fn wanted(&self) -> MemoryWanted {
+        let pids = self.pids.clone().map(|mut pids| {
+            // The phone's own figures have no process.
+            pids.insert(0);
+            pids
+        });
+        MemoryWanted {
+            pids,
+            ..MemoryWanted::default()
+        }
+    }
+}
+
+fn too_much() -> TableError {
+    TableError(
+        "the trace holds more figures of memory than are kept: ask for one process with \
+         --process"
+            .to_owned(),
+    )
+}
+
+impl MemorySource for TraceHeaps {
+    fn counters(&self) -> Result<Counters, TableError> {
+        let mut opened = self.trace.lock().unwrap_or_else(PoisonError::into_inner);
+        let counters = opened.trace.counters(&self.wanted());
+        let counters = counters.map_err(|error| TableError(error.to_string()))?;
+        counters.ok_or_else(too_much)
+    }
+
+    fn timeline(&self) -> Result<Timeline, TableError> {
+        let mut opened = self.trace.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = opened.trace.memory(&self.wanted());
+        let told = told.map_err(|error| TableError(error.to_string()))?;
+        if told.loss.entries_left_out > 0 {
+            return Err(too_much());
+        }
+        let mut known = Known {
+            timeline: self.beside.clone(),
+            findings: Vec::new(),
+        };
+        known.add(told.timeline);
+        Ok(known.timeline)
+    }
+}
+
+impl JavaHeaps for TraceHeaps {
+    fn list(&self) -> &[JavaHeapFacts] {
+        &self.facts
+    }
+
+    fn read(&self, at: usize) -> Result<Arc<HeapGraph>, TableError> {
+        let mut opened = self.trace.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = &mut *opened;
+        let graph = opened.trace.read_java_dump(self.places[at]);
+        let mut graph = graph.map_err(|error| TableError(error.to_string()))?;
+        opened.heaps.name(&mut graph, opened.trace.recording());
+        self.losses.add(&graph);
+        Ok(Arc::new(graph))
+    }
+}
+
+/// Java heaps of HPROFs.
+struct HprofHeaps {
+    facts: Vec<JavaHeapFacts>,
+    /// What was read beside them.
+    beside: Timeline,
+    file: Mutex<JavaFile>,
+    losses: Losses,
+}
+
+impl MemorySource for HprofHeaps {
+    fn counters(&self) -> Result<Counters, TableError> {
+        Ok(Counters::default())
+    }
+
+    fn timeline(&self) -> Result<Timeline, TableError> {
+        Ok(self.beside.clone())
+    }
+}
+
+/// Files of one heap hold no mappings.
+impl SmapsSource for HprofHeaps {
+    fn pids(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
+    fn read(&self) -> Result<Vec<(u64, u64, SmapsRows)>, TableError> {
+        Ok(Vec::new())
+    }
+}
+
+impl JavaHeaps for HprofHeaps {
+    fn list(&self) -> &[JavaHeapFacts] {
+        &self.facts
+    }
+
+    fn read(&self, at: usize) -> Result<Arc<HeapGraph>, TableError> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let heap = file.read(at);
+        let heap = heap.map_err(|error| TableError(error.to_string()))?;
+        self.losses.add(&heap.graph);
+        Ok(Arc::new(heap.graph))
+    }
+}
+
+/// Copies all tables of a database into a new file: under another name first, so that the file
+/// is whole when it is there.
+///
+/// # Errors
+/// Where the file is there already, can't be written, or a table can't be read.
+pub fn copy(
+    database: &Database,
+    file: &Path,
+    told: &mut dyn FnMut(&str),
+) -> Result<Vec<CopiedTable>, OpenError> {
+    let unwritable = |why: String| OpenError::Unwritable {
+        path: file.display().to_string(),
+        why,
+    };
+    if file.exists() {
+        return Err(unwritable("it is already there".to_owned()));
+    }
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let temporary = tempfile::Builder::new()
+        .prefix(OWN_PREFIX)
+        .suffix(".sqlite")
+        .tempfile_in(&folder)
+        .map_err(|error| unwritable(error.to_string()))?
+        .into_temp_path();
+    let copied = database.copy_to(&temporary, told)?;
+    temporary
+        .persist_noclobber(file)
+        .map_err(|error| unwritable(error.error.to_string()))?;
+    Ok(copied)
+}

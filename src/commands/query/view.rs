@@ -1,0 +1,267 @@
+//! `heaptap query`: SQL over an input, from the command line, a file, standard input or a
+//! prompt; or all tables as a database file.
+
+use std::io::{IsTerminal as _, Read as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::args::Args;
+use super::run::{Losses, OpenError, QueryFile, copy, open};
+use crate::console::Console;
+use crate::console::signals::watch_signals;
+use crate::error::{ErrorClass, Failure};
+use crate::exit::Outcome;
+use crate::flags::context::Context;
+use crate::heaps::java::{JavaInput, Steps};
+use crate::query::{CopiedTable, Database, QueryError};
+use crate::results::findings::Finding;
+use crate::units::thousands;
+use crate::untrusted::shown;
+use crate::views::blocking;
+use output::{Form, Output};
+use prompt::Piece;
+
+mod output;
+mod prompt;
+
+/// Runs the command.
+///
+/// # Errors
+/// Where the input can't be read, or a statement fails.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let console = &ctx.console;
+    let options = args.options();
+    let input = JavaInput::parse(&args.input);
+    let sql = statements(&args)?;
+    let asks = sql.is_none() && args.to.is_none();
+    if asks && console.is_json() {
+        let message = "a prompt speaks no JSON";
+        return Err(Failure::new(ErrorClass::Usage, "usage", message)
+            .with_help("give the statements: heaptap query INPUT \"SELECT …\""));
+    }
+    let opened = blocking::stepwise(ctx, move |steps: &Steps| open(&input, options, steps)).await?;
+    let class = opened.class();
+    let QueryFile {
+        database,
+        findings,
+        losses,
+    } = opened;
+    tell(console, &findings);
+    let form = Form::of(console, args.csv);
+    if asks {
+        let lost = prompt::converse(ctx, database, &losses, form).await?;
+        return Ok(Outcome::of(class.into_iter().chain(lost)));
+    }
+    let ended = answer(ctx, database, sql, form, args.to).await;
+    // A statement that fails has read heaps, too.
+    let lost = tell_losses(console, &losses);
+    ended?;
+    Ok(Outcome::of(class.into_iter().chain(lost)))
+}
+
+/// Runs the statements and commands that were given, and writes the copy that was asked for.
+async fn answer(
+    ctx: &Context,
+    mut database: Database,
+    sql: Option<String>,
+    form: Form,
+    to: Option<PathBuf>,
+) -> Result<(), Failure> {
+    // Commands give text: where a program reads, they are no statements.
+    let pieces = match (sql, form) {
+        (None, _) => Vec::new(),
+        (Some(sql), Form::Table) => prompt::pieces(&sql),
+        (Some(sql), _) => vec![Piece::Statements(sql)],
+    };
+    for piece in pieces {
+        match piece {
+            Piece::Command(command) => {
+                if !prompt::dot(&ctx.console, &database, &command)? {
+                    break;
+                }
+            }
+            Piece::Statements(sql) => {
+                let output = Output::new(ctx.console.clone(), form);
+                let (back, ran) = execute(ctx, database, sql, output).await?;
+                ran?;
+                database = back;
+            }
+        }
+    }
+    match to {
+        Some(file) => write_copy(ctx, database, file).await,
+        None => Ok(()),
+    }
+}
+
+/// Says what those Java heaps lack that were read since the last call; what the exit code tells
+/// of it.
+fn tell_losses(console: &Console, losses: &Losses) -> Vec<ErrorClass> {
+    let lost = losses.take();
+    tell(console, &lost);
+    lost.iter().filter_map(|finding| finding.class).collect()
+}
+
+fn tell(console: &Console, findings: &[Finding]) {
+    for finding in findings {
+        console.finding(
+            finding.kind,
+            shown(&finding.message),
+            finding.help.as_deref(),
+        );
+    }
+}
+
+/// The statements that were given; `None` for a prompt.
+fn statements(args: &Args) -> Result<Option<String>, Failure> {
+    if let Some(sql) = &args.sql {
+        return Ok(Some(sql.clone()));
+    }
+    let from_stdin = args
+        .file
+        .as_deref()
+        .is_some_and(|file| file.as_os_str() == "-")
+        || args.file.is_none() && args.to.is_none() && !std::io::stdin().is_terminal();
+    let unreadable = |name: &str, error: std::io::Error| {
+        Failure::new(
+            ErrorClass::Usage,
+            "sql-unreadable",
+            format!("cannot read statements from {name}: {error}"),
+        )
+    };
+    if from_stdin {
+        if args.input == "-" {
+            let message = "standard input cannot be both the input and the statements";
+            return Err(Failure::new(ErrorClass::Usage, "usage", message)
+                .with_help("give the statements after the input, or in a file with -f"));
+        }
+        let mut sql = String::new();
+        std::io::stdin()
+            .lock()
+            .read_to_string(&mut sql)
+            .map_err(|error| unreadable("standard input", error))?;
+        return Ok(Some(sql));
+    }
+    match &args.file {
+        None => Ok(None),
+        Some(file) => match std::fs::read_to_string(file) {
+            Ok(sql) => Ok(Some(sql)),
+            Err(error) => Err(unreadable(&file.display().to_string(), error)),
+        },
+    }
+}
+
+/// What came of statements: the database, to go on with, and what they came to.
+type Ran = (Database, Result<(), Failure>);
+
+/// Runs statements. A signal ends the one that runs; whoever asks twice does not wait for it.
+async fn execute(
+    ctx: &Context,
+    mut database: Database,
+    sql: String,
+    mut output: Output,
+) -> Result<Ran, Failure> {
+    let interrupter = database.interrupter();
+    let rows = output.counter();
+    let task = tokio::task::spawn_blocking(move || {
+        let ran = database.run(&sql, &mut output);
+        let ran = ran.map(|_| output.finish());
+        (database, ran.map_err(Failure::from))
+    });
+    wait(ctx, task, "running", &rows, || interrupter.interrupt()).await
+}
+
+async fn write_copy(ctx: &Context, database: Database, file: PathBuf) -> Result<(), Failure> {
+    #[derive(Serialize)]
+    struct Table {
+        name: String,
+        rows: u64,
+    }
+    #[derive(Serialize)]
+    struct Copy {
+        file: String,
+        tables: Vec<Table>,
+    }
+    let interrupter = database.interrupter();
+    let name = file.display().to_string();
+    let task = tokio::task::spawn_blocking(move || -> Result<Vec<CopiedTable>, OpenError> {
+        copy(&database, &file, &mut |_| {})
+    });
+    let none = Arc::default();
+    let copied = wait(ctx, task, "copying tables", &none, || {
+        interrupter.interrupt()
+    })
+    .await?;
+    let copied = copied?;
+    let rows: u64 = copied.iter().map(|table| table.rows).sum();
+    ctx.console.say(format_args!(
+        "wrote {name}: {} tables, {} rows",
+        copied.len(),
+        thousands(rows)
+    ));
+    if ctx.console.is_json() {
+        let tables = copied.into_iter().map(|table| Table {
+            name: table.name,
+            rows: table.rows,
+        });
+        ctx.console.json(&Copy {
+            file: name,
+            tables: tables.collect(),
+        });
+    }
+    Ok(())
+}
+
+/// How often the status line is drawn anew.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Waits for a task of the database, with a status line as long as it has given no rows.
+async fn wait<T>(
+    ctx: &Context,
+    mut task: tokio::task::JoinHandle<T>,
+    what: &str,
+    rows: &Arc<AtomicU64>,
+    interrupt: impl Fn(),
+) -> Result<T, Failure> {
+    let status = ctx.console.status();
+    let mut signals = watch_signals()?;
+    let began = Instant::now();
+    let mut asked = false;
+    let result = loop {
+        tokio::select! {
+            result = &mut task => break Some(result),
+            _ = signals.recv() => {
+                if asked {
+                    break None;
+                }
+                asked = true;
+                interrupt();
+            }
+            () = tokio::time::sleep(TICK) => {
+                let seconds = began.elapsed().as_secs();
+                if rows.load(Ordering::Relaxed) > 0 {
+                    status.finish_and_clear();
+                } else if seconds > 0 {
+                    ctx.console.set_status(&status, format_args!("{what} … {seconds} s"));
+                }
+            }
+        }
+    };
+    status.finish_and_clear();
+    match result {
+        Some(Ok(result)) => Ok(result),
+        Some(Err(error)) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(error) => Err(Failure::new(
+                ErrorClass::Interrupted,
+                "interrupted",
+                error.to_string(),
+            )),
+        },
+        None => Err(QueryError::Interrupted.into()),
+    }
+}

@@ -1,0 +1,462 @@
+//! The prompt of `query`: lines with history and completion, statements over several lines,
+//! and commands that begin with a dot.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+use rustyline::completion::{Completer, Pair};
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::FileHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{CompletionType, Config, Editor, Helper};
+
+use super::output::{Form, Output};
+use super::{Database, Losses, execute, tell_losses};
+use crate::console::{Console, Style, render};
+use crate::error::{ErrorClass, Failure};
+use crate::flags::context::Context;
+use crate::query::{Sort, TableInfo, prepass};
+use crate::session::Store;
+use crate::untrusted::shown;
+
+const HELP: [&str; 6] = [
+    "Statements end in `;` and may go over several lines. Ctrl-C ends one that runs.",
+    "  .tables [TEXT]    tables, views, functions and macros, whose names hold TEXT",
+    "  .schema NAME      columns of a table, with what they mean",
+    "  .modules          what INCLUDE PERFETTO MODULE takes",
+    "  .help             this",
+    "  .quit             ends it; so does Ctrl-D",
+];
+
+const COMMANDS: [&str; 5] = [".tables", ".schema", ".modules", ".help", ".quit"];
+
+const KEYWORDS: [&str; 32] = [
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP BY",
+    "ORDER BY",
+    "LIMIT",
+    "JOIN",
+    "LEFT JOIN",
+    "USING",
+    "ON",
+    "AS",
+    "AND",
+    "OR",
+    "NOT",
+    "NULL",
+    "IS",
+    "IN",
+    "LIKE",
+    "GLOB",
+    "BETWEEN",
+    "DISTINCT",
+    "HAVING",
+    "WITH",
+    "RECURSIVE",
+    "UNION ALL",
+    "DESC",
+    "COUNT",
+    "SUM",
+    "MAX",
+    "MIN",
+    "INCLUDE PERFETTO MODULE",
+    "CREATE PERFETTO TABLE",
+];
+
+/// Completes words, and goes on until a statement is whole.
+struct Words {
+    known: Vec<String>,
+}
+
+impl Words {
+    fn of(tables: &[TableInfo], modules: Vec<String>) -> Words {
+        let mut known: Vec<String> = modules;
+        for table in tables {
+            known.push(match table.sort {
+                Sort::Function => format!("{}(", table.name),
+                Sort::Macro => format!("{}!(", table.name),
+                _ => table.name.clone(),
+            });
+            known.extend(table.columns.iter().map(|column| column.name.clone()));
+        }
+        known.extend(KEYWORDS.iter().map(|&word| word.to_owned()));
+        known.sort();
+        known.dedup();
+        Words { known }
+    }
+
+    /// Where the word before `end` begins, and what it may become.
+    fn fitting(&self, line: &str, end: usize) -> (usize, Vec<String>) {
+        let before = &line[..end];
+        if before.trim_start().starts_with('.') && !before.trim_start().contains(' ') {
+            let start = end - before.trim_start().len();
+            let fitting = COMMANDS.iter().filter(|c| c.starts_with(&before[start..]));
+            return (start, fitting.map(|&c| c.to_owned()).collect());
+        }
+        let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
+        let start = before
+            .char_indices()
+            .rev()
+            .take_while(|(_, c)| is_part(*c))
+            .last()
+            .map_or(end, |(at, _)| at);
+        let word = before[start..].to_lowercase();
+        // Of `a.col` the column is completed, unless it is a module.
+        let fits = |word: &str| -> Vec<String> {
+            let known = self.known.iter();
+            let fitting = known.filter(|known| known.to_lowercase().starts_with(word));
+            fitting.cloned().collect()
+        };
+        if word.is_empty() {
+            return (start, Vec::new());
+        }
+        let whole = fits(&word);
+        match word.rfind('.') {
+            Some(dot) if whole.is_empty() => (start + dot + 1, fits(&word[dot + 1..])),
+            _ => (start, whole),
+        }
+    }
+}
+
+impl Completer for Words {
+    type Candidate = Pair;
+
+    fn complete(
+        &self,
+        line: &str,
+        end: usize,
+        _: &rustyline::Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let (start, fitting) = self.fitting(line, end);
+        let pairs = fitting.into_iter().map(|word| Pair {
+            display: word.clone(),
+            replacement: word,
+        });
+        Ok((start, pairs.collect()))
+    }
+}
+
+impl Hinter for Words {
+    type Hint = String;
+}
+
+impl Highlighter for Words {
+    fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
+        Cow::Borrowed(hint)
+    }
+}
+
+impl Validator for Words {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        Ok(match is_whole(context.input()) {
+            true => ValidationResult::Valid(None),
+            false => ValidationResult::Incomplete,
+        })
+    }
+}
+
+impl Helper for Words {}
+
+fn is_whole(typed: &str) -> bool {
+    typed.trim_start().starts_with('.') || prepass::is_complete(typed)
+}
+
+type Lines = Editor<Words, FileHistory>;
+
+/// Asks for statements and runs them, until there are no more. What those Java heaps lack that
+/// they read is said behind each, and returned.
+pub(super) async fn converse(
+    ctx: &Context,
+    mut database: Database,
+    losses: &Losses,
+    form: Form,
+) -> Result<Vec<ErrorClass>, Failure> {
+    let console = &ctx.console;
+    console.say("`.help` says what there is; statements end in `;`, Ctrl-D ends it");
+    let history = history_file();
+    let mut lost = Vec::new();
+    let mut lines = Some(editor(&database, history.as_ref()).map_err(failed)?);
+    while let Some(mut editor) = lines.take() {
+        let asked = tokio::task::spawn_blocking(move || {
+            let line = editor.readline("heaptap> ");
+            (editor, line)
+        });
+        let (mut editor, line) = asked.await.map_err(|error| {
+            Failure::new(
+                ErrorClass::Bug,
+                "no-prompt",
+                format!("the prompt ended: {error}"),
+            )
+        })?;
+        let typed = match line {
+            Ok(typed) => typed,
+            // Takes back what was typed.
+            Err(ReadlineError::Interrupted) => {
+                lines = Some(editor);
+                continue;
+            }
+            Err(ReadlineError::Eof) => break,
+            Err(error) => return Err(failed(error)),
+        };
+        if !typed.trim().is_empty() {
+            // A history that can't be kept costs nothing but convenience.
+            let _ = editor.add_history_entry(typed.trim());
+            if let Some(file) = &history {
+                let _ = editor.append_history(file);
+            }
+        }
+        if let Some(command) = typed.trim().strip_prefix('.') {
+            match dot(console, &database, command) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(failure) => render::in_words(console, &failure),
+            }
+            lines = Some(editor);
+            continue;
+        }
+        let output = Output::new(console.clone(), form);
+        let rows = output.counter();
+        let began = std::time::Instant::now();
+        let (back, ran) = execute(ctx, database, typed, output).await?;
+        database = back;
+        match ran {
+            Ok(()) => {
+                let rows = rows.load(std::sync::atomic::Ordering::Relaxed);
+                console.say(console.on_stderr(
+                    Style::Dim,
+                    format_args!(
+                        "{} row{} in {:.2} s",
+                        crate::units::thousands(rows),
+                        if rows == 1 { "" } else { "s" },
+                        began.elapsed().as_secs_f64()
+                    ),
+                ));
+            }
+            Err(failure) => render::in_words(console, &failure),
+        }
+        lost.extend(tell_losses(console, losses));
+        if let Some(helper) = editor.helper_mut() {
+            *helper = words(&database);
+        }
+        lines = Some(editor);
+    }
+    Ok(lost)
+}
+
+fn failed(error: ReadlineError) -> Failure {
+    Failure::new(
+        ErrorClass::Usage,
+        "no-prompt",
+        format!("this terminal takes no prompt: {error}"),
+    )
+    .with_help("give the statements: heaptap query INPUT \"SELECT …\"")
+}
+
+fn words(database: &Database) -> Words {
+    let tables = database.tables().unwrap_or_else(|_| Vec::new());
+    Words::of(&tables, database.modules().map(str::to_owned).collect())
+}
+
+fn editor(database: &Database, history: Option<&PathBuf>) -> Result<Lines, ReadlineError> {
+    let config = Config::builder()
+        .history_ignore_space(true)
+        .completion_type(CompletionType::List)
+        .build();
+    let mut editor = Lines::with_config(config)?;
+    editor.set_helper(Some(words(database)));
+    if let Some(file) = history {
+        // There is none the first time.
+        let _ = editor.load_history(file);
+    }
+    Ok(editor)
+}
+
+/// Where lines are kept from one prompt to the next: beside the journals of sessions.
+fn history_file() -> Option<PathBuf> {
+    let store = Store::of_user().ok()?;
+    Some(store.folder().parent()?.join("query-history"))
+}
+
+/// A part of a text of statements, in which a line may be a command.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// Without its dot.
+    Command(String),
+    /// With empty lines for those before it, so that an error tells its line of the whole.
+    Statements(String),
+}
+
+/// The parts of a text in order. A command begins its line, where no statement is unfinished.
+pub(super) fn pieces(text: &str) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut open = String::new();
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        match line.trim().strip_prefix('.') {
+            Some(command) if prepass::is_complete(&open) => {
+                if !open.trim().is_empty() {
+                    pieces.push(Piece::Statements(std::mem::take(&mut open)));
+                }
+                pieces.push(Piece::Command(command.to_owned()));
+                open = "\n".repeat(number + 1);
+            }
+            _ => open += line,
+        }
+    }
+    if !open.trim().is_empty() {
+        pieces.push(Piece::Statements(open));
+    }
+    pieces
+}
+
+/// Does a command; whether there is more to come.
+///
+/// # Errors
+/// Where there is no such command or table.
+pub(super) fn dot(console: &Console, database: &Database, typed: &str) -> Result<bool, Failure> {
+    let typed = typed.trim_end_matches(';');
+    let (command, rest) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
+    let rest = rest.trim();
+    match command {
+        "quit" | "exit" | "q" => return Ok(false),
+        "help" | "h" => HELP.iter().for_each(|line| console.laid_out(line)),
+        "modules" => {
+            for module in database.modules() {
+                console.data(module);
+            }
+        }
+        "tables" => {
+            let all = database.tables()?;
+            let shown = all.iter().filter(|table| table.name.contains(rest));
+            list(console, shown);
+        }
+        "schema" => {
+            let all = database.tables()?;
+            let wanted = rest.trim_matches('"');
+            match all
+                .iter()
+                .rev()
+                .find(|table| table.name.eq_ignore_ascii_case(wanted))
+            {
+                Some(table) => schema(console, table),
+                None => {
+                    let message = format!("there is no table `{}`", shown(wanted));
+                    return Err(Failure::new(ErrorClass::Usage, "sql", message)
+                        .with_help(".tables lists them"));
+                }
+            }
+        }
+        other => {
+            let message = format!("there is no command .{}", shown(other));
+            return Err(
+                Failure::new(ErrorClass::Usage, "sql", message).with_help(".help lists them")
+            );
+        }
+    }
+    Ok(true)
+}
+
+fn list<'t>(console: &Console, tables: impl Iterator<Item = &'t TableInfo>) {
+    for table in tables {
+        let sort = match table.sort {
+            Sort::Table => "table",
+            Sort::View => "view",
+            Sort::Function => "function",
+            Sort::Macro => "macro",
+            Sort::Temporary => "yours",
+        };
+        let name = shown(&table.name);
+        let blanks = " ".repeat(48usize.saturating_sub(name.len()));
+        console.data(format_args!(
+            "{}{blanks}  {sort:<8}  {}",
+            console.styled(Style::Strong, name),
+            console.styled(Style::Dim, table.about)
+        ));
+    }
+}
+
+fn schema(console: &Console, table: &TableInfo) {
+    console.data(console.styled(Style::Strong, shown(&table.name)));
+    if !table.about.is_empty() {
+        console.data(table.about);
+    }
+    if let Some(module) = table.module {
+        console.data(format_args!("of the module {module}"));
+    }
+    for column in &table.columns {
+        let argument = if column.hidden { "argument  " } else { "" };
+        console.data(format_args!(
+            "  {:<28}  {:<8}  {argument}{}",
+            shown(&column.name),
+            column.kind,
+            console.styled(Style::Dim, column.about)
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fitting(line: &str) -> (usize, Vec<String>) {
+        let words = Words {
+            known: [
+                "heap_profile",
+                "heap_profile_allocation",
+                "size",
+                "android.memory.x",
+                "ORDER BY",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+        };
+        words.fitting(line, line.len())
+    }
+
+    #[test]
+    fn words_are_completed_where_they_stand() {
+        let both = vec![
+            "heap_profile".to_owned(),
+            "heap_profile_allocation".to_owned(),
+        ];
+        assert_eq!(fitting("SELECT * FROM Heap_"), (14, both));
+        assert_eq!(fitting("SELECT a.si"), (9, vec!["size".to_owned()]));
+        assert_eq!(
+            fitting("INCLUDE PERFETTO MODULE android.m"),
+            (24, vec!["android.memory.x".to_owned()])
+        );
+        assert_eq!(fitting("é ord"), (3, vec!["ORDER BY".to_owned()]));
+        assert_eq!(fitting(" .ta"), (1, vec![".tables".to_owned()]));
+        assert_eq!(fitting("SELECT ").1, Vec::<String>::new());
+    }
+
+    #[test]
+    fn commands_stand_between_statements() {
+        let statements = |text: &str| Piece::Statements(text.to_owned());
+        let command = |text: &str| Piece::Command(text.to_owned());
+        assert_eq!(pieces(".tables\n"), [command("tables")]);
+        assert_eq!(
+            pieces("SELECT 1;\n  .schema t\n.help\nSELECT\n.5;"),
+            [
+                statements("SELECT 1;\n"),
+                command("schema t"),
+                command("help"),
+                statements("\n\n\nSELECT\n.5;")
+            ]
+        );
+        assert_eq!(pieces("SELECT 1\n.help"), [statements("SELECT 1\n.help")]);
+        assert_eq!(pieces(" \n"), []);
+    }
+
+    #[test]
+    fn statements_go_on_until_they_are_whole() {
+        assert!(is_whole(""));
+        assert!(is_whole(".tables heap"));
+        assert!(is_whole("SELECT 1;"));
+        assert!(!is_whole("SELECT ';"));
+        assert!(!is_whole("SELECT 1"));
+    }
+}

@@ -1,0 +1,232 @@
+//! `heaptap reconcile`: heapprofd's figure, malloc_info's, meminfo's and the kernel's of one
+//! process in one table, with what lies between them.
+
+use serde::Serialize;
+
+use super::args::Args;
+use crate::console::table::Table as Lines;
+use crate::console::{Console, Style};
+use crate::error::{ErrorClass, Failure};
+use crate::exit::Outcome;
+use crate::flags::context::Context;
+use crate::flags::named::Named;
+use crate::heaps::java::{JavaInput, Steps};
+use crate::heaps::look::{self, Look, LookError, LookOptions, Wanted, is_process};
+use crate::memory::reconcile::{Difference, Figure, Table};
+use crate::results::timeline;
+use crate::system::reconcile;
+use crate::system::reconcile::Moment;
+use crate::untrusted::shell::quoted_path;
+use crate::untrusted::shown;
+use crate::views::blocking;
+
+/// So many reasons are told of why there is no table.
+const WHYS: usize = 3;
+
+/// What `--json` gives.
+#[derive(Serialize)]
+struct Document {
+    tables: Vec<Table>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Where the process does not run, or the recording holds no figures.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let tables = match Named::parse(&args.input)? {
+        Named::Process(target) => {
+            let device = ctx.device().await?;
+            ctx.console.say(
+                "asking the app for its heap: it collects garbage once for that, and shows so in \
+                 its log",
+            );
+            vec![reconcile::of_phone(device, &target, ctx.globals.user).await?]
+        }
+        Named::File(input) => {
+            let asked = input.clone();
+            let told = blocking::stepwise(ctx, move |_| {
+                Ok::<_, LookError>(reconcile::of_malloc_info(&asked.path))
+            });
+            if let Some(table) = told.await? {
+                return Ok(print(&ctx.console, vec![table]));
+            }
+            let asked = input.clone();
+            let found = blocking::stepwise(ctx, move |steps| of_folder(&asked, steps)).await?;
+            choose(found, &input, &args)?
+        }
+    };
+    Ok(print(&ctx.console, tables))
+}
+
+fn print(console: &Console, tables: Vec<Table>) -> Outcome {
+    if console.is_json() {
+        console.json(&Document { tables });
+        return Outcome::Done;
+    }
+    for (at, table) in tables.iter().enumerate() {
+        if at > 0 {
+            console.data("");
+        }
+        show(console, table);
+    }
+    Outcome::Done
+}
+
+fn of_folder(input: &JavaInput, steps: &Steps) -> Result<Vec<Moment>, LookError> {
+    let options = LookOptions {
+        errors: true,
+        ..LookOptions::default()
+    };
+    let listed = match look::open(&input.path, &Wanted::Last, &options, steps) {
+        Ok(Look::Native(file)) => file.listed,
+        // Figures of the system are worth a table without a profile.
+        Ok(Look::Java) | Err(LookError::NoHeap { .. }) => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let known = timeline::beside(&input.path);
+    Ok(reconcile::of_folder(&input.path, &listed, &known.timeline))
+}
+
+/// Those of the moment that is meant.
+fn choose(all: Vec<Moment>, input: &JavaInput, args: &Args) -> Result<Vec<Table>, Failure> {
+    let path = input.path.display();
+    let mut of_process = all;
+    if let Some(process) = &args.process {
+        of_process.retain(|moment| {
+            let table = &moment.table;
+            is_process(process, Some(table.pid.into()), &table.process)
+        });
+    }
+    // A moment may be known of which nothing is left: its files are gone, or hold nothing.
+    let has_figures = |moment: &Moment| !moment.table.rows.is_empty();
+    if !of_process.iter().any(has_figures) {
+        let message = match &args.process {
+            Some(process) => format!("{path} holds no figures of {} to compare", shown(process)),
+            None => format!("{path} holds no figures of a process to compare"),
+        };
+        return Err(nothing(message, &of_process).with_help(
+            "record with `heaptap record -n APP --with meminfo,smaps`: what the allocator, meminfo \
+             and the kernel count of a process is kept at each label and at the end",
+        ));
+    }
+    let meant = match args.all {
+        true => of_process,
+        false => {
+            let found = reconcile::choose(&input.path, of_process, input.which.as_ref());
+            found.map_err(|missing| {
+                let message = format!(
+                    "{path} has no figures of @{}: {}",
+                    missing.which, missing.why
+                );
+                Failure::new(ErrorClass::Usage, "no-such-moment", message).with_help(missing.help())
+            })?
+        }
+    };
+    if !meant.iter().any(has_figures) {
+        let at = match meant
+            .first()
+            .and_then(|moment| moment.capture.label.as_deref())
+        {
+            Some(label) => format!("at {}", shown(label)),
+            None => "of its end".to_owned(),
+        };
+        let message = format!("{path} holds no figures {at}");
+        return Err(nothing(message, &meant).with_help(format!(
+            "`heaptap reconcile {} --all` shows the moments that have some",
+            quoted_path(&input.path)
+        )));
+    }
+    Ok(meant.into_iter().map(|moment| moment.table).collect())
+}
+
+/// Why there is no table, with what is known of why.
+fn nothing(mut message: String, moments: &[Moment]) -> Failure {
+    let missing = moments
+        .iter()
+        .rev()
+        .flat_map(|moment| &moment.table.missing);
+    let mut whys: Vec<&str> = Vec::new();
+    for missing in missing {
+        if !whys.contains(&missing.why.as_str()) && whys.len() < WHYS {
+            whys.push(&missing.why);
+        }
+    }
+    if !whys.is_empty() {
+        message.push_str(": ");
+        message.push_str(&shown(&whys.join("; ")));
+    }
+    Failure::new(ErrorClass::Empty, "nothing-to-reconcile", message)
+}
+
+fn show(console: &Console, table: &Table) {
+    let at = match &table.label {
+        Some(label) => format!(" at {}", shown(label)),
+        None => String::new(),
+    };
+    let who = match (table.process.as_str(), table.pid) {
+        ("", 0) => "a process that the file does not name".to_owned(),
+        ("", pid) => format!("process {pid}"),
+        (process, pid) => format!("{} ({pid})", shown(process)),
+    };
+    console.data(format_args!("{}{at}", console.styled(Style::Strong, who)));
+    // Read seconds apart, figures differ for that alone.
+    let is_apart = table.rows.iter().any(|row| row.apart_ms.is_some());
+    let mut lines = match is_apart {
+        true => Lines::new(&["bytes", "read", "figure"]),
+        false => Lines::new(&["bytes", "figure"]),
+    };
+    for row in &table.rows {
+        let mut cells = vec![row.amount()];
+        if is_apart {
+            cells.push(row.apart().unwrap_or_default());
+        }
+        lines.row(cells, row.name.clone());
+        if matches!(
+            row.figure,
+            Figure::Profiled | Figure::HeapAlloc | Figure::NativeResident
+        ) {
+            lines.style(Style::Strong);
+        }
+        lines.remark(row.remark());
+    }
+    lines.show(console);
+    for difference in &table.differences {
+        show_difference(console, table, difference);
+    }
+    for missing in &table.missing {
+        console.data("");
+        console.data(format_args!(
+            "{} {}",
+            console.styled(Style::Warn, format!("{}:", missing.figure.label())),
+            shown(&missing.why)
+        ));
+        if let Some(help) = &missing.help {
+            console.data(format_args!(
+                "  {} {}",
+                console.styled(Style::Help, "→"),
+                shown(help)
+            ));
+        }
+    }
+}
+
+fn show_difference(console: &Console, table: &Table, difference: &Difference) {
+    console.data("");
+    console.data(format_args!(
+        "{} → {}: {}, {}",
+        table.name_of(difference.from),
+        table.name_of(difference.to),
+        console.styled(Style::Strong, difference.amount()),
+        difference.about
+    ));
+    for cause in &difference.causes {
+        console.data(format_args!("  - {}", shown(&cause.words())));
+        if let Some(remedy) = &cause.remedy {
+            console.data(format_args!(
+                "    {} {remedy}",
+                console.styled(Style::Help, "→")
+            ));
+        }
+    }
+}

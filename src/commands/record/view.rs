@@ -1,0 +1,123 @@
+//! `heaptap record`: shows a recording as it goes: status line, keys, events, summary.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::args::Args;
+use crate::config::{CaptureSpec, Snapshots, Surroundings};
+use crate::console::signals::watch_signals;
+use crate::error::Failure;
+use crate::exit::Outcome;
+use crate::export::pprof::PprofOptions;
+use crate::flags::context::Context;
+use crate::naming::maps::Maps;
+use crate::recording::beside::With;
+use crate::recording::record::{self, RecordOptions, Recorded};
+use crate::recording::what::What;
+use crate::session::{SessionError, SessionId, SnapshotWay, Store};
+use crate::views::page as report;
+use crate::views::progress::{self, Show};
+
+/// Runs the command.
+///
+/// # Errors
+/// Whatever kept it from recording, or from fetching what it recorded.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    ctx.check_detach(args.detach)?;
+    let with: With = args.with.iter().flat_map(|with| with.sources()).collect();
+    let mut resolved = args.capture.resolve(&args.target, &ctx.console)?;
+    resolved.spec.beside = with.in_trace();
+    if args.capture.print_config {
+        return print_config(ctx, &resolved.spec);
+    }
+    let asked = args.names.asked();
+    let names = args.names.options(&ctx.console)?;
+    // A mapping file that cannot be used is told before anything is recorded.
+    Maps::check(&names)?;
+    // From here on a signal means: end it in good order.
+    let mut signals = watch_signals()?;
+    let store = Store::of_user()?;
+    let options = RecordOptions {
+        what: What::Native(Box::new(resolved.spec)),
+        with,
+        output: args.output,
+        stem: None,
+        force: args.force,
+        launch: args.launch || resolved.launch,
+        snapshots: match (args.no_snapshots, args.snapshots) {
+            (true, _) => Snapshots::Off,
+            (false, None) => resolved.snapshots,
+            (false, period) => Snapshots::of(period),
+        },
+        detach: args.detach,
+        retry_overrun: args.retry_overrun,
+        disable_selinux: args.disable_selinux,
+        user: ctx.globals.user,
+        pprof: PprofOptions {
+            sample_names: args.sample_names.into(),
+            annotations: !args.capture.no_annotations,
+        },
+        names,
+    };
+    let device = tokio::select! {
+        device = ctx.device() => device?,
+        _ = signals.recv() => return Err(SessionError::Interrupted.into()),
+    };
+    if options.detach && !options.with.is_empty() {
+        ctx.console.warn_with_help(
+            "nobody observes a detached recording: of --with it keeps what the trace holds, and \
+             the collections that the log still has at the end",
+            Some("record without --detach for meminfo, mappings and Java heaps at labels"),
+        );
+    }
+    let mut show = Show::new(ctx, !options.detach);
+    let recorded = show
+        .during(signals, async |controls, tell| {
+            record::record(device, &store, &options, controls, tell).await
+        })
+        .await?;
+    match recorded {
+        Recorded::Detached {
+            session,
+            output,
+            snapshots,
+        } => {
+            detached(ctx, &session, &output, &snapshots);
+            Ok(Outcome::Done)
+        }
+        Recorded::Finished(mut finished) => {
+            let page = report::leave(ctx, args.leave, &mut finished).await;
+            Ok(progress::finished(ctx, &finished, page.as_deref(), asked))
+        }
+    }
+}
+
+/// `--print-config`: what would be sent, without a device.
+fn print_config(ctx: &Context, spec: &CaptureSpec) -> Result<Outcome, Failure> {
+    let encoded = spec.encode(&Surroundings::default())?;
+    if ctx.console.is_json() {
+        ctx.console.json(&json!({ "config": encoded.text }));
+    } else {
+        ctx.console.raw(encoded.text.as_bytes());
+    }
+    Ok(Outcome::Done)
+}
+
+fn detached(ctx: &Context, session: &SessionId, output: &Path, snapshots: &SnapshotWay) {
+    let console = &ctx.console;
+    if console.is_json() {
+        console.json(&json!({ "session": session, "output": output, "detached": true }));
+        return;
+    }
+    console.data(session);
+    console.say("recording in the background; go on with:");
+    console.say(format_args!("  heaptap status {session}"));
+    if *snapshots != SnapshotWay::Impossible {
+        console.say(format_args!("  heaptap snapshot {session} --label NAME"));
+    }
+    console.say(format_args!(
+        "  heaptap stop {session}      ends it and writes {}",
+        output.display()
+    ));
+}

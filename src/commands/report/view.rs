@@ -1,0 +1,71 @@
+//! `heaptap report`: a page to look at, to keep, to attach to a bug.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::args::Args;
+use crate::error::{Classified as _, ErrorClass, Failure};
+use crate::exit::Outcome;
+use crate::flags::context::Context;
+use crate::heap_graph::Follow;
+use crate::heaps::look::Wanted;
+use crate::pages::PAGE;
+use crate::pages::{PagePlace, ReportInput, ReportRequest};
+use crate::report::data::header::Per;
+use crate::views::browser::show_page;
+use crate::views::page::{beside, is_stdout, show, write};
+
+/// Runs the command.
+///
+/// # Errors
+/// Where an input holds no heap, or the page can't be written.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let console = &ctx.console;
+    let input = |typed: &OsString| {
+        let (input, wanted) = args.native.input(typed, Wanted::All);
+        ReportInput {
+            path: input.path,
+            wanted,
+            mappings: Vec::new(),
+        }
+    };
+    let request = ReportRequest {
+        inputs: args.inputs.iter().map(input).collect(),
+        base: args.base.as_ref().map(input),
+        per: args.per.map(Per::iterations),
+        look: args.native.options(&args.java),
+        java: args.java.options(Follow::default()),
+        java_only: args.native.is_java,
+        full: args.full,
+        contents: args.contents,
+    };
+    let goal = match (args.output, request.inputs.first()) {
+        (Some(output), _) => PagePlace::Typed(output),
+        (None, Some(first)) => beside(&first.path, request.base.is_some()),
+        (None, None) => PagePlace::Named(PathBuf::from(PAGE)),
+    };
+    let to_stdout = is_stdout(&goal);
+    if to_stdout && (console.is_json() || args.open) {
+        let other = if args.open { "--open" } else { "--json" };
+        let message = format!("{other} does not go with a page on standard output");
+        return Err(
+            Failure::new(ErrorClass::Usage, "usage", message).with_help("name a file with -o")
+        );
+    }
+    let told = write(ctx, request, goal.clone(), args.force).await?;
+    for finding in &told.findings {
+        console.finding(finding.kind, &finding.message, finding.help.as_deref());
+    }
+    show(ctx, goal.path(), &told);
+    if args.open {
+        // The page is whole, whether anybody shows it or not.
+        let shown = show_page(ctx, goal.path()).await;
+        let class = told.class.into_iter();
+        return match shown {
+            Err(error) if told.class.is_none() => Err(error.into()),
+            Err(error) => Ok(Outcome::of(class.chain([error.class()]))),
+            Ok(()) => Ok(Outcome::of(class)),
+        };
+    }
+    Ok(told.class.into())
+}

@@ -1,0 +1,7 @@
+//! `heaptap snapshot`.
+
+mod args;
+mod view;
+
+pub use args::Args;
+pub use view::run;

@@ -1,0 +1,64 @@
+//! `heaptap snapshot`: takes a snapshot in a recording that another process started.
+
+use super::args::Args;
+use crate::error::Failure;
+use crate::exit::Outcome;
+use crate::flags::context::Context;
+use crate::flags::session::wanted;
+use crate::recording::sessions::{self};
+use crate::session::Store;
+use crate::views::progress::{self};
+use serde_json::json;
+use std::time::Duration;
+
+/// Takes a snapshot; returns once the dump is complete on the device.
+///
+/// # Errors
+/// Where the phone does not allow it, or no dump came in time.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let store = Store::of_user()?;
+    let wanted = wanted(ctx, &store, args.session).await?;
+    let told = sessions::snapshot(&store, &wanted, args.label).await?;
+    let (session, taken) = (told.session, told.snapshot);
+    let console = &ctx.console;
+    if told.repeated {
+        progress::warn_of_repeated(console, &taken.label);
+    }
+    if console.is_json() {
+        let mut told_of = json!({ "session": session, "snapshot": taken });
+        if !told.untaken.is_empty() {
+            told_of["untaken"] = json!(told.untaken);
+        }
+        console.json(&told_of);
+        return Ok(Outcome::Done);
+    }
+    if !told.untaken.is_empty() {
+        let words: Vec<&str> = told.untaken.iter().map(|source| source.word()).collect();
+        console.warn(format_args!(
+            "{}: heaptap took only the heap dump. No heaptap follows session {session} any more, \
+             so --with {} is missing at this snapshot.",
+            taken.label,
+            words.join(",")
+        ));
+    }
+    if !taken.missing_pids.is_empty() {
+        let pids: Vec<String> = taken.missing_pids.iter().map(u32::to_string).collect();
+        console.warn(format_args!(
+            "no dump came of process {}: not attached, frozen or gone",
+            pids.join(", ")
+        ));
+    }
+    console.data(format_args!(
+        "{}: {}",
+        taken.label,
+        match &taken.no_dump {
+            Some(why) => progress::without_dump(why),
+            None => progress::snapshot_times(
+                Duration::from_millis(taken.lag_ms),
+                Duration::from_millis(taken.waited_ms),
+                taken.dumps,
+            ),
+        }
+    ));
+    Ok(Outcome::Done)
+}

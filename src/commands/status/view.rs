@@ -1,0 +1,93 @@
+//! `heaptap status`: shows the recordings that the journal and the device know.
+
+use super::args::Args;
+use crate::console::Style;
+use crate::error::Failure;
+use crate::exit::Outcome;
+use crate::flags::context::Context;
+use crate::recording::sessions::{self, SessionStatus, State};
+use crate::session::{SessionError, Store};
+use crate::units::{ByteSize, HumanDuration};
+use serde_json::json;
+use std::time::Duration;
+
+/// Shows the recordings that the journal and the device know.
+///
+/// # Errors
+/// Where the journal cannot be read.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let store = Store::of_user()?;
+    // Without a device the journal still tells.
+    let device = ctx.device().await.ok();
+    let mut all = sessions::status(&store, device).await?;
+    if let Some(wanted) = &args.session {
+        all.retain(|s| s.session.as_str().starts_with(wanted.as_str()));
+        if all.is_empty() {
+            return Err(SessionError::NoSuchSession { id: wanted.clone() }.into());
+        }
+    }
+    let console = &ctx.console;
+    if console.is_json() {
+        console.json(&json!({ "sessions": all }));
+        return Ok(Outcome::Done);
+    }
+    if all.is_empty() {
+        console.say("no recordings");
+    }
+    for session in &all {
+        console.data(status_line(session));
+        if !session.labels.is_empty() {
+            console.data(format_args!(
+                "          snapshots: {}",
+                session.labels.join(", ")
+            ));
+        }
+        let label = console.on_stderr(Style::Help, "next");
+        console.say(format_args!("          {label}: {}", next_step(session)));
+    }
+    Ok(Outcome::Done)
+}
+
+pub(crate) fn status_line(session: &SessionStatus) -> String {
+    let state = match session.state {
+        State::Recording => "recording",
+        State::Detached if !session.in_journal => "recording, started elsewhere",
+        State::Detached => "recording, detached",
+        State::Unattended => "recording; its heaptap is gone",
+        State::Uncollected => "ended, not collected",
+        State::Fetched => "fetched, not finished",
+        State::Collecting => "being collected",
+        State::Away => "device not connected",
+        State::Lost => "lost: nothing is left on the device",
+    };
+    let mut parts = vec![format!("{}  {state}", session.session)];
+    if !session.targets.is_empty() {
+        parts.push(session.targets.join(", "));
+    }
+    parts.push(format!("on {}", session.serial));
+    if let Some(bytes) = session.trace_bytes {
+        parts.push(format!("trace {}", ByteSize(bytes)));
+    }
+    if let Some(started) = session.started {
+        let ago = time::OffsetDateTime::now_utc() - started;
+        let ago = Duration::try_from(ago).unwrap_or_default();
+        parts.push(format!("since {}", HumanDuration(ago)));
+    }
+    parts.join("  ")
+}
+
+pub(crate) fn next_step(session: &SessionStatus) -> String {
+    let id = &session.session;
+    match session.state {
+        // `stop` works from the journal.
+        State::Detached if !session.in_journal => format!("heaptap collect {id}"),
+        State::Recording | State::Detached | State::Unattended => format!("heaptap stop {id}"),
+        State::Uncollected | State::Fetched => format!("heaptap collect {id}"),
+        State::Collecting => "wait: another heaptap is fetching it".to_owned(),
+        State::Away => format!(
+            "connect the device, then: heaptap collect {id} (or forget it: heaptap collect {id} \
+             --forget)"
+        ),
+        State::Lost => format!("heaptap collect {id} --forget"),
+    }
+}

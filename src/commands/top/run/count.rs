@@ -1,0 +1,122 @@
+//! Numbers of objects and their sizes, no more: a histogram of all objects of a dump, reachable
+//! or not. Of an HPROF that is one pass over the file, without a graph.
+
+use std::collections::BTreeMap;
+
+use super::java::{Counted, Grouping, TopReport, TopRequest, TopRow, grouping, limited};
+use crate::analyze::histogram::{Among, Histogram, Row, Sums, histogram};
+use crate::analyze::label;
+use crate::error::ErrorClass;
+use crate::heap_graph::{DumpFacts, DumpSource, GraphBuilder, NoContents};
+use crate::heaps::java::JavaError;
+use crate::heaps::java::facts::{Figures, HeapFacts};
+use crate::heaps::java::heap::{JavaHeap, Steps};
+use crate::heaps::java::input::JavaInput;
+use crate::heaps::java::open::{JavaFile, JavaOptions};
+use crate::hprof;
+
+/// Counts the objects of a dump.
+///
+/// # Errors
+/// Where the input holds no Java heap, or can't be read.
+pub fn count(
+    input: &JavaInput,
+    options: JavaOptions,
+    request: &TopRequest,
+    steps: &Steps,
+) -> Result<(TopReport, Option<ErrorClass>), JavaError> {
+    // Without a graph there is no hierarchy, no heap, and nothing to name.
+    let plain = matches!(request.by, Grouping::Class | Grouping::Package)
+        && request.filter.heap.is_none()
+        && options.names.mappings.is_empty()
+        && options.names.variables.is_empty();
+    let mut file = JavaFile::open(&input.path, options.clone(), steps)?;
+    let at = file.choose(input.which.as_ref())?;
+    if let Some(input) = file.hprof(at).filter(|_| plain) {
+        steps.begin(&format!("counting {}", input.name));
+        let read = hprof::Options {
+            sizes: options.sizes,
+            ..hprof::Options::default()
+        };
+        let unreadable = |source| JavaError::Hprof {
+            name: input.name.clone(),
+            source,
+        };
+        let counted = hprof::histogram(&input.bytes, &read).map_err(unreadable)?;
+        let header = hprof::records::Header::read(&input.bytes);
+        let header = header.map_err(|error| unreadable(error.into()))?;
+        let facts = DumpFacts {
+            source: DumpSource::Hprof {
+                version: header.version.to_owned(),
+                id_bytes: header.id_size.bytes() as u8,
+            },
+            time_ns: header.time_ms.saturating_mul(1_000_000),
+            sizes: counted.sizes,
+            losses: counted.losses.clone(),
+            ..DumpFacts::default()
+        };
+        // A heap of which only the facts are known.
+        let builder = GraphBuilder::default();
+        let graph = builder.finish(Vec::new(), Vec::new(), Box::new(NoContents), facts, false);
+        if let Ok(graph) = graph {
+            let heap = file.describe(at, graph);
+            let class = heap.class();
+            return Ok((report(&heap, &of_rows(&counted, request), request), class));
+        }
+    }
+    let heap = file.read(at)?;
+    steps.begin("adding up");
+    let by = grouping(request.by);
+    let table = histogram(&heap.graph, Among::Everything, by, &request.filter);
+    let class = heap.class();
+    Ok((report(&heap, &table, request), class))
+}
+
+/// The rows of a count, as a histogram.
+fn of_rows(counted: &hprof::Histogram, request: &TopRequest) -> Histogram {
+    let mut groups: BTreeMap<&str, Sums> = BTreeMap::new();
+    let mut total = Sums::default();
+    for row in &counted.rows {
+        let add = |sums: &mut Sums| {
+            sums.count += row.objects;
+            sums.shallow_bytes = sums.shallow_bytes.saturating_add(row.shallow_bytes);
+        };
+        add(&mut total);
+        if request.filter.takes(&row.class) {
+            let group = match request.by {
+                Grouping::Package => label::package(&row.class),
+                _ => &row.class,
+            };
+            add(groups.entry(group).or_default());
+        }
+    }
+    let rows = groups.into_iter().map(|(name, sums)| Row {
+        name: name.to_owned(),
+        sums,
+    });
+    Histogram {
+        rows: rows.collect(),
+        total,
+    }
+}
+
+fn report(heap: &JavaHeap, table: &Histogram, request: &TopRequest) -> TopReport {
+    let rows = table.rows.iter().map(|row| TopRow {
+        name: row.name.clone(),
+        figures: Figures::own(&row.sums),
+        object: None,
+        allocated_at: None,
+    });
+    let (rows, rows_total) = limited(rows.collect(), request);
+    TopReport {
+        heap: HeapFacts::of(heap),
+        by: request.by,
+        sort: request.order,
+        counted: Counted::All,
+        reachable: None,
+        unreachable: None,
+        all: Some(Figures::own(&table.total)),
+        rows_total,
+        rows,
+    }
+}

@@ -1,0 +1,506 @@
+//! `top` of a Java heap: which table was asked for, made of the heap, ready to be shown.
+
+use serde::Serialize;
+use std::collections::{HashMap, HashSet};
+
+use crate::analyze::filter::Filter;
+use crate::analyze::histogram::{self, Among, By, Histogram, Sums};
+use crate::analyze::paths::{Place, Ways};
+use crate::analyze::{label, largest, tree};
+use crate::heap_graph::{AllocationSite, ClassIndex, ObjectIndex, Reachable};
+use crate::heaps::java::facts::Site;
+use crate::heaps::java::facts::{Figures, HeapFacts};
+use crate::heaps::java::heap::JavaHeap;
+use crate::units::thousands;
+
+/// What a table's rows stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grouping {
+    /// A class.
+    #[default]
+    Class,
+    /// A package.
+    Package,
+    /// A class with all that extend it.
+    Superclass,
+    /// One of the runtime's heaps.
+    Heap,
+    /// A class loader.
+    Loader,
+    /// A kind of root.
+    Root,
+    /// A single object.
+    Object,
+}
+
+/// What rows are ordered by, largest first; names ascending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum Order {
+    #[default]
+    Retained,
+    Shallow,
+    Native,
+    Count,
+    Name,
+}
+
+/// Which objects count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Counted {
+    /// Those that roots reach.
+    #[default]
+    Reachable,
+    /// Those that roots do not reach: garbage that was not yet collected.
+    Unreachable,
+    /// Both.
+    All,
+}
+
+/// What is asked of a heap.
+#[derive(Debug, Clone, Default)]
+pub struct TopRequest {
+    /// What rows stand for.
+    pub by: Grouping,
+    /// How they are ordered.
+    pub order: Order,
+    /// At most so many; 0 is all.
+    pub limit: usize,
+    /// Which objects count.
+    pub counted: Counted,
+    /// Of those, which are wanted.
+    pub filter: Filter,
+    /// Tell rows apart by where their objects were allocated.
+    pub allocation_sites: bool,
+    /// Every object that retains much, also those that retain the same as their dominator.
+    pub every_object: bool,
+}
+
+/// A row.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TopRow {
+    /// What its objects have in common.
+    pub name: String,
+    /// Their figures.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// Of a single object: which, and what holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectRow>,
+    /// Where they were allocated; absent where that was not asked for or is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocated_at: Option<Site>,
+}
+
+/// A single object.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ObjectRow {
+    /// Its id in the dump, hexadecimal.
+    pub id: String,
+    /// Its heap; empty where the dump does not tell.
+    pub heap: &'static str,
+    /// Why the first object of the shortest path to it is there.
+    pub root: Option<String>,
+    /// The references of that path, from the root on: what repeats once, with how often, and of
+    /// a long path both ends.
+    pub held_by: Vec<String>,
+    /// The text of a string, cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// How many of its dominators retain the same and have no row.
+    pub folded: u32,
+    /// Objects of one class that make up most of what it retains; those have no rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub members: Option<MembersRow>,
+    /// Which of `held_by` is the last static: where people begin to read.
+    #[serde(skip)]
+    pub last_static: Option<usize>,
+}
+
+/// Objects of one class in a collection, or in whatever retains them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MembersRow {
+    /// How many.
+    pub count: u64,
+    /// Their class.
+    pub class: String,
+}
+
+/// A table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TopReport {
+    /// The heap.
+    pub heap: HeapFacts,
+    /// What rows stand for.
+    pub by: Grouping,
+    /// How they are ordered.
+    pub sort: Order,
+    /// Which objects count.
+    pub counted: Counted,
+    /// Over all that roots reach; absent where that was not computed.
+    pub reachable: Option<Figures>,
+    /// Over all that they do not reach.
+    pub unreachable: Option<Figures>,
+    /// Over all objects, where only that is known.
+    pub all: Option<Figures>,
+    /// Rows before the limit.
+    pub rows_total: usize,
+    /// The rows.
+    pub rows: Vec<TopRow>,
+}
+
+/// Makes the table.
+pub fn top(heap: &JavaHeap, request: &TopRequest) -> TopReport {
+    let (rows, rows_total) = match request.by {
+        Grouping::Object => objects(heap, request),
+        Grouping::Class if request.allocation_sites => limited(by_site(heap, request), request),
+        by => {
+            let histogram = grouped(heap, by, request);
+            limited(of_histogram(&histogram, request.counted), request)
+        }
+    };
+    let (reachable, unreachable) = totals(heap);
+    TopReport {
+        heap: HeapFacts::of(heap),
+        by: request.by,
+        sort: request.order,
+        counted: request.counted,
+        reachable: Some(reachable),
+        unreachable: Some(unreachable),
+        all: None,
+        rows_total,
+        rows,
+    }
+}
+
+/// Rows in order, at most as many as are wanted; how many there were.
+pub(super) fn limited(mut rows: Vec<TopRow>, request: &TopRequest) -> (Vec<TopRow>, usize) {
+    let count = rows.len();
+    sort(&mut rows, request.order);
+    if request.limit > 0 {
+        rows.truncate(request.limit);
+    }
+    (rows, count)
+}
+
+/// How objects are grouped, where that is by themselves.
+pub(super) fn grouping(by: Grouping) -> By {
+    match by {
+        Grouping::Class | Grouping::Object | Grouping::Root => By::Class,
+        Grouping::Package => By::Package,
+        Grouping::Superclass => By::Superclass,
+        Grouping::Heap => By::Heap,
+        Grouping::Loader => By::Loader,
+    }
+}
+
+fn grouped(heap: &JavaHeap, by: Grouping, request: &TopRequest) -> Histogram {
+    let (graph, filter) = (&heap.graph, &request.filter);
+    // What no root reaches has none.
+    if by == Grouping::Root {
+        return histogram::by_root(graph, heap.dominators(), heap.paths(), filter);
+    }
+    let by = grouping(by);
+    match request.counted {
+        Counted::Reachable => {
+            histogram::histogram(graph, Among::Reachable(heap.dominators()), by, filter)
+        }
+        Counted::All => histogram::histogram(graph, Among::All(heap.dominators()), by, filter),
+        Counted::Unreachable => {
+            let reachable = Reachable::of(graph, heap.follow);
+            histogram::histogram(graph, Among::Unreachable(&reachable), by, filter)
+        }
+    }
+}
+
+fn of_histogram(histogram: &Histogram, counted: Counted) -> Vec<TopRow> {
+    let row = |row: &histogram::Row| TopRow {
+        name: row.name.clone(),
+        figures: match counted {
+            Counted::Unreachable => Figures::own(&row.sums),
+            Counted::Reachable | Counted::All => Figures::with_retained(&row.sums),
+        },
+        object: None,
+        allocated_at: None,
+    };
+    histogram.rows.iter().map(row).collect()
+}
+
+/// What roots reach, and what they do not.
+fn totals(heap: &JavaHeap) -> (Figures, Figures) {
+    let graph = &heap.graph;
+    let reached = heap.dominators().total();
+    let mut all = Sums::default();
+    for object in graph.objects() {
+        if !graph.is_placeholder(object) {
+            all.add(graph, object);
+        }
+    }
+    let reachable = Sums {
+        count: reached.count,
+        shallow_bytes: reached.bytes,
+        native_bytes: reached.native_bytes,
+        retained: reached,
+    };
+    let unreachable = Sums {
+        count: all.count.saturating_sub(reached.count),
+        shallow_bytes: all.shallow_bytes.saturating_sub(reached.bytes),
+        native_bytes: all.native_bytes.saturating_sub(reached.native_bytes),
+        ..Sums::default()
+    };
+    (
+        Figures::with_retained(&reachable),
+        Figures::own(&unreachable),
+    )
+}
+
+fn sort(rows: &mut [TopRow], order: Order) {
+    rows.sort_by(|a, b| {
+        let key = |row: &TopRow| {
+            let figures = &row.figures;
+            let own = figures.shallow_bytes.saturating_add(figures.native_bytes);
+            match order {
+                Order::Retained => (figures.retained_total(), own),
+                Order::Shallow => (figures.shallow_bytes, figures.count),
+                Order::Native => (figures.native_bytes, figures.retained_total()),
+                Order::Count => (figures.count, own),
+                Order::Name => (0, 0),
+            }
+        };
+        key(b).cmp(&key(a)).then_with(|| a.name.cmp(&b.name))
+    });
+}
+
+/// The largest objects; how many there were to choose from.
+fn objects(heap: &JavaHeap, request: &TopRequest) -> (Vec<TopRow>, usize) {
+    let graph = &heap.graph;
+    let dominators = heap.dominators();
+    let most = match request.limit {
+        0 => usize::MAX,
+        most => most,
+    };
+    let fold = !request.every_object;
+    // Members of others have no rows of their own: more are looked at than wanted.
+    let looked_at = if fold {
+        most.saturating_mul(8).saturating_add(256)
+    } else {
+        most
+    };
+    let found = largest::largest(graph, dominators, &request.filter, looked_at, fold);
+    let wanted = request.filter.of(graph);
+    let total = dominators
+        .order()
+        .iter()
+        .filter(|&&o| wanted.takes(o))
+        .count();
+    let mut shown: Vec<(&largest::Large, Option<largest::Members>)> = Vec::new();
+    let mut told: HashSet<(ObjectIndex, ClassIndex)> = HashSet::new();
+    for large in &found {
+        if shown.len() == most {
+            break;
+        }
+        // A chain's own top is what counts as member, not what it was folded to.
+        let class = graph.class_of(large.start);
+        if large
+            .above
+            .is_some_and(|above| told.contains(&(above, class)))
+        {
+            continue;
+        }
+        let members = match fold {
+            true => largest::members(graph, dominators, large),
+            false => None,
+        };
+        if let Some(members) = members.as_ref().filter(|members| !members.are_links) {
+            told.insert((large.end, members.class));
+        }
+        shown.push((large, members));
+    }
+    let objects: Vec<ObjectIndex> = shown.iter().map(|(large, _)| large.object).collect();
+    let paths = heap.paths_to(&objects);
+    let mut ways = Ways::of(graph, &paths, heap.follow);
+    let row = |(large, members): &(&largest::Large, Option<largest::Members>)| TopRow {
+        name: label::object_name(graph, large.object).into_owned(),
+        figures: Figures {
+            count: 1,
+            shallow_bytes: graph.shallow_bytes(large.object),
+            native_bytes: graph.native_bytes(large.object),
+            retained_count: Some(large.retained.count),
+            retained_bytes: Some(large.retained.bytes),
+            retained_native_bytes: Some(large.retained.native_bytes),
+        },
+        object: Some(object_row(heap, &mut ways, large, members.as_ref())),
+        allocated_at: match request.allocation_sites {
+            true => graph
+                .contents()
+                .allocated_at(graph, large.object)
+                .map(Site::from),
+            false => None,
+        },
+    };
+    (shown.iter().map(row).collect(), total)
+}
+
+/// Strings are cut to this many characters.
+const TEXT: usize = 60;
+
+fn object_row(
+    heap: &JavaHeap,
+    ways: &mut Ways<'_>,
+    large: &largest::Large,
+    members: Option<&largest::Members>,
+) -> ObjectRow {
+    let graph = &heap.graph;
+    let object = large.object;
+    let path = ways.to(object);
+    let mut held_by = Vec::new();
+    let mut last_static = None;
+    for step in &path.steps {
+        if step.left_out > 0 {
+            held_by.push(format!("… {} more …", thousands(step.left_out)));
+        }
+        if matches!(&step.link, Some(link) if matches!(link.place, Place::Static(_))) {
+            last_static = Some(held_by.len());
+        }
+        held_by.extend(step.reference());
+    }
+    let text = graph.contents().string(graph, object);
+    ObjectRow {
+        id: graph.id(object).to_string(),
+        heap: graph.heap_of(object).name(),
+        root: path.root.as_ref().map(ToString::to_string),
+        held_by,
+        text: text.map(|text| match text.char_indices().nth(TEXT) {
+            Some((at, _)) => format!("{}…", &text[..at]),
+            None => text,
+        }),
+        folded: large.folded,
+        members: members.map(|members| MembersRow {
+            count: members.count,
+            class: label::class_name(graph, members.class).to_owned(),
+        }),
+        last_static,
+    }
+}
+
+/// Classes told apart by where their objects were allocated.
+fn by_site(heap: &JavaHeap, request: &TopRequest) -> Vec<TopRow> {
+    let graph = &heap.graph;
+    let dominators = heap.dominators();
+    let wanted = request.filter.of(graph);
+    let mut numbers: HashMap<(String, Option<AllocationSite>), u32> = HashMap::new();
+    let mut group_of = vec![u32::MAX; graph.len()];
+    for object in graph.objects() {
+        let counts = match request.counted {
+            Counted::Reachable => dominators.is_reachable(object),
+            Counted::Unreachable => !dominators.is_reachable(object),
+            Counted::All => true,
+        };
+        if !counts || !wanted.takes(object) || graph.is_placeholder(object) {
+            continue;
+        }
+        let name = label::class_name(graph, graph.class_of(object)).to_owned();
+        let site = graph.contents().allocated_at(graph, object);
+        let next = numbers.len() as u32;
+        group_of[object.at()] = *numbers.entry((name, site)).or_insert(next);
+    }
+    let group = |object: ObjectIndex| {
+        let group = group_of[object.at()];
+        (group != u32::MAX).then_some(group as usize)
+    };
+    let mut sums = vec![Sums::default(); numbers.len()];
+    for object in graph.objects() {
+        if let Some(group) = group(object) {
+            sums[group].add(graph, object);
+        }
+    }
+    let retained = dominators.retained_by(numbers.len(), group);
+    for (sum, retained) in sums.iter_mut().zip(retained) {
+        sum.retained = retained;
+    }
+    let row = |((name, site), group): ((String, Option<AllocationSite>), u32)| TopRow {
+        name,
+        figures: match request.counted {
+            Counted::Unreachable => Figures::own(&sums[group as usize]),
+            _ => Figures::with_retained(&sums[group as usize]),
+        },
+        object: None,
+        allocated_at: site.map(Site::from),
+    };
+    numbers.into_iter().map(row).collect()
+}
+
+/// The dominator tree merged by class, cut for display.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TreeReport {
+    /// The heap.
+    pub heap: HeapFacts,
+    /// Over all that roots reach.
+    pub reachable: Figures,
+    /// Over all that they do not reach.
+    pub unreachable: Figures,
+    /// Nodes that retain less were left out, with what is below them.
+    pub least_bytes: u64,
+    /// The nodes, each after the one above it, siblings largest first.
+    pub nodes: Vec<TreeRow>,
+}
+
+/// A node of a tree.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TreeRow {
+    /// Position in the list.
+    pub id: usize,
+    /// The node above; absent at the top.
+    pub above: Option<usize>,
+    /// 0 at the top.
+    pub depth: usize,
+    /// Class of the objects.
+    pub name: String,
+    /// Their figures.
+    #[serde(flatten)]
+    pub figures: Figures,
+}
+
+/// Unfolds the merged dominator tree down to `depth` levels and nodes that retain `least` bytes.
+/// With a filter, only the tops that it takes.
+pub fn tree(heap: &JavaHeap, filter: &Filter, depth: usize, least: u64) -> TreeReport {
+    let merged = tree::merged(&heap.graph, heap.dominators(), least);
+    let (reachable, unreachable) = totals(heap);
+    let mut nodes: Vec<TreeRow> = Vec::new();
+    let tops = merged.tops.iter().rev();
+    let mut stack: Vec<(usize, Option<usize>, usize)> = tops.map(|&top| (top, None, 0)).collect();
+    while let Some((at, above, level)) = stack.pop() {
+        let node = &merged.nodes[at];
+        if level == 0 && !filter.takes_all() && !filter.takes(&node.name) {
+            // Look for it further down.
+            stack.extend(node.below.iter().rev().map(|&below| (below, None, 0)));
+            continue;
+        }
+        let id = nodes.len();
+        nodes.push(TreeRow {
+            id,
+            above,
+            depth: level,
+            name: node.name.clone(),
+            figures: Figures::with_retained(&node.sums),
+        });
+        if level + 1 < depth {
+            stack.extend(
+                node.below
+                    .iter()
+                    .rev()
+                    .map(|&below| (below, Some(id), level + 1)),
+            );
+        }
+    }
+    TreeReport {
+        heap: HeapFacts::of(heap),
+        reachable,
+        unreachable,
+        least_bytes: least,
+        nodes,
+    }
+}

@@ -1,0 +1,171 @@
+//! `heaptap top`: where memory went, as a table or a tree: of native heaps by callsite, function,
+//! library and so on, of Java heaps by class, object and so on.
+
+mod branches;
+mod java;
+mod native;
+
+use super::args::{Args, ByArg, SortArg};
+use super::run::{TopRequest, TreeRequest, top};
+use crate::analyze::native::groups::By;
+use crate::error::{ErrorClass, Failure};
+use crate::exit::Outcome;
+use crate::flags::context::Context;
+use crate::heaps::look::{self, Look, NativeFile, Wanted};
+use crate::units::ByteSize;
+use crate::views::blocking;
+use crate::views::native as native_view;
+
+/// Rows on a page.
+const PAGE: usize = 25;
+/// Levels of a tree from the root, and of an inverted one.
+const DEPTH: usize = 60;
+const INVERTED_DEPTH: usize = 8;
+/// Nodes of a tree: what is still read in a terminal, and in documents.
+const NODES: usize = 300;
+const MOST_NODES: usize = 100_000;
+
+/// Runs the command.
+///
+/// # Errors
+/// Where the input holds no heap, or can't be read, or flags ask for what its kind does not have.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let java_flag = java_flag(&args);
+    let native_flag = native_flag(&args);
+    if let (Some(java), Some(native)) = (java_flag, native_flag) {
+        return Err(Failure::new(
+            ErrorClass::Usage,
+            "option-conflict",
+            format!("{java} is about Java heaps, {native} about native ones"),
+        )
+        .with_help("leave out one of the two"));
+    }
+    if java_flag.is_some() {
+        return java::run(ctx, args).await;
+    }
+    let (input, wanted) = args.native.input(&args.input, Wanted::Last);
+    let path = input.path.clone();
+    let options = args.native.options(&args.java);
+    let opened = blocking::stepwise(ctx, move |steps| {
+        look::open(&path, &wanted, &options, steps)
+    });
+    match opened.await? {
+        Look::Native(file) => native(ctx, &args, *file).await,
+        Look::Java => match native_flag {
+            None => java::run(ctx, args).await,
+            Some(flag) => Err(Failure::new(
+                ErrorClass::Usage,
+                "option-conflict",
+                format!(
+                    "{} holds Java heaps, and {flag} is about native ones",
+                    input.path.display()
+                ),
+            )
+            .with_help("leave it out")),
+        },
+    }
+}
+
+/// A flag that only Java heaps know.
+fn java_flag(args: &Args) -> Option<&'static str> {
+    let by = args.by.is_some_and(|by| by.of_native().is_none());
+    let sort = args.sort.is_some_and(|sort| sort.of_native().is_none());
+    let flags = [
+        (args.native.is_java, "--java"),
+        (by, "that --by"),
+        (sort, "that --sort"),
+        (args.unreachable, "--unreachable"),
+        (args.all, "--all"),
+        (!args.objects.is_empty(), "--objects"),
+        (args.every_object, "--every-object"),
+        (args.alloc_site, "--alloc-site"),
+        (args.no_retained, "--no-retained"),
+        (args.java.exclude.is_some(), "--exclude"),
+        (args.java.sizes.is_some(), "--sizes"),
+        (
+            matches!(args.native.java_heap(), Ok(Some(_))),
+            "that --heap",
+        ),
+    ];
+    flags
+        .into_iter()
+        .find_map(|(given, flag)| given.then_some(flag))
+}
+
+/// A flag that only native heaps know.
+fn native_flag(args: &Args) -> Option<&'static str> {
+    let by = args.by.is_some_and(|by| by.of_java().is_none());
+    let sort = args.sort.is_some_and(|sort| sort.of_java().is_none());
+    let flags = [
+        (by, "that --by"),
+        (sort, "that --sort"),
+        (args.view.is_some(), "--view"),
+        (args.invert, "--invert"),
+        (args.native.java_heap().is_err(), "that --heap"),
+    ];
+    let given = flags
+        .into_iter()
+        .find_map(|(given, flag)| given.then_some(flag));
+    given.or(args.stacks.given())
+}
+
+async fn native(ctx: &Context, args: &Args, file: NativeFile) -> Result<Outcome, Failure> {
+    let console = &ctx.console;
+    let whole = console.is_json() || args.csv;
+    let by = args.by.and_then(ByArg::of_native).unwrap_or(By::Function);
+    if by == By::Thread && args.tree {
+        let message = "threads are no tree";
+        let failure = Failure::new(ErrorClass::Usage, "option-conflict", message);
+        return Err(failure.with_help("leave out --tree, or --by thread"));
+    }
+    let tree = args.tree.then(|| TreeRequest {
+        inverted: args.invert,
+        depth: args
+            .depth
+            .unwrap_or(if args.invert { INVERTED_DEPTH } else { DEPTH })
+            .max(1),
+        least: args.min.map(|ByteSize(bytes)| bytes),
+        most: match (args.limit, whole) {
+            (Some(0), _) => usize::MAX,
+            (Some(limit), _) => limit,
+            (None, true) => MOST_NODES,
+            (None, false) => NODES,
+        },
+    });
+    let request = TopRequest {
+        by,
+        order: args.sort.and_then(SortArg::of_native).unwrap_or_default(),
+        view: args.view.clone(),
+        limit: args.limit.unwrap_or(match (whole, by) {
+            (false, _) => PAGE,
+            (true, By::Callsite) => native_view::MOST_CALLSITES,
+            (true, _) => 0,
+        }),
+        owners_only: !whole,
+        filter: args.stacks.filter(&args.filter),
+        tree,
+        frames: if whole { 0 } else { native_view::CALLERS + 1 },
+    };
+    let class = file.class();
+    let java_dumps = file.java_dumps;
+    let report = blocking::stepwise(ctx, move |steps| {
+        steps.begin("adding up");
+        top(&file, &request)
+    });
+    let report = report.await?;
+    match (console.is_json(), args.csv, args.tree) {
+        (true, ..) => console.json(&report),
+        (_, true, false) => native::print_csv(console, &report),
+        (_, true, true) => native::print_tree_csv(console, &report),
+        _ => native::show(console, &report, &args.input),
+    }
+    let input = args.input.to_string_lossy();
+    native_view::warn(console, &input, &report.warnings);
+    if java_dumps > 0 {
+        console.say(format_args!(
+            "{input} has {java_dumps} Java heap{}, too: --java shows them",
+            if java_dumps == 1 { "" } else { "s" }
+        ));
+    }
+    Ok(Outcome::from(class))
+}

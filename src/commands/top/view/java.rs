@@ -1,0 +1,418 @@
+//! `heaptap top` of Java heaps: what is asked of them, and tables, trees and CSV of the answer.
+
+use clap::ValueEnum as _;
+
+use super::{Args, ByArg, SortArg};
+use crate::analyze::filter::Filter;
+use crate::analyze::paths::short;
+use crate::commands::top::run::count::count;
+use crate::commands::top::run::java::{
+    Counted, Grouping, Order, TopReport, TopRequest, TopRow, TreeReport, top, tree,
+};
+use crate::console::table::{Table, cut_end};
+use crate::console::{Console, Style};
+use crate::error::{ErrorClass, Failure};
+use crate::exit::Outcome;
+use crate::flags::context::Context;
+use crate::flags::pattern::NO_MATCH;
+use crate::heap_graph::Follow;
+use crate::heaps::java::{self, JavaError};
+use crate::units::{ByteSize, thousands};
+use crate::views::blocking;
+use crate::views::java as java_view;
+use crate::views::java::{Cell, csv_line, size};
+
+/// Rows on a page.
+const PAGE: usize = 25;
+/// Objects above the classes, where both are shown.
+const FEW_OBJECTS: usize = 10;
+/// Objects in JSON and CSV, where nothing was said: a heap has millions.
+const MOST_OBJECTS: usize = 1000;
+/// Levels of the tree.
+const DEPTH: usize = 6;
+
+enum Shown {
+    Tables(Vec<TopReport>, Option<ErrorClass>),
+    Tree(Box<TreeReport>, Option<ErrorClass>),
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Where the input holds no Java heap, or can't be read.
+pub(super) async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let console = &ctx.console;
+    let input = args.native.java_input(&args.input)?;
+    let options = args.java.options(Follow::default());
+    let filter = filter(&args)?;
+    let takes_all = filter.takes_all();
+    let requests = requests(&args, &filter, console.is_json());
+    let (as_tree, depth, min) = (args.tree, args.depth, args.min);
+    if args.no_retained
+        && let Some(by @ (ByArg::Object | ByArg::Root)) = args.by
+    {
+        let by = by
+            .to_possible_value()
+            .map_or_else(String::new, |v| v.get_name().to_owned());
+        return Err(Failure::new(
+            ErrorClass::Usage,
+            "option-conflict",
+            format!("--no-retained finds no roots, and --by {by} needs them"),
+        )
+        .with_help("leave out one of the two"));
+    }
+    let without_retained = args.no_retained;
+    let shown = blocking::stepwise(ctx, move |steps| -> Result<Shown, JavaError> {
+        if without_retained {
+            let request = requests.into_iter().next_back().unwrap_or_default();
+            let (report, class) = count(&input, options, &request, steps)?;
+            return Ok(Shown::Tables(vec![report], class));
+        }
+        let heap = java::open(&input, options, steps)?;
+        heap.dominators();
+        if as_tree {
+            let one_percent = heap.dominators().total().total_bytes() / 100;
+            let least = min.map_or(one_percent, |ByteSize(bytes)| bytes);
+            let depth = depth.unwrap_or(DEPTH).max(1);
+            return Ok(Shown::Tree(
+                Box::new(tree(&heap, &filter, depth, least)),
+                heap.class(),
+            ));
+        }
+        steps.begin("adding up");
+        let reports = requests.iter().map(|request| top(&heap, request));
+        Ok(Shown::Tables(reports.collect(), heap.class()))
+    });
+    match shown.await? {
+        Shown::Tables(reports, class) => {
+            show_tables(console, &args, &reports, takes_all);
+            Ok(Outcome::from(class))
+        }
+        Shown::Tree(report, class) => {
+            show_tree(console, &args, &report);
+            Ok(Outcome::from(class))
+        }
+    }
+}
+
+fn filter(args: &Args) -> Result<Filter, Failure> {
+    let mut filter = args.filter.filter(args.native.java_heap()?);
+    filter.focus.extend(args.objects.iter().cloned());
+    Ok(filter)
+}
+
+/// The tables that are asked for.
+fn requests(args: &Args, filter: &Filter, is_json: bool) -> Vec<TopRequest> {
+    let whole = is_json || args.csv;
+    let request = |by: Grouping, page: usize| {
+        let default = match (whole, by) {
+            (false, _) => page,
+            (true, Grouping::Object) => MOST_OBJECTS,
+            (true, _) => 0,
+        };
+        let counted = match (args.unreachable, args.all) {
+            (true, _) => Counted::Unreachable,
+            (_, true) => Counted::All,
+            _ => Counted::Reachable,
+        };
+        let order = match (args.sort.and_then(SortArg::of_java), counted) {
+            (Some(sort), _) => sort,
+            // Garbage retains nothing.
+            (None, Counted::Unreachable) => Order::Shallow,
+            (None, _) if args.no_retained => Order::Shallow,
+            (None, _) => Order::Retained,
+        };
+        TopRequest {
+            by,
+            order,
+            limit: args.limit.unwrap_or(default),
+            counted,
+            filter: filter.clone(),
+            allocation_sites: args.alloc_site,
+            every_object: args.every_object || !args.objects.is_empty(),
+        }
+    };
+    let by = args.by.and_then(ByArg::of_java);
+    let by = by.or((!args.objects.is_empty()).then_some(Grouping::Object));
+    match by {
+        Some(by) => vec![request(by, PAGE)],
+        None if args.csv || args.unreachable || args.all || args.alloc_site => {
+            vec![request(Grouping::Class, PAGE)]
+        }
+        None => vec![
+            request(Grouping::Object, FEW_OBJECTS),
+            request(Grouping::Class, PAGE),
+        ],
+    }
+}
+
+fn show_tables(console: &Console, args: &Args, reports: &[TopReport], takes_all: bool) {
+    let Some(first) = reports.last() else {
+        return;
+    };
+    if args.csv {
+        return print_csv(console, first);
+    }
+    if console.is_json() {
+        let largest = reports.iter().rev().nth(1).map(|report| &report.rows);
+        let mut document = serde_json::json!(first);
+        if let (Some(largest), Some(fields)) = (largest, document.as_object_mut()) {
+            fields.insert("largest_objects".to_owned(), serde_json::json!(largest));
+        }
+        console.json(&document);
+    } else {
+        java_view::heading(console, &first.heap);
+        java_view::totals(
+            console,
+            first.reachable.as_ref(),
+            first.unreachable.as_ref(),
+        );
+        if let Some(all) = &first.all {
+            console.data(format_args!(
+                "{} in {} objects, reachable or not",
+                console.styled(Style::Strong, ByteSize(all.shallow_bytes)),
+                thousands(all.count)
+            ));
+        }
+        for report in reports {
+            console.data("");
+            if report.rows.is_empty() && !takes_all {
+                console.data(NO_MATCH);
+                continue;
+            }
+            table(report).show(console);
+            let hidden = report.rows_total.saturating_sub(report.rows.len());
+            if hidden > 0 && reports.len() == 1 && report.by != Grouping::Object {
+                let more = format!("… and {} more (-n 0 shows all)", thousands(hidden as u64));
+                console.data(console.styled(Style::Dim, more));
+            }
+        }
+    }
+    java_view::warn(console, &first.heap);
+}
+
+/// What the name's column is headed by.
+fn heading_of(by: Grouping) -> &'static str {
+    match by {
+        Grouping::Class => "class",
+        Grouping::Package => "package",
+        Grouping::Superclass => "class and what extends it",
+        Grouping::Heap => "heap",
+        Grouping::Loader => "loader",
+        Grouping::Root => "root",
+        Grouping::Object => "object, and what holds it",
+    }
+}
+
+fn table(report: &TopReport) -> Table {
+    let has = |of: fn(&TopRow) -> u64| report.rows.iter().any(|row| of(row) > 0);
+    let native = has(|row| row.figures.native_bytes);
+    let retained = has(|row| row.figures.retained_count.unwrap_or(0));
+    let retained_native = retained && has(|row| row.figures.retained_native_bytes.unwrap_or(0));
+    let single = report.by == Grouping::Object;
+    let mut headings = Vec::new();
+    if !single {
+        headings.push("count");
+        headings.push("shallow");
+    }
+    if native && !single {
+        headings.push("native");
+    }
+    if retained {
+        headings.push("retained");
+    }
+    if retained_native {
+        headings.push("+ native");
+    }
+    if retained {
+        headings.push("%");
+    }
+    headings.push(heading_of(report.by));
+    let whole = report.reachable.as_ref().map_or(0, |reachable| {
+        reachable
+            .shallow_bytes
+            .saturating_add(reachable.native_bytes)
+    });
+    let mut table = Table::new(&headings);
+    if single {
+        table = table.keeping_remarks();
+    }
+    for row in &report.rows {
+        let figures = &row.figures;
+        let mut cells = Vec::new();
+        if !single {
+            cells.push(thousands(figures.count));
+            cells.push(size(figures.shallow_bytes));
+        }
+        if native && !single {
+            cells.push(size(figures.native_bytes));
+        }
+        if retained {
+            cells.push(size(figures.retained_bytes.unwrap_or(0)));
+        }
+        if retained_native {
+            cells.push(size(figures.retained_native_bytes.unwrap_or(0)));
+        }
+        if retained {
+            cells.push(percent(figures.retained_total(), whole));
+        }
+        table.row(cells, row.name.clone());
+        if let Some(object) = &row.object {
+            table.style(Style::Strong);
+            let from = object.last_static.unwrap_or(0);
+            let held_by = held_by(object.root.as_deref(), &object.held_by[from..]);
+            table.remark(match &object.members {
+                Some(members) => format!(
+                    "of {} × {}  {held_by}",
+                    thousands(members.count),
+                    short(&members.class)
+                ),
+                None => held_by,
+            });
+        }
+        if let Some(site) = &row.allocated_at {
+            let top = site.frames.first().map_or("(no frames)", String::as_str);
+            table.remark(format!("at {top}, thread {}", site.thread));
+        }
+    }
+    table
+}
+
+/// The path that holds an object, from the last static or from its root on.
+fn held_by(root: Option<&str>, links: &[String]) -> String {
+    let root = root.unwrap_or("nothing");
+    match links {
+        [] => format!("is a root: {root}"),
+        links => format!(
+            "← {}",
+            links.iter().rev().cloned().collect::<Vec<_>>().join(" ← ")
+        ),
+    }
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    match whole {
+        0 => "-".to_owned(),
+        whole => format!("{:.1}", part as f64 * 100.0 / whole as f64),
+    }
+}
+
+fn print_csv(console: &Console, report: &TopReport) {
+    let mut text = "name,count,shallow_bytes,native_bytes,retained_count,retained_bytes,\
+                    retained_native_bytes,id,heap,root,held_by,thread,allocated_at\n"
+        .to_owned();
+    for row in &report.rows {
+        let figures = &row.figures;
+        let object = row.object.as_ref();
+        let held_by = object.map(|object| object.held_by.join(" → "));
+        let frames = row.allocated_at.as_ref().map(|site| site.frames.join("; "));
+        let text_or_nothing =
+            |text: Option<&str>| -> String { text.unwrap_or_default().to_owned() };
+        let id = text_or_nothing(object.map(|object| object.id.as_str()));
+        let heap = text_or_nothing(object.map(|object| object.heap));
+        let root = text_or_nothing(object.and_then(|object| object.root.as_deref()));
+        let thread = text_or_nothing(row.allocated_at.as_ref().map(|site| site.thread.as_str()));
+        text += &csv_line(&[
+            Cell::Text(&row.name),
+            Cell::Number(figures.count.into()),
+            Cell::Number(figures.shallow_bytes.into()),
+            Cell::Number(figures.native_bytes.into()),
+            Cell::maybe(figures.retained_count),
+            Cell::maybe(figures.retained_bytes),
+            Cell::maybe(figures.retained_native_bytes),
+            Cell::Text(&id),
+            Cell::Text(&heap),
+            Cell::Text(&root),
+            Cell::Text(held_by.as_deref().unwrap_or_default()),
+            Cell::Text(&thread),
+            Cell::Text(frames.as_deref().unwrap_or_default()),
+        ]);
+    }
+    console.raw(text.as_bytes());
+    java_view::warn(console, &report.heap);
+}
+
+fn show_tree(console: &Console, args: &Args, report: &TreeReport) {
+    if console.is_json() {
+        console.json(report);
+    } else if args.csv {
+        let mut text = "id,above,depth,name,count,shallow_bytes,native_bytes,retained_count,\
+                        retained_bytes,retained_native_bytes\n"
+            .to_owned();
+        for node in &report.nodes {
+            let figures = &node.figures;
+            text += &csv_line(&[
+                Cell::Number(node.id as i128),
+                node.above
+                    .map_or(Cell::Nothing, |above| Cell::Number(above as i128)),
+                Cell::Number(node.depth as i128),
+                Cell::Text(&node.name),
+                Cell::Number(figures.count.into()),
+                Cell::Number(figures.shallow_bytes.into()),
+                Cell::Number(figures.native_bytes.into()),
+                Cell::maybe(figures.retained_count),
+                Cell::maybe(figures.retained_bytes),
+                Cell::maybe(figures.retained_native_bytes),
+            ]);
+        }
+        console.raw(text.as_bytes());
+    } else {
+        java_view::heading(console, &report.heap);
+        java_view::totals(console, Some(&report.reachable), Some(&report.unreachable));
+        console.data("");
+        drawn(report).show(console);
+        let least = format!(
+            "nodes that retain at least {} (--min), {} levels (--depth)",
+            ByteSize(report.least_bytes),
+            args.depth.unwrap_or(DEPTH).max(1)
+        );
+        console.data(console.styled(Style::Dim, least));
+    }
+    java_view::warn(console, &report.heap);
+}
+
+fn drawn(report: &TreeReport) -> Table {
+    let native = report
+        .nodes
+        .iter()
+        .any(|node| node.figures.retained_native_bytes.unwrap_or(0) > 0);
+    let mut headings = vec!["retained"];
+    if native {
+        headings.push("+ native");
+    }
+    headings.extend(["%", "count", "class"]);
+    let whole = report.reachable.shallow_bytes + report.reachable.native_bytes;
+    let mut table = Table::new(&headings);
+    // Whether each level has more to come below the node at hand.
+    let mut last: Vec<bool> = vec![true; report.nodes.len()];
+    for (at, node) in report.nodes.iter().enumerate() {
+        let next = report.nodes[at + 1..].iter();
+        let mut same_or_above = next.skip_while(|other| other.depth > node.depth);
+        let sibling = same_or_above.next();
+        last[at] = sibling.is_none_or(|other| other.depth < node.depth);
+    }
+    for node in &report.nodes {
+        let figures = &node.figures;
+        let mut cells = vec![size(figures.retained_bytes.unwrap_or(0))];
+        if native {
+            cells.push(size(figures.retained_native_bytes.unwrap_or(0)));
+        }
+        cells.push(percent(figures.retained_total(), whole));
+        cells.push(thousands(figures.count));
+        table.row(cells, node.name.clone());
+        let mut lead = String::new();
+        let mut above = node.above;
+        if node.depth > 0 {
+            lead = if last[node.id] { "└ " } else { "├ " }.to_owned();
+        }
+        while let Some(id) = above {
+            let other = &report.nodes[id];
+            if other.depth > 0 {
+                lead = format!("{}{lead}", if last[id] { "  " } else { "│ " });
+            }
+            above = other.above;
+        }
+        table.lead(cut_end(&lead, 60));
+    }
+    table
+}

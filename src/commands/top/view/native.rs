@@ -1,0 +1,419 @@
+//! `heaptap top` of native heaps: shows a report as tables, a tree, CSV.
+
+use super::branches::{self, Line};
+use crate::commands::top::run::{HeapReport, TopReport, TreeReport};
+use crate::console::table::Table;
+use crate::console::{Console, Style};
+use crate::flags::pattern::NO_MATCH;
+use crate::heaps::look::facts::Figures;
+use crate::stacks::{TRACKED_HEAP, View};
+use crate::units::{ByteSize, thousands};
+use crate::untrusted::{self, shell::quoted_path};
+use crate::views::java::{Cell, csv_line};
+use crate::views::native::{beside, callers, estimated, heading, percent, place, value, what_of};
+use std::ffi::OsStr;
+
+/// From so many columns on there is room for one more view, and for all of them.
+const ROOM_FOR_ALLOCATED: usize = 110;
+const ROOM_FOR_ALL: usize = 136;
+
+/// What the figures are for people who did not ask for JSON or CSV.
+pub(super) fn show(console: &Console, report: &TopReport, input: &OsStr) {
+    for (at, heap) in report.heaps.iter().enumerate() {
+        if at > 0 {
+            console.data("");
+        }
+        heading(console, &heap.dump);
+        console.data(totals(console, report, heap));
+        if let Some(before) = heap.before_leaving {
+            let note = format!(
+                "the process had left by then: the last dump before is {}@{before}",
+                heap.dump.path
+            );
+            console.data(console.styled(Style::Help, untrusted::shown(&note)));
+        }
+        console.data("");
+        match (&heap.rows, &heap.tree) {
+            (Some(_), _) => rows(console, report, heap),
+            (None, Some(tree)) => drawn(console, heap, tree),
+            (None, None) => {}
+        }
+    }
+    footer(console, report, input);
+}
+
+/// `41.2 MiB ± 0.8 held of 120 MiB allocated · 10,123 of 31,000 sampled allocations held`.
+fn totals(console: &Console, report: &TopReport, heap: &HeapReport) -> String {
+    let total = heap.total_of_view();
+    let figure = |view| heap.total.of(view);
+    let main = match (&heap.total_limits, heap.unit.as_str()) {
+        (Some(limits), _) => limits.estimate.shown().to_string(),
+        (None, unit) => value(total, unit),
+    };
+    let word = match heap.view.as_str() {
+        "space" if heap.dump.kind == "at-maximum" => "at the maximum",
+        "space" => "held",
+        "alloc_space" => "allocated",
+        "objects" => "sampled allocations held",
+        "alloc_objects" => "sampled allocations",
+        other => other,
+    };
+    let mut text = format!("{} {word}", console.styled(Style::Strong, main));
+    if heap.view == "space"
+        && let Some(allocated) = figure(View::AllocSpace)
+        && heap.dump.kind != "at-maximum"
+    {
+        let held = (total, heap.total_limits.as_ref());
+        text += &format!(" of {} allocated", beside(allocated, None, held));
+    }
+    match (figure(View::Objects), figure(View::AllocObjects)) {
+        (Some(held), Some(all)) if heap.unit == "bytes" && heap.dump.kind != "at-maximum" => {
+            text += &format!(
+                " · {} of {} sampled allocations held",
+                thousands(held),
+                thousands(all)
+            );
+        }
+        (None, Some(all)) if heap.unit == "bytes" => {
+            let sampled = match heap.dump.sampling_interval_bytes {
+                1 => "",
+                _ => "sampled ",
+            };
+            text += &format!(" · {} {sampled}allocations", thousands(all));
+        }
+        _ => {}
+    }
+    let shown = column(&heap.shown, &heap.view);
+    if shown != total {
+        let share = (total != 0).then(|| shown as f64 / total as f64);
+        text += &format!(
+            " · shown: {} ({} %)",
+            value(shown, &heap.unit),
+            percent(share)
+        );
+    } else if !report.filter.is_empty() {
+        text += " · all of it shown";
+    }
+    text
+}
+
+/// A figure by the name of its view.
+fn column(figures: &Figures, view: &str) -> i64 {
+    let at = figures.names.iter().position(|name| name == view);
+    at.map_or(0, |at| figures.values[at])
+}
+
+fn unit_of(view: &str) -> &'static str {
+    match view.ends_with("space") {
+        true => "bytes",
+        false => "count",
+    }
+}
+
+/// The other views of a row, as many as there is room for.
+fn others(heap: &HeapReport, width: Option<usize>) -> Vec<&str> {
+    let room = match width {
+        None => usize::MAX,
+        Some(width) if width >= ROOM_FOR_ALL => usize::MAX,
+        Some(width) if width >= ROOM_FOR_ALLOCATED => 1,
+        Some(_) => 0,
+    };
+    let all = View::ALL.iter().map(|view| view.name());
+    all.filter(|view| *view != heap.view && heap.total.names.iter().any(|name| name == view))
+        .take(room)
+        .collect()
+}
+
+fn rows(console: &Console, report: &TopReport, heap: &HeapReport) {
+    let rows = heap.rows.as_deref().unwrap_or_default();
+    if rows.is_empty() {
+        console.data(match report.filter.is_empty() {
+            true => "nothing was sampled",
+            false => NO_MATCH,
+        });
+        return;
+    }
+    let width = console.stdout_width();
+    let others = others(heap, width);
+    // What is exact has none.
+    let is_exact = heap.dump.sampling_interval_bytes == 1;
+    let has_error = !is_exact && rows.iter().any(|row| row.self_limits.is_some());
+    let by_callsite = report.by == "callsite";
+    // Where nothing lies between a row and the whole, self is all there is.
+    let has_cumulative = !matches!(report.by, "callsite" | "thread");
+    let mut headings = vec!["self"];
+    if has_error {
+        headings.push("95 %");
+    }
+    headings.push("%");
+    if has_cumulative {
+        headings.extend(["cumulative", "%"]);
+    }
+    headings.extend(&others);
+    headings.push(what_of(report.by));
+    let mut table = Table::new(&headings).of_code();
+    for row in rows {
+        let own = column(&row.own, &heap.view);
+        let cumulative = column(&row.cumulative, &heap.view);
+        let (size, error) = match heap.unit.as_str() {
+            "bytes" => estimated(own, row.self_limits.as_ref()),
+            unit => (value(own, unit), String::new()),
+        };
+        let mut cells = vec![size];
+        if has_error {
+            cells.push(error);
+        }
+        cells.push(percent(row.self_share));
+        if has_cumulative {
+            cells.push(match heap.unit.as_str() {
+                "bytes" => {
+                    let part = (own, row.self_limits.as_ref());
+                    beside(cumulative, row.cumulative_limits.as_ref(), part)
+                }
+                unit => value(cumulative, unit),
+            });
+            cells.push(percent(row.cumulative_share));
+        }
+        cells.extend(others.iter().map(|view| {
+            let other = column(&row.own, view);
+            match (heap.unit.as_str(), unit_of(view)) {
+                // All that was allocated beside what is left of it.
+                ("bytes", "bytes") if other >= own => {
+                    beside(other, None, (own, row.self_limits.as_ref()))
+                }
+                (_, unit) => value(other, unit),
+            }
+        }));
+        table.row(cells, row.name.clone());
+        let place = place(row.library.as_deref(), row.file.as_deref(), row.line);
+        let callers = row.stack.as_deref().map(callers).unwrap_or_default();
+        table.remark(match callers.is_empty() {
+            true => place,
+            false => format!("{callers}  {place}"),
+        });
+    }
+    table.show(console);
+    let total = heap.rows_total.unwrap_or(0);
+    let with_self = heap.rows_with_self.unwrap_or(0);
+    let listed = match report.sort {
+        "self" => with_self,
+        _ => total,
+    };
+    let mut left = Vec::new();
+    if listed > rows.len() {
+        let more = thousands((listed - rows.len()) as u64);
+        left.push(format!("{more} more (-n 0 shows all)"));
+    }
+    if report.sort == "self" && total > with_self {
+        let others = thousands((total - with_self) as u64);
+        left.push(match (by_callsite, heap.view.as_str()) {
+            (false, _) => format!("{others} that hold nothing themselves (--sort cumulative)"),
+            (true, "space" | "objects") => format!("{others} of which nothing is left"),
+            (true, _) => format!("{others} without any"),
+        });
+    }
+    if !left.is_empty() {
+        let note = format!("… and {}", left.join(", "));
+        console.data(console.styled(Style::Dim, note));
+    }
+}
+
+fn drawn(console: &Console, heap: &HeapReport, tree: &TreeReport) {
+    if tree.nodes.is_empty() {
+        console.data("nothing matches, or nothing is that large (--min)");
+        return;
+    }
+    let total = heap.total_of_view();
+    let share = |value: i64| percent((total != 0).then(|| value as f64 / total as f64));
+    let shape: Vec<(Option<usize>, bool)> = tree
+        .nodes
+        .iter()
+        .map(|node| (node.above, node.left_out.is_some()))
+        .collect();
+    let mut table = Table::new(&["cumulative", "%", "self", "function"]).of_code();
+    for (line, lead) in branches::lines(&shape, tree.left_out.is_some()) {
+        let rest = match line {
+            Line::Node(at) => {
+                let node = &tree.nodes[at];
+                let cells = vec![
+                    value(column(&node.cumulative, &heap.view), &heap.unit),
+                    percent(node.cumulative_share),
+                    value(column(&node.own, &heap.view), &heap.unit),
+                ];
+                table.row(cells, node.name.clone());
+                table.lead(lead);
+                let folded = match node.folded_calls {
+                    0 => String::new(),
+                    calls => format!("↻ {} more calls deep  ", thousands(calls)),
+                };
+                let library = node.library.as_deref().unwrap_or_default();
+                table.remark(format!("{folded}{library}"));
+                continue;
+            }
+            Line::Rest(None) => tree.left_out.as_ref(),
+            Line::Rest(Some(at)) => tree.nodes[at].left_out.as_ref(),
+        };
+        let Some(rest) = rest else {
+            continue;
+        };
+        let sum = column(&rest.cumulative, &heap.view);
+        let cells = vec![value(sum, &heap.unit), share(sum), "-".to_owned()];
+        table.row(cells, format!("({} more)", thousands(rest.nodes as u64)));
+        table.lead(lead);
+        table.style(Style::Dim);
+    }
+    table.show(console);
+    let least = match heap.unit.as_str() {
+        "bytes" => ByteSize(tree.least).to_string(),
+        _ => thousands(tree.least),
+    };
+    let which = match tree.inverted {
+        true => "callers, from the allocating function up",
+        false => "calls, from the root down",
+    };
+    let note = format!(
+        "{which}; nodes of at least {least} (--min), {} levels (--depth)",
+        tree.depth
+    );
+    console.data(console.styled(Style::Dim, note));
+}
+
+/// What is hidden, and what to do next.
+fn footer(console: &Console, report: &TopReport, input: &OsStr) {
+    let mut notes = Vec::new();
+    if report.heaps.iter().any(|heap| heap.hides_frames) {
+        notes.push(
+            "allocators and the Java runtime's frames are not shown (--all-frames)".to_owned(),
+        );
+    }
+    let is_sampled = |heap: &HeapReport| {
+        let limits = heap.total_limits.as_ref();
+        limits.is_some_and(|limits| !limits.estimate.exact)
+    };
+    if report
+        .heaps
+        .iter()
+        .any(|heap| heap.rows.is_some() && is_sampled(heap))
+    {
+        notes.push("95 %: where the true value lies, sampling error only".to_owned());
+    }
+    if report.heaps.iter().any(is_all_but_freed) {
+        notes.push(
+            "nearly all was freed again: --view alloc_space shows what was allocated".to_owned(),
+        );
+    }
+    console.data("");
+    for note in notes {
+        console.data(console.styled(Style::Dim, note));
+    }
+    let is_tree = report.heaps.iter().all(|heap| heap.tree.is_some());
+    let mut heaps = report.heaps.iter();
+    let is_tracked = heaps.all(|heap| heap.dump.heap == TRACKED_HEAP) && !report.heaps.is_empty();
+    let next = match (is_tree, report.by) {
+        _ if is_tracked && report.by == "class" => ["--tree", "--by thread"],
+        _ if is_tracked && report.by == "thread" => ["--tree", "--by class"],
+        _ if is_tracked => ["--by class", "--by thread"],
+        (true, _) => ["--by callsite", "--by library"],
+        (false, "library") => ["--tree", "--by function"],
+        (false, _) => ["--tree", "--by library"],
+    };
+    let next: Vec<String> = next
+        .iter()
+        .map(|flags| format!("heaptap top {} {flags}", quoted_path(input)))
+        .collect();
+    console.say(format_args!(
+        "next: {}",
+        console.on_stderr(Style::Help, next.join(" · "))
+    ));
+}
+
+/// Whether next to nothing is left of what was allocated: then that may be the question.
+fn is_all_but_freed(heap: &HeapReport) -> bool {
+    let left = heap
+        .total
+        .of(View::Space)
+        .zip(heap.total.of(View::AllocSpace));
+    heap.view == "space" && left.is_some_and(|(held, all)| held.saturating_mul(100) < all)
+}
+
+/// Rows as CSV, those of all heaps one below the other.
+pub(super) fn print_csv(console: &Console, report: &TopReport) {
+    let mut text = "dump,process,pid,heap,name,library,file,line".to_owned();
+    for prefix in ["self", "cumulative"] {
+        for view in View::ALL {
+            text += &format!(",{prefix}_{}", view.name());
+        }
+    }
+    text += ",self_low,self_high,stack\n";
+    for heap in &report.heaps {
+        for row in heap.rows.iter().flatten() {
+            let mut cells = vec![
+                Cell::Number(heap.dump.number.into()),
+                Cell::Text(&heap.dump.process),
+                Cell::Number(heap.dump.pid.into()),
+                Cell::Text(&heap.dump.heap),
+                Cell::Text(&row.name),
+                Cell::Text(row.library.as_deref().unwrap_or_default()),
+                Cell::Text(row.file.as_deref().unwrap_or_default()),
+                Cell::maybe(row.line.map(u64::from)),
+            ];
+            cells.extend(figures(&row.own));
+            cells.extend(figures(&row.cumulative));
+            let limit = |limit: Option<i64>| {
+                limit.map_or(Cell::Nothing, |limit| Cell::Number(limit.into()))
+            };
+            cells.push(limit(row.self_limits.map(|limits| limits.low)));
+            cells.push(limit(row.self_limits.map(|limits| limits.high)));
+            let stack = row
+                .stack
+                .iter()
+                .flatten()
+                .map(|frame| frame.function.as_str());
+            let stack = stack.collect::<Vec<_>>().join(";");
+            cells.push(Cell::Text(&stack));
+            text += &csv_line(&cells);
+        }
+    }
+    console.raw(text.as_bytes());
+}
+
+/// Nodes as CSV, those of all heaps one below the other.
+pub(super) fn print_tree_csv(console: &Console, report: &TopReport) {
+    let mut text = "dump,process,pid,heap,id,above,depth,name,library".to_owned();
+    for prefix in ["self", "cumulative"] {
+        for view in View::ALL {
+            text += &format!(",{prefix}_{}", view.name());
+        }
+    }
+    text.push('\n');
+    for heap in &report.heaps {
+        for node in heap.tree.iter().flat_map(|tree| &tree.nodes) {
+            let mut cells = vec![
+                Cell::Number(heap.dump.number.into()),
+                Cell::Text(&heap.dump.process),
+                Cell::Number(heap.dump.pid.into()),
+                Cell::Text(&heap.dump.heap),
+                Cell::Number(node.id as i128),
+                Cell::maybe(node.above.map(|above| above as u64)),
+                Cell::Number(node.depth as i128),
+                Cell::Text(&node.name),
+                Cell::Text(node.library.as_deref().unwrap_or_default()),
+            ];
+            cells.extend(figures(&node.own));
+            cells.extend(figures(&node.cumulative));
+            text += &csv_line(&cells);
+        }
+    }
+    console.raw(text.as_bytes());
+}
+
+/// The four views as cells; nothing where a heap lacks one.
+fn figures(figures: &Figures) -> Vec<Cell<'static>> {
+    let all = View::ALL.iter();
+    all.map(|view| {
+        figures
+            .of(*view)
+            .map_or(Cell::Nothing, |value| Cell::Number(value.into()))
+    })
+    .collect()
+}

@@ -1,0 +1,13 @@
+//! The flags of `heaptap virtual-phone`.
+
+/// Flags of `virtual-phone`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  heaptap virtual-phone --port 5038 android=14,build=user")]
+pub struct Args {
+    /// The port to listen on; 0 lets the system choose
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub port: u16,
+    /// Which phone: a list such as android=14,build=user
+    #[arg(value_name = "SPEC", default_value = "")]
+    pub spec: String,
+}

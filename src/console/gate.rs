@@ -1,0 +1,91 @@
+//! Checks that end with an exit code of their own (`--fail`, `--fail-over`): none passes because
+//! it looked at nothing.
+
+use crate::console::Console;
+use crate::error::{ErrorClass, Failure};
+
+/// Kinds of failures that say: what was named is not there.
+const NOT_THERE: [&str; 4] = [
+    "no-such-dump",
+    "no-such-heap",
+    "no-such-moment",
+    "no-such-process",
+];
+
+/// The failure of a check, if one was `asked` for: a name that matches nothing leaves it open.
+pub(crate) fn failure(asked: bool, failure: Failure) -> Failure {
+    if !asked || !NOT_THERE.contains(&failure.kind) {
+        return failure;
+    }
+    let message = format!("nothing was judged: {}", failure.message);
+    Failure {
+        help: failure.help,
+        hints: failure.hints,
+        excerpt: failure.excerpt,
+        ..Failure::new(ErrorClass::Inconclusive, "nothing-judged", message)
+    }
+}
+
+/// What a check had to look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Judged {
+    /// Samples of native heaps.
+    Samples,
+    /// Objects of Java heaps.
+    Objects,
+}
+
+/// Says that a check looked at nothing: its filters match nothing, or there is nothing at all.
+pub(crate) fn warn_nothing_judged(console: &Console, judged: Judged, is_filtered: bool) {
+    let (message, help) = nothing_judged(judged, is_filtered);
+    console.warn_with_help(message, help);
+}
+
+fn nothing_judged(judged: Judged, is_filtered: bool) -> (&'static str, Option<&'static str>) {
+    match (is_filtered, judged) {
+        (true, _) => (
+            "nothing was judged: the filters match nothing",
+            Some(
+                "correct the filters; a pattern with a capital letter is case-sensitive, (?i) \
+                 turns that off",
+            ),
+        ),
+        (false, Judged::Samples) => ("nothing was judged: the heap has no samples", None),
+        (false, Judged::Objects) => ("nothing was judged: the heap has no objects", None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_are_blamed_only_if_there_are_some() {
+        for judged in [Judged::Samples, Judged::Objects] {
+            let (message, help) = nothing_judged(judged, true);
+            assert!(message.contains("filters") && help.is_some());
+            let (message, help) = nothing_judged(judged, false);
+            assert!(message.contains("the heap has no ") && help.is_none());
+        }
+    }
+
+    #[test]
+    fn what_a_failure_knows_more_is_kept() {
+        let known = || {
+            let mut known = Failure::new(ErrorClass::Usage, "no-such-dump", "no dump 3")
+                .with_help("it has @1")
+                .with_excerpt(vec!["a line".to_owned()]);
+            known.hints.push("a hint".to_owned());
+            known
+        };
+        let told = failure(true, known());
+        assert_eq!(
+            (told.class, told.kind),
+            (ErrorClass::Inconclusive, "nothing-judged")
+        );
+        assert_eq!(told.message, "nothing was judged: no dump 3");
+        assert_eq!((told.help, told.hints), (known().help, known().hints));
+        assert_eq!(told.excerpt, known().excerpt);
+        assert_eq!(failure(false, known()).kind, "no-such-dump");
+    }
+}

@@ -1,0 +1,42 @@
+//! `--save FILE`: the phone's words kept as they came, never over a file that is there.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use super::Console;
+use crate::error::{ErrorClass, Failure};
+
+/// Whether it may be written, before the phone is asked for anything.
+pub(crate) fn check(file: Option<&Path>, force: bool) -> Result<(), Failure> {
+    match file {
+        Some(file) if file.exists() && !force => {
+            let message = format!("{} is already there", file.display());
+            Err(Failure::new(ErrorClass::Usage, "output-taken", message)
+                .with_help("choose another name, or overwrite it with --force"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes it: all of it, or nothing.
+pub(crate) fn write(console: &Console, file: &Path, text: &[u8]) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::new(
+            ErrorClass::HostWrite,
+            "host-write",
+            format!("cannot write {}: {error}", file.display()),
+        )
+        .with_help("name a file in a folder that can be written to")
+    };
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut temporary = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    temporary.write_all(text).map_err(failed)?;
+    temporary
+        .persist(file)
+        .map_err(|error| failed(error.error))?;
+    console.say(format_args!("wrote {}", file.display()));
+    Ok(())
+}

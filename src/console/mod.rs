@@ -1,0 +1,648 @@
+//! The console: data on stdout, talk on stderr, colours where they are wanted, and the one
+//! place where control characters are taken out of what came from a device.
+//!
+//! What is printed is a line: line ends inside it are foreign, as other control characters are,
+//! and become visible. Lines of our own are printed one by one. A style is marked with a number
+//! that each run draws anew, so that no text from outside can set one.
+//!
+//! Writing never fails for the caller: a reader that left (`| head`) is remembered and the
+//! rest is dropped; any other error of stdout is told at the end of the run.
+
+pub mod gate;
+pub mod keep;
+pub mod keys;
+pub mod render;
+pub mod signals;
+pub mod sparkline;
+pub mod table;
+pub mod wrap;
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::fmt::{self, Display, Write as _};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
+use serde::Serialize;
+
+use crate::console::wrap::{wrap, wrapped};
+use crate::export::text::escaped_json;
+use crate::results::findings::is_note;
+use crate::untrusted::is_unsafe;
+
+/// What a piece of text is; how that looks is decided here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// Headings and names that matter.
+    Strong,
+    /// What may be skipped.
+    Dim,
+    /// Went well.
+    Good,
+    /// `warning:`
+    Warn,
+    /// `error:`
+    Error,
+    /// `help:` and commands to type.
+    Help,
+}
+
+impl Style {
+    const ALL: [Style; 6] = [
+        Style::Strong,
+        Style::Dim,
+        Style::Good,
+        Style::Warn,
+        Style::Error,
+        Style::Help,
+    ];
+
+    fn sequence(self) -> &'static str {
+        match self {
+            Style::Strong => "\x1b[1m",
+            Style::Dim => "\x1b[2m",
+            Style::Good => "\x1b[32m",
+            Style::Warn => "\x1b[33m",
+            Style::Error => "\x1b[1;31m",
+            Style::Help => "\x1b[36m",
+        }
+    }
+}
+
+const RESET: &str = "\x1b[0m";
+
+/// What the marks of styles begin with until the text is printed. It looks like a sequence of a
+/// terminal, so that widths are measured without it.
+static SEAL: LazyLock<String> = LazyLock::new(|| {
+    let drawn = RandomState::new().build_hasher().finish();
+    let four = |at: u32| (drawn >> (16 * at)) % 10_000;
+    format!("\x1b[{};{};{};{};", four(0), four(1), four(2), four(3))
+});
+
+/// The sequence for the terminal that a marked text begins with, and what follows its mark.
+fn sealed(text: &str) -> Option<(&'static str, &str)> {
+    let (mark, rest) = text.strip_prefix(SEAL.as_str())?.split_once('m')?;
+    match mark {
+        "0" => Some((RESET, rest)),
+        mark => {
+            let style = Style::ALL.get(mark.parse::<usize>().ok()?.checked_sub(1)?)?;
+            Some((style.sequence(), rest))
+        }
+    }
+}
+
+/// Text with a style, which is dropped where colours are off.
+#[derive(Debug, Clone)]
+pub struct Styled<T> {
+    style: Option<Style>,
+    text: T,
+}
+
+impl<T: Display> Display for Styled<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.style {
+            None => self.text.fmt(f),
+            Some(style) => {
+                let seal = SEAL.as_str();
+                write!(f, "{seal}{}m", style as usize + 1)?;
+                self.text.fmt(f)?;
+                write!(f, "{seal}0m")
+            }
+        }
+    }
+}
+
+/// How much to say and in which form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Text,
+    Json,
+    JsonLines,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Settings {
+    form: Form,
+    quiet: bool,
+    verbose: u8,
+    stdout_color: bool,
+    stderr_color: bool,
+    progress: bool,
+}
+
+/// What became of stdout.
+#[derive(Debug, Default)]
+enum Stdout {
+    #[default]
+    Open,
+    /// The reader left.
+    Gone,
+    /// It could not be written.
+    Failed(io::Error),
+}
+
+/// The console. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Console {
+    settings: Settings,
+    stdout: Arc<Mutex<Stdout>>,
+    /// Whether the one document of `--json` is out.
+    documented: Arc<AtomicBool>,
+    bars: MultiProgress,
+}
+
+impl Console {
+    /// Reads the few flags that decide how to talk, before the rest is parsed: a usage error
+    /// must already come in the form that was asked for.
+    pub(super) fn from_raw_args(typed: &[OsString]) -> Self {
+        let words = || {
+            typed
+                .iter()
+                .skip(1)
+                .take_while(|a| a.as_os_str() != "--")
+                .filter_map(|a| a.to_str())
+        };
+        let has = |flag: &str| words().any(|a| a == flag);
+        let short = |letter: char| {
+            words().any(|a| {
+                let flags = a.strip_prefix('-').unwrap_or_default();
+                !flags.is_empty()
+                    && flags.chars().all(|c| "qvh".contains(c))
+                    && flags.contains(letter)
+            })
+        };
+        let mut color = None;
+        let mut previous = "";
+        for word in words() {
+            if let Some(value) = word.strip_prefix("--color=") {
+                color = Some(value);
+            } else if previous == "--color" {
+                color = Some(word);
+            }
+            previous = word;
+        }
+        let wants_color = |terminal: bool, supported: bool| match color {
+            Some("always") => true,
+            Some("never") => false,
+            _ => {
+                let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+                let dumb = std::env::var_os("TERM").is_some_and(|v| v == "dumb");
+                terminal && supported && !no_color && !dumb
+            }
+        };
+        let stderr_terminal = io::stderr().is_terminal();
+        let quiet = has("--quiet") || short('q');
+        let progress = stderr_terminal && !quiet && !has("--no-progress");
+        let target = if progress {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        Console {
+            settings: Settings {
+                form: if has("--json") {
+                    Form::Json
+                } else if has("--json-lines") {
+                    Form::JsonLines
+                } else {
+                    Form::Text
+                },
+                quiet,
+                verbose: words()
+                    .map(|a| match a {
+                        "--verbose" => 1,
+                        a if a.starts_with('-') && a[1..].chars().all(|c| c == 'v') => {
+                            u8::try_from(a.len() - 1).unwrap_or(u8::MAX)
+                        }
+                        _ => 0,
+                    })
+                    .fold(0, u8::saturating_add),
+                // Asking also switches a Windows console to understand the sequences.
+                stdout_color: wants_color(
+                    io::stdout().is_terminal(),
+                    console::Term::stdout().features().colors_supported(),
+                ),
+                stderr_color: wants_color(
+                    stderr_terminal,
+                    console::Term::stderr().features().colors_supported(),
+                ),
+                progress,
+            },
+            stdout: Arc::default(),
+            documented: Arc::default(),
+            bars: MultiProgress::with_draw_target(target),
+        }
+    }
+
+    /// Whether stdout carries JSON (a document or lines), not text for people.
+    pub fn is_json(&self) -> bool {
+        self.settings.form != Form::Text
+    }
+
+    /// Whether stdout carries the events of a long command as JSON lines.
+    pub fn is_json_lines(&self) -> bool {
+        self.settings.form == Form::JsonLines
+    }
+
+    /// How often `-v` was given.
+    pub fn verbosity(&self) -> u8 {
+        self.settings.verbose
+    }
+
+    /// Whether a status line and progress bars are shown.
+    pub fn shows_progress(&self) -> bool {
+        self.settings.progress
+    }
+
+    /// Columns of the terminal that stdout is; `None` where it is not one.
+    pub fn stdout_width(&self) -> Option<usize> {
+        let (_, columns) = console::Term::stdout().size_checked()?;
+        (io::stdout().is_terminal() && columns > 0).then_some(usize::from(columns))
+    }
+
+    /// `text` in `style`, for stdout.
+    pub fn styled<T: Display>(&self, style: Style, text: T) -> Styled<T> {
+        Styled {
+            style: self.settings.stdout_color.then_some(style),
+            text,
+        }
+    }
+
+    /// `text` in `style`, for stderr.
+    pub fn on_stderr<T: Display>(&self, style: Style, text: T) -> Styled<T> {
+        Styled {
+            style: self.settings.stderr_color.then_some(style),
+            text,
+        }
+    }
+
+    /// One line of data for people, on stdout; nothing in a JSON mode, where stdout belongs to
+    /// the document. A terminal gets it broken between words.
+    pub fn data(&self, line: impl Display) {
+        self.print(line, self.stdout_width());
+    }
+
+    /// A line of data on stdout that stays as it is, however narrow the terminal: what others
+    /// read or the user copies.
+    pub fn laid_out(&self, line: impl Display) {
+        self.print(line, None);
+    }
+
+    /// A line of data whose words go on below where they began, behind `lead`.
+    pub fn hanging(&self, lead: impl Display, text: impl Display) {
+        let (lead, text) = (lead.to_string(), text.to_string());
+        let Some(columns) = self.stdout_width() else {
+            return self.laid_out(format_args!("{lead}{text}"));
+        };
+        let width = |text: &String| console::measure_text_width(text);
+        let indent = width(&lead);
+        let parts = wrapped(&text, columns.saturating_sub(indent));
+        let has_room = parts.iter().all(|part| indent + width(part) <= columns);
+        let (parts, indent) = match has_room {
+            true => (parts, indent),
+            // A word is wider than what the lead leaves: all of them begin to the left of it.
+            false => {
+                let indent = indent.min(4);
+                self.laid_out(lead.trim_end());
+                (wrapped(&text, columns.saturating_sub(indent)), indent)
+            }
+        };
+        let mut begin = if has_room { lead } else { " ".repeat(indent) };
+        for part in parts {
+            self.laid_out(format_args!("{begin}{part}"));
+            begin = " ".repeat(indent);
+        }
+    }
+
+    /// A line for stdout as the terminal gets it, for those who draw it themselves.
+    pub fn cleaned(&self, line: &str) -> String {
+        clean(line, self.settings.stdout_color)
+    }
+
+    fn print(&self, line: impl Display, columns: Option<usize>) {
+        if self.is_json() {
+            return;
+        }
+        let text = self.cleaned(&line.to_string());
+        match columns {
+            Some(columns) => self.write_stdout(&wrap(&text, columns)),
+            None => self.write_stdout(&text),
+        }
+    }
+
+    /// The one document of `--json`, or one event of `--json-lines`, on stdout. After the
+    /// document nothing more goes there: a failure while tidying up is told on stderr alone.
+    pub fn json(&self, value: &impl Serialize) {
+        if self.documented.swap(true, Ordering::Relaxed) && !self.is_json_lines() {
+            return;
+        }
+        let text = if self.is_json_lines() {
+            serde_json::to_string(value)
+        } else {
+            serde_json::to_string_pretty(value)
+        };
+        match text {
+            Ok(text) => self.write_stdout(&escaped_json(text)),
+            Err(error) => self.fail_stdout(io::Error::other(error)),
+        }
+    }
+
+    /// One event of `--json-lines`; nothing in the other forms.
+    pub fn event(&self, value: &impl Serialize) {
+        if self.is_json_lines() {
+            self.json(value);
+        }
+    }
+
+    /// Bytes on stdout as they are (a config, a trace): not cleaned, no line end added.
+    pub fn raw(&self, bytes: &[u8]) {
+        self.with_stdout(|out| out.write_all(bytes));
+    }
+
+    /// Whether only what is wrong is to be said.
+    pub fn is_quiet(&self) -> bool {
+        self.settings.quiet
+    }
+
+    /// A line of words for people on stderr; silent with `-q`.
+    pub fn say(&self, line: impl Display) {
+        if !self.settings.quiet {
+            self.complain(line);
+        }
+    }
+
+    /// Words on stderr that only `-v` shows.
+    pub fn detail(&self, text: impl Display) {
+        if self.settings.verbose > 0 {
+            self.complain(self.on_stderr(Style::Dim, text));
+        }
+    }
+
+    /// `warning: …` on stderr, also with `-q`.
+    pub fn warn(&self, text: impl Display) {
+        self.complain(format_args!(
+            "{}: {text}",
+            self.on_stderr(Style::Warn, "warning")
+        ));
+    }
+
+    /// A warning, and below it what to do about it.
+    pub fn warn_with_help(&self, text: impl Display, help: Option<&str>) {
+        self.warn(text);
+        if let Some(help) = help {
+            let label = self.on_stderr(Style::Help, "help");
+            self.complain(format_args!("   {label}: {help}"));
+        }
+    }
+
+    /// A finding, by its kind: a note where it asks for nothing, else a warning with what to do
+    /// about it.
+    pub fn finding(&self, kind: &str, text: impl Display, help: Option<&str>) {
+        match is_note(kind) {
+            true => self.note(text),
+            false => self.warn_with_help(text, help),
+        }
+    }
+
+    /// `note: …` on stderr.
+    pub fn note(&self, text: impl Display) {
+        let label = self.on_stderr(Style::Dim, "note");
+        self.say(format_args!("   {label}: {text}"));
+    }
+
+    /// What to do next: below its heading, each command whole in a line of its own, to be copied.
+    pub fn next(&self, commands: &[(impl Display, String)]) {
+        if commands.is_empty() {
+            return;
+        }
+        self.say("");
+        self.say(self.on_stderr(Style::Strong, "next:"));
+        for (what, command) in commands {
+            self.say(format_args!("  {what}"));
+            if !self.settings.quiet {
+                let command = self.on_stderr(Style::Help, command);
+                self.tell(format_args!("    {command}"), None);
+            }
+        }
+    }
+
+    /// A line of words on stderr, also with `-q`. A terminal gets it broken between words.
+    pub fn complain(&self, line: impl Display) {
+        self.tell(line, stderr_width());
+    }
+
+    fn tell(&self, line: impl Display, columns: Option<usize>) {
+        let mut text = clean(&line.to_string(), self.settings.stderr_color);
+        if let Some(columns) = columns {
+            text = wrap(&text, columns);
+        }
+        // A closed stderr is nobody's loss.
+        let _ = self.bars.suspend(|| {
+            io::stderr()
+                .lock()
+                .write_all(format!("{text}\n").as_bytes())
+        });
+    }
+
+    /// A status line at the bottom of the terminal; drawn nowhere where progress is off.
+    /// Set its text with [`Console::set_status`]; `finish_and_clear` takes it away.
+    pub fn status(&self) -> ProgressBar {
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = indicatif::ProgressStyle::with_template("{msg}") {
+            bar.set_style(style);
+        }
+        self.bars.add(bar)
+    }
+
+    /// Puts `text` into a status line or a bar, cleaned.
+    pub fn set_status(&self, bar: &ProgressBar, text: impl Display) {
+        bar.set_message(clean(&text.to_string(), self.settings.stderr_color));
+    }
+
+    /// A progress bar over `total` bytes.
+    pub fn bytes_bar(&self, total: u64, what: &str) -> ProgressBar {
+        let bar = ProgressBar::new(total);
+        if let Ok(style) = indicatif::ProgressStyle::with_template(
+            "{msg} [{bar:30}] {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}",
+        ) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        let bar = self.bars.add(bar);
+        self.set_status(&bar, what);
+        bar
+    }
+
+    /// Whether the reader of stdout left or it failed: a command that streams may end.
+    pub fn stdout_is_closed(&self) -> bool {
+        !matches!(*self.lock(), Stdout::Open)
+    }
+
+    pub(super) fn clap_color(&self) -> clap::ColorChoice {
+        if self.settings.stdout_color {
+            clap::ColorChoice::Always
+        } else {
+            clap::ColorChoice::Never
+        }
+    }
+
+    /// Help and version, as clap laid them out.
+    pub(super) fn clap_text(&self, text: &clap::builder::StyledStr, to_stdout: bool) {
+        if to_stdout {
+            let text = if self.settings.stdout_color {
+                text.ansi().to_string()
+            } else {
+                text.to_string()
+            };
+            self.raw(format!("{}\n", text.trim_end()).as_bytes());
+        } else {
+            for line in text.to_string().trim_end().lines() {
+                self.complain(line);
+            }
+        }
+    }
+
+    /// Flushes stdout; the error that kept data from it, if there was one.
+    pub(super) fn finish(&self) -> Option<io::Error> {
+        self.with_stdout(|out| out.flush());
+        match std::mem::replace(&mut *self.lock(), Stdout::Gone) {
+            Stdout::Failed(error) => Some(error),
+            Stdout::Open | Stdout::Gone => None,
+        }
+    }
+
+    fn write_stdout(&self, text: &str) {
+        self.with_stdout(|out| {
+            out.write_all(text.as_bytes())?;
+            out.write_all(b"\n")
+        });
+    }
+
+    fn with_stdout(&self, write: impl FnOnce(&mut io::StdoutLock<'_>) -> io::Result<()>) {
+        if self.stdout_is_closed() {
+            return;
+        }
+        let result = self.bars.suspend(|| write(&mut io::stdout().lock()));
+        if let Err(error) = result {
+            self.fail_stdout(error);
+        }
+    }
+
+    fn fail_stdout(&self, error: io::Error) {
+        *self.lock() = if error.kind() == io::ErrorKind::BrokenPipe {
+            Stdout::Gone
+        } else {
+            Stdout::Failed(error)
+        };
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Stdout> {
+        self.stdout
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// Makes the control characters of a line visible, line ends among them; leaves tabs and (where
+/// `colors`) our own styles. What came from a device can then not begin a line, move the cursor,
+/// set a title or turn the direction of writing.
+fn clean(line: &str, colors: bool) -> String {
+    let mut cleaned = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(c) = rest.chars().next() {
+        if let Some((sequence, behind)) = sealed(rest) {
+            if colors {
+                cleaned.push_str(sequence);
+            }
+            rest = behind;
+            continue;
+        }
+        if is_unsafe(c) && c != '\t' {
+            push_visible(&mut cleaned, c);
+        } else {
+            cleaned.push(c);
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    cleaned
+}
+
+/// How an unsafe character is shown: by its number.
+fn push_visible(to: &mut String, c: char) {
+    // Writing to a String cannot fail.
+    let _ = write!(to, "\\u{{{:x}}}", u32::from(c));
+}
+
+/// A foreign text on its way into a column: as wide as it will be printed, without tabs, which
+/// no column takes.
+pub(super) fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '\t' => shown.push(' '),
+            c if is_unsafe(c) => push_visible(&mut shown, c),
+            c => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Columns of the terminal that stderr is; `None` where it is not one.
+fn stderr_width() -> Option<usize> {
+    let (_, columns) = console::Term::stderr().size_checked()?;
+    (io::stderr().is_terminal() && columns > 0).then_some(usize::from(columns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_of_a_device_are_made_visible() {
+        let evil = "com.evil\x1b]0;title\x07\x1b[2J\u{202e}\r\n\u{9b}A\u{0}";
+        let seen = "com.evil\\u{1b}]0;title\\u{7}\\u{1b}[2J\\u{202e}\\u{d}\\u{a}\\u{9b}A\\u{0}";
+        for colors in [true, false] {
+            assert_eq!(clean(evil, colors), seen);
+        }
+        assert_eq!(visible(evil), seen);
+        assert!(matches!(visible("com.example"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn only_our_own_styles_reach_a_terminal() {
+        let coloured = Console::from_raw_args(&["heaptap".into(), "--color=always".into()]);
+        let ours = format!(
+            "a {}\t",
+            coloured.styled(Style::Error, "name\x1b[1;31mä\x1b[0m")
+        );
+        assert_eq!(
+            clean(&ours, true),
+            "a \x1b[1;31mname\\u{1b}[1;31mä\\u{1b}[0m\x1b[0m\t"
+        );
+        assert_eq!(clean(&ours, false), "a name\\u{1b}[1;31mä\\u{1b}[0m\t");
+        let nested = coloured.styled(Style::Dim, coloured.styled(Style::Strong, "x"));
+        assert_eq!(
+            clean(&nested.to_string(), true),
+            "\x1b[2m\x1b[1mx\x1b[0m\x1b[0m"
+        );
+        assert_eq!(console::measure_text_width(&nested.to_string()), 1);
+    }
+
+    #[test]
+    fn the_form_is_known_before_the_rest_is_parsed() {
+        let of = |words: &[&str]| {
+            Console::from_raw_args(&words.iter().map(Into::into).collect::<Vec<_>>())
+        };
+        assert!(of(&["heaptap", "nonsense", "--json"]).is_json());
+        assert!(!of(&["heaptap", "record", "--", "--json"]).is_json());
+        assert!(of(&["heaptap", "devices", "--json-lines"]).is_json_lines());
+        assert_eq!(of(&["heaptap", "-vv", "--verbose"]).verbosity(), 3);
+        assert!(of(&["heaptap", "--color", "always"]).settings.stdout_color);
+        assert!(!of(&["heaptap", "--color=never"]).settings.stderr_color);
+    }
+}

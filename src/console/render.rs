@@ -1,0 +1,58 @@
+//! How a failure looks: `error: … / help: …` for people, one JSON object for programs.
+
+use serde::Serialize;
+
+use crate::console::{Console, Style};
+use crate::error::Failure;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    error: ErrorDocument<'a>,
+}
+
+#[derive(Serialize)]
+struct ErrorDocument<'a> {
+    code: u8,
+    kind: &'a str,
+    message: String,
+    help: Option<String>,
+}
+
+/// Shows `failure` in words on stderr, and in a JSON mode as the document on stdout as well.
+pub(crate) fn failure(console: &Console, failure: &Failure) {
+    if console.is_json() {
+        console.json(&Document {
+            error: ErrorDocument {
+                code: failure.class.exit_code(),
+                kind: failure.kind,
+                message: below(&failure.message, &failure.excerpt),
+                help: failure
+                    .help
+                    .as_ref()
+                    .map(|help| below(help, &failure.hints)),
+            },
+        });
+    }
+    in_words(console, failure);
+}
+
+fn below(first: &str, rest: &[String]) -> String {
+    let lines = std::iter::once(first).chain(rest.iter().map(String::as_str));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Shows `failure` in words on stderr.
+pub(crate) fn in_words(console: &Console, failure: &Failure) {
+    let label = console.on_stderr(Style::Error, "error");
+    console.complain(format_args!("{label}: {}", failure.message));
+    for line in &failure.excerpt {
+        console.complain(line);
+    }
+    if let Some(help) = &failure.help {
+        let label = console.on_stderr(Style::Help, "help");
+        console.complain(format_args!("{label}: {help}"));
+        for hint in &failure.hints {
+            console.complain(format_args!("      {hint}"));
+        }
+    }
+}

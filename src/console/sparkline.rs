@@ -1,0 +1,52 @@
+//! A series of figures in the height of one line of text.
+
+const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// A series as blocks, at most `width` of them: of more values, the highest of each group, so
+/// that no peak is lost. The lowest value stands at the bottom, unless all are nearly alike: then
+/// the line is flat.
+pub(crate) fn sparkline(values: &[f64], width: usize) -> String {
+    let count = values.len().min(width);
+    let highest = |part: &[f64]| part.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let groups: Vec<f64> = (0..count)
+        .map(|group| {
+            let at = |group: usize| group * values.len() / count;
+            highest(&values[at(group)..at(group + 1)])
+        })
+        .collect();
+    let top = highest(&groups);
+    let bottom = groups.iter().copied().fold(f64::INFINITY, f64::min);
+    // Differences that matter to nobody would look like mountains.
+    let range = (top - bottom).max(top.abs() / 20.0);
+    let base = f64::midpoint(top, bottom) - range / 2.0;
+    groups
+        .iter()
+        .map(|value| {
+            let height = match range > 0.0 {
+                true => (value - base) / range,
+                false => 0.5,
+            };
+            // What lies in the middle must not fall by a rounding error.
+            BLOCKS[((height * 7.0 + 1e-9).round().clamp(0.0, 7.0)) as usize]
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sparkline;
+
+    #[test]
+    fn a_series_rises_from_the_bottom_to_the_top() {
+        let values: Vec<f64> = (0..8).map(f64::from).collect();
+        assert_eq!(sparkline(&values, 20), "▁▂▃▄▅▆▇█");
+        assert_eq!(sparkline(&values, 4), "▁▃▆█");
+        assert_eq!(sparkline(&[100.0, 100.5, 100.0], 9), "▄▅▄");
+        assert_eq!(sparkline(&[0.0, 0.0], 9), "▅▅");
+        assert_eq!(sparkline(&[7.0], 9), "▅");
+        assert_eq!(sparkline(&[], 9), "");
+        assert_eq!(sparkline(&[i64::MIN as f64, i64::MAX as f64], 9), "▁█");
+        let peak: Vec<f64> = (0..100).map(|n| if n == 50 { 9.0 } else { 1.0 }).collect();
+        assert_eq!(sparkline(&peak, 10).matches('█').count(), 1);
+    }
+}

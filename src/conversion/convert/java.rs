@@ -1,0 +1,117 @@
+//! The Java heaps of a conversion: those of traces once all native dumps are done, then
+//! those of HPROFs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{ConvertError, Input, Run};
+use crate::conversion::java_profiles::{self, JavaProfileOptions, Pending, Source};
+use crate::heap_graph::HeapGraph;
+use crate::heaps::trace_findings;
+use crate::hprof;
+use crate::import::{self, HprofInput, ImportError, JavaSource, OpenTrace};
+use crate::naming::maps::{self, UsedMap, add_used};
+use crate::naming::packet_files::known_maps;
+use crate::results::manifest::JAVA_HEAP;
+
+/// What a path holds: traces, or else HPROFs.
+pub(super) fn open_path(path: &Path) -> Result<(Vec<OpenTrace>, Vec<HprofInput>), ImportError> {
+    match import::open(path) {
+        Ok(traces) => Ok((traces, Vec::new())),
+        Err(error) => match import::open_java(path) {
+            Ok(JavaSource::Hprofs(hprofs)) => Ok((Vec::new(), hprofs)),
+            // What there is to say of a trace says it for both.
+            _ => Err(error),
+        },
+    }
+}
+
+impl Run<'_> {
+    /// Writes the Java heaps of a trace that are wanted.
+    pub(super) fn java_heaps(&mut self, mut pending: Pending) -> Result<(), ConvertError> {
+        for at in 0..pending.trace.java_dumps().len() {
+            if self.request.watch.is_cancelled() {
+                return Err(ConvertError::Interrupted);
+            }
+            let (before, later) = pending.trace.java_dumps().split_at(at + 1);
+            let dump = before[at].clone();
+            let is_last = later.iter().all(|other| other.pid != dump.pid);
+            let number = self.numbers.next(dump.pid, JAVA_HEAP);
+            if !java_profiles::takes(&self.request.selection, &dump) {
+                self.choices.add_java(&dump);
+                continue;
+            }
+            let mut graph = pending.trace.read_java_dump(at)?;
+            let process = self.request.process_of(dump.pid, &dump.process);
+            process.clone_into(&mut graph.facts.process);
+            let recording = pending.trace.recording();
+            pending.renamed.heaps.name(&mut graph, recording);
+            if is_last {
+                self.all.findings.extend(maps::minified(&graph));
+            }
+            self.java_heap(&graph, &Source::of_trace(&dump), number, is_last)?;
+        }
+        pending.renamed.count_heaps();
+        self.all.findings.append(&mut pending.renamed.findings);
+        self.took_maps(&pending.renamed);
+        Ok(())
+    }
+
+    fn java_heap(
+        &mut self,
+        graph: &HeapGraph,
+        source: &Source,
+        number: u32,
+        is_last: bool,
+    ) -> Result<(), ConvertError> {
+        let options = JavaProfileOptions {
+            sample_names: self.request.pprof.sample_names,
+            dominators: self.request.dominators,
+            summary: self.request.java_summaries && is_last,
+        };
+        let folder = &self.request.output;
+        let written = java_profiles::write(graph, source, number, folder, options)?;
+        self.all.java.push(written.dump);
+        self.all.findings.extend(written.findings);
+        self.all.java_heaps.extend(written.summary);
+        Ok(())
+    }
+
+    /// Writes the heaps of HPROFs.
+    pub(super) fn hprofs(&mut self, hprofs: Vec<HprofInput>) -> Result<(), ConvertError> {
+        let known = match &self.request.input {
+            Input::Path(path) if !hprofs.is_empty() => known_maps::<ConvertError>(path)?,
+            Input::Path(_) | Input::Stdin => Arc::default(),
+        };
+        for input in hprofs {
+            if !self.request.selection.names_hprof(&input.name) {
+                continue;
+            }
+            if self.request.watch.is_cancelled() {
+                return Err(ConvertError::Interrupted);
+            }
+            if let Some(what) = input.damage {
+                let found = trace_findings::packing(&input.name, what);
+                self.all.findings.push(found);
+            }
+            let graph = hprof::read(input.bytes, &hprof::Options::default());
+            let mut graph = graph.map_err(|source| ConvertError::Hprof {
+                name: input.name,
+                source,
+            })?;
+            let pid = graph.facts.pid.unwrap_or(0);
+            let process = self.request.process_of(pid, &graph.facts.process);
+            graph.facts.process = process.to_owned();
+            let named = self.maps.name_heap(&mut graph, &known);
+            self.all.findings.extend(named.findings);
+            self.all.findings.extend(maps::minified(&graph));
+            let mappings = named.maps.iter().map(UsedMap::in_manifest);
+            self.mappings.extend(mappings);
+            add_used(&mut self.used, named.maps);
+            let source = Source::of_hprof(&graph);
+            let number = self.numbers.next(pid, JAVA_HEAP);
+            self.java_heap(&graph, &source, number, true)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,250 @@
+//! Java heaps as profiles: merges each by class and writes it, with its entry of the manifest.
+//! `convert` and the end of a recording call it once the native heaps of all traces are done.
+
+use std::path::{Path, PathBuf};
+
+use time::OffsetDateTime;
+
+use super::convert::{ConvertError, Selection};
+use super::java_summary::{self, JavaSummary};
+use crate::analyze::class_tree::Over;
+use crate::error::ErrorClass;
+use crate::export::gzip::Gzip;
+use crate::export::java_pprof::{self, JavaProfile};
+use crate::export::pprof::SampleNames;
+use crate::heap_graph::{Dominators, Follow, HeapGraph, ObjectIndex, OutOfMemory, ShortestPaths};
+use crate::heaps::java::of_losses;
+use crate::naming::maps::Renamed;
+use crate::results::findings::Finding;
+use crate::results::manifest::{self, JAVA_HEAP, JavaFlags, JavaKind};
+use crate::results::whole_file::write_named;
+use crate::trace::{JavaDump, Trace};
+
+/// How Java heaps become profiles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct JavaProfileOptions {
+    /// Names of sample types.
+    pub sample_names: SampleNames,
+    /// Whether a profile over the dominator tree is written beside.
+    pub dominators: bool,
+    /// Whether the classes that retain most are told of each process's last dump.
+    pub summary: bool,
+}
+
+/// A trace that holds Java heaps, once its native ones are done.
+pub(super) struct Pending {
+    pub(super) trace: Trace,
+    pub(super) renamed: Renamed,
+}
+
+/// Where a Java heap comes from.
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    kind: JavaKind,
+    pid: u64,
+    time_ns: Option<u64>,
+    wall_time_ns: Option<u64>,
+    out_of_memory: Option<OutOfMemory>,
+}
+
+impl Source {
+    /// A dump of a trace.
+    pub(super) fn of_trace(dump: &JavaDump) -> Source {
+        Source {
+            kind: JavaKind::HeapGraph,
+            pid: dump.pid,
+            time_ns: Some(dump.time_ns),
+            wall_time_ns: dump.wall_time_ns,
+            out_of_memory: dump.out_of_memory.clone(),
+        }
+    }
+
+    /// An HPROF; its process id is 0 where nobody knows it.
+    pub(super) fn of_hprof(graph: &HeapGraph) -> Source {
+        let time = graph.facts.time_ns;
+        Source {
+            kind: JavaKind::Hprof,
+            pid: graph.facts.pid.unwrap_or(0),
+            time_ns: None,
+            wall_time_ns: (time != 0).then_some(time),
+            out_of_memory: None,
+        }
+    }
+}
+
+/// What came of a Java heap.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) dump: manifest::JavaDump,
+    pub(super) summary: Option<JavaSummary>,
+    pub(super) findings: Vec<Finding>,
+}
+
+/// Whether a selection takes a Java heap.
+pub(super) fn takes(selection: &Selection, dump: &JavaDump) -> bool {
+    selection.names(dump.pid, JAVA_HEAP, Some(dump.time_ns))
+        && (selection.pids.is_empty() || selection.pids.contains(&dump.pid))
+        && (selection.heaps.is_empty() || selection.heaps.iter().any(|heap| heap == JAVA_HEAP))
+        && (selection.timestamps.is_empty() || selection.timestamps.contains(&dump.time_ns))
+}
+
+/// Writes a heap whose classes have their names into a folder.
+pub(super) fn write(
+    graph: &HeapGraph,
+    source: &Source,
+    number: u32,
+    folder: &Path,
+    options: JavaProfileOptions,
+) -> Result<Written, ConvertError> {
+    let mut findings = of_losses(graph);
+    let paths = ShortestPaths::of(graph, Follow::default());
+    if graph.is_empty() {
+        findings.push(nothing_dumped(source));
+    } else if paths.order().is_empty() {
+        findings.push(nothing_reachable(source));
+    }
+    let mut entry = entry(source, graph, paths.order(), number);
+    let mut summary = None;
+    if !graph.is_empty() {
+        let file = format!("java_heap_dump.{number}.{}.pb.gz", source.pid);
+        let about = |what: &str| JavaProfile {
+            sample_names: options.sample_names,
+            wall_time_ns: source.wall_time_ns,
+            comments: comments(source, graph, &entry, what, &findings),
+        };
+        let mut gzip = Gzip::default();
+        let over = Over::ShortestPaths(&paths);
+        let by_paths = about("the shortest paths from roots, merged by class");
+        put(graph, over, by_paths, &mut gzip, folder.join(&file))?;
+        drop(paths);
+        let wanted = options.dominators || options.summary;
+        let dominators = wanted.then(|| Dominators::of(graph, Follow::default()));
+        if let Some(dominators) = dominators.as_ref().filter(|_| options.summary) {
+            summary = Some(java_summary::summarize(&entry, graph, dominators));
+        }
+        if let Some(dominators) = dominators.filter(|_| options.dominators) {
+            let over = Over::Dominators(&dominators);
+            let what = "the dominator tree, merged by class: what each keeps alone";
+            let file = format!("java_heap_dump.{number}.{}.dominators.pb.gz", source.pid);
+            put(graph, over, about(what), &mut gzip, folder.join(&file))?;
+            entry.dominators = Some(file);
+        }
+        entry.file = Some(file);
+    }
+    Ok(Written {
+        dump: entry,
+        summary,
+        findings,
+    })
+}
+
+fn put(
+    graph: &HeapGraph,
+    over: Over<'_>,
+    mut about: JavaProfile,
+    gzip: &mut Gzip,
+    path: PathBuf,
+) -> Result<(), ConvertError> {
+    let (tree, cut) = java_pprof::tree_for_profile(graph, over);
+    about.comments.extend(cut);
+    let plain = java_pprof::encode(&tree, &about);
+    drop(tree);
+    write_named(&path, &gzip.compress(&plain))
+        .map_err(|source| ConvertError::Write { path, source })
+}
+
+fn entry(
+    source: &Source,
+    graph: &HeapGraph,
+    reachable: &[ObjectIndex],
+    number: u32,
+) -> manifest::JavaDump {
+    let losses = &graph.facts.losses;
+    let wall = source.wall_time_ns;
+    manifest::JavaDump {
+        kind: source.kind,
+        number,
+        label: None,
+        time_ns: source.time_ns,
+        time: wall.and_then(|ns| OffsetDateTime::from_unix_timestamp_nanos(ns.into()).ok()),
+        pid: source.pid,
+        process: graph.facts.process.clone(),
+        heap: JAVA_HEAP.to_owned(),
+        file: None,
+        dominators: None,
+        malloc_info: None,
+        original: None,
+        reason: graph.facts.reason.clone(),
+        totals: Some(java_summary::totals(graph, reachable.iter().copied())),
+        flags: JavaFlags {
+            truncated: losses.truncated,
+            missing_packets: losses.missing_packets,
+        },
+        complete: !losses.truncated && losses.missing_packets == 0 && losses.malformed == 0,
+    }
+}
+
+/// What a profile says of itself, for whoever opens it alone.
+fn comments(
+    source: &Source,
+    graph: &HeapGraph,
+    entry: &manifest::JavaDump,
+    what: &str,
+    findings: &[Finding],
+) -> Vec<String> {
+    let process = match graph.facts.process.as_str() {
+        "" => String::new(),
+        name => format!(", {name}"),
+    };
+    let mut comments = vec![format!(
+        "heaptap {}: Java heap of pid {}{process}",
+        env!("CARGO_PKG_VERSION"),
+        source.pid
+    )];
+    comments.push(what.to_owned());
+    if let Some(totals) = &entry.totals {
+        let garbage = totals.objects.saturating_sub(totals.reachable.objects);
+        comments.push(format!(
+            "{} objects of {} bytes are reachable from roots and shown; {garbage} are garbage \
+             not collected yet",
+            totals.reachable.objects, totals.reachable.space
+        ));
+    }
+    if let Some(oom) = &source.out_of_memory {
+        comments.push(format!(
+            "dumped at an OutOfMemoryError: {} bytes could not be allocated. {}",
+            oom.allocation_bytes, oom.message
+        ));
+        comments.extend(
+            oom.stack
+                .iter()
+                .map(|frame| format!("at {} ({}:{})", frame.method, frame.file, frame.line)),
+        );
+    }
+    comments.extend(findings.iter().map(|finding| finding.message.clone()));
+    comments
+}
+
+fn nothing_dumped(source: &Source) -> Finding {
+    Finding {
+        kind: "java-heap-dump",
+        class: Some(ErrorClass::Empty),
+        message: "the Java heap dump holds no objects".to_owned(),
+        help: Some("dump again with a larger buffer: `heaptap dump -b 512mb`".to_owned()),
+        pid: Some(source.pid),
+    }
+}
+
+fn nothing_reachable(source: &Source) -> Finding {
+    Finding {
+        kind: "java-heap-without-roots",
+        class: Some(ErrorClass::Incomplete),
+        message: "the Java heap dump names no roots, so that nothing in it is reachable and its \
+                  profile is empty"
+            .to_owned(),
+        help: Some(
+            "the packets with its roots were lost: dump again with a larger buffer".to_owned(),
+        ),
+        pid: Some(source.pid),
+    }
+}

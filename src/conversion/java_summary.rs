@@ -1,0 +1,104 @@
+//! What is shown of a Java heap right after it was dumped: its size and the classes that keep
+//! most. `top`, `leaks` and `paths` tell the rest.
+
+use serde::Serialize;
+
+use crate::analyze::filter::Filter;
+use crate::analyze::histogram::{Among, By, histogram};
+use crate::heap_graph::{Dominators, HeapGraph, ObjectIndex};
+use crate::results::manifest::{JavaDump, JavaSums, JavaTotals};
+
+/// Classes that are shown.
+const CLASSES: usize = 10;
+
+/// One Java heap in brief.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct JavaSummary {
+    /// Which Java heap of its process it is, from 1.
+    pub number: u32,
+    /// Process id.
+    pub pid: u64,
+    /// Process name; empty where it is not known.
+    pub process: String,
+    /// Sums over its objects.
+    pub totals: JavaTotals,
+    /// Distinct classes of what is reachable.
+    pub classes: usize,
+    /// Those that retain most, largest first.
+    pub top: Vec<TopClass>,
+}
+
+/// A class in brief: its reachable objects.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TopClass {
+    /// Its name.
+    pub class: String,
+    /// How many objects it has.
+    pub objects: u64,
+    /// Their own sizes, bytes.
+    pub shallow_bytes: u64,
+    /// Native bytes they own.
+    pub native_bytes: u64,
+    /// What would be free without them, native bytes included.
+    pub retained_bytes: u64,
+}
+
+/// The summary of `dump`, whose objects are `graph`.
+pub fn summarize(dump: &JavaDump, graph: &HeapGraph, dominators: &Dominators) -> JavaSummary {
+    let all = histogram(
+        graph,
+        Among::Reachable(dominators),
+        By::Class,
+        &Filter::default(),
+    );
+    let classes = all.rows.len();
+    let mut top: Vec<TopClass> = all
+        .rows
+        .into_iter()
+        .map(|row| TopClass {
+            class: row.name,
+            objects: row.sums.count,
+            shallow_bytes: row.sums.shallow_bytes,
+            native_bytes: row.sums.native_bytes,
+            retained_bytes: row.sums.retained.total_bytes(),
+        })
+        .collect();
+    top.sort_by(|a, b| {
+        let larger = b.retained_bytes.cmp(&a.retained_bytes);
+        larger.then_with(|| a.class.cmp(&b.class))
+    });
+    top.truncate(CLASSES);
+    JavaSummary {
+        number: dump.number,
+        pid: dump.pid,
+        process: dump.process.clone(),
+        totals: dump.totals.unwrap_or_default(),
+        classes,
+        top,
+    }
+}
+
+/// Sums over all objects and over those that roots reach.
+pub fn totals(graph: &HeapGraph, reachable: impl Iterator<Item = ObjectIndex>) -> JavaTotals {
+    let all = sums(graph, graph.objects());
+    JavaTotals {
+        objects: all.objects,
+        space: all.space,
+        native_space: all.native_space,
+        reachable: sums(graph, reachable),
+    }
+}
+
+fn sums(graph: &HeapGraph, objects: impl Iterator<Item = ObjectIndex>) -> JavaSums {
+    let has_native = !graph.natives().is_empty();
+    let mut sums = JavaSums::default();
+    for object in objects {
+        sums.objects += u64::from(!graph.is_placeholder(object));
+        sums.space = sums.space.saturating_add(graph.shallow_bytes(object));
+        if has_native {
+            let native = graph.native_bytes(object);
+            sums.native_space = sums.native_space.saturating_add(native);
+        }
+    }
+    sums
+}

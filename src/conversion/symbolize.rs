@@ -1,0 +1,463 @@
+//! `symbolize`: names for a trace as packets that any Perfetto tool takes, alone or behind the
+//! trace; and for a recording's folder, whose files are brought up to date with them.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::conversion::convert::{self, ConvertError, Input, Plain};
+use crate::conversion::goal::{self, Extent, Goal, GoalError, Out};
+use crate::conversion::tracked;
+use crate::error::{Classified, ErrorClass};
+use crate::export::packets::{Written, write_symbols};
+use crate::export::pprof::PprofOptions;
+use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
+use crate::heaps::java::{JavaError, JavaFile, JavaOptions, Steps};
+use crate::heaps::trace_findings;
+use crate::import::{self, ImportError, OpenTrace};
+use crate::naming::coverage::{Coverage, Tally};
+use crate::naming::frames::{Look, Namer, Watch};
+use crate::naming::maps::{UsedMap, add_used};
+use crate::naming::names::NameOptions;
+use crate::naming::packet_files::{self, DEOBFUSCATION, PacketFiles, SYMBOLS, is_own_file};
+use crate::results::findings::{self, Finding};
+use crate::results::manifest::{self, Manifest, ManifestError, MappingFile};
+use crate::results::summary::HeapSummary;
+use crate::trace::{Surveyed, TraceError};
+use crate::untrusted::shell::quoted_path;
+
+/// What came of a trace.
+#[derive(Debug)]
+pub struct Symbolized {
+    /// What was written.
+    pub written: Written,
+    /// Names of the files that were written into a folder; `None` where one goal was.
+    pub files: Option<Vec<&'static str>>,
+    /// Addresses that were looked up, of all libraries.
+    pub wanted: usize,
+    /// How many frames have names by now, and what is missing.
+    pub symbolization: manifest::Symbolization,
+    /// What the user should know of the trace.
+    pub findings: Vec<Finding>,
+}
+
+impl Symbolized {
+    /// What the exit code tells of. Missing symbols are no failure.
+    pub fn class(&self) -> Option<ErrorClass> {
+        ErrorClass::first_of(self.findings.iter().filter_map(|finding| finding.class))
+    }
+}
+
+/// Why a trace could not be symbolized.
+#[derive(Debug, thiserror::Error)]
+pub enum SymbolizeError {
+    /// The input holds no trace, or can't be opened.
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    /// The trace can't be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The packets have no place, or can't be written there.
+    #[error(transparent)]
+    Goal(#[from] GoalError),
+    /// A file of the folder leads out of it.
+    #[error("{} is a symbolic link, and heaptap follows none in a folder that it writes to", path.display())]
+    Linked {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Whoever asked did not want to wait.
+    #[error("interrupted; nothing was written")]
+    Interrupted,
+    /// A recording's manifest can't be read or written.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// A recording's profiles can't be written again.
+    #[error(transparent)]
+    Convert(#[from] ConvertError),
+    /// A recording's Java heaps can't be read.
+    #[error(transparent)]
+    Java(#[from] JavaError),
+}
+
+impl Classified for SymbolizeError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            SymbolizeError::Import(error) => error.class(),
+            SymbolizeError::Trace(error) => error.class(),
+            SymbolizeError::Goal(error) => error.class(),
+            SymbolizeError::Linked { .. } => ErrorClass::BadInput,
+            SymbolizeError::Interrupted => ErrorClass::Interrupted,
+            SymbolizeError::Manifest(error) => error.class(),
+            SymbolizeError::Convert(error) => error.class(),
+            SymbolizeError::Java(error) => error.class(),
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            SymbolizeError::Import(error) => error.kind(),
+            SymbolizeError::Trace(error) => error.kind(),
+            SymbolizeError::Goal(error) => error.kind(),
+            SymbolizeError::Linked { .. } => "linked-file",
+            SymbolizeError::Interrupted => "interrupted",
+            SymbolizeError::Manifest(error) => error.kind(),
+            SymbolizeError::Convert(error) => error.kind(),
+            SymbolizeError::Java(error) => error.kind(),
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        match self {
+            SymbolizeError::Import(error) => error.help(),
+            SymbolizeError::Trace(error) => error.help(),
+            SymbolizeError::Goal(error) => error.help(),
+            SymbolizeError::Linked { path } => Some(format!(
+                "put the file itself there if you trust where it comes from, or write elsewhere: \
+                 heaptap convert {} -o DIR",
+                quoted_path(path.parent().unwrap_or(path))
+            )),
+            SymbolizeError::Interrupted => None,
+            SymbolizeError::Manifest(error) => error.help(),
+            SymbolizeError::Convert(error) => error.help(),
+            SymbolizeError::Java(error) => error.help(),
+        }
+    }
+}
+
+/// Looks up names for a trace and writes them as packets. Blocks.
+///
+/// # Errors
+/// Where the input holds no trace, or the goal can't be written. That no symbols are found is
+/// none.
+pub fn symbolize(
+    input: &Input,
+    extent: Extent,
+    goal: Goal,
+    names: NameOptions,
+    watch: Watch,
+) -> Result<Symbolized, SymbolizeError> {
+    let traces = goal::open(input, extent, &goal)?;
+    let mut run = Run::new(names, watch, Sink::Out(Out::open(goal)?, extent));
+    for trace in traces {
+        run.trace(trace)?;
+    }
+    run.finish()
+}
+
+/// Where the packets of a run go.
+enum Sink {
+    Out(Out, Extent),
+    /// A folder with the plain trace.
+    Folder(PacketFiles, PathBuf),
+}
+
+struct Run {
+    namer: Namer,
+    watch: Watch,
+    sink: Sink,
+    tally: Tally,
+    written: Written,
+    wanted: usize,
+    findings: Vec<Finding>,
+    whole_bytes: u64,
+}
+
+impl Run {
+    fn new(names: NameOptions, watch: Watch, sink: Sink) -> Run {
+        Run {
+            namer: Namer::new(names, watch.clone()),
+            watch,
+            sink,
+            tally: Tally::default(),
+            written: Written::default(),
+            wanted: 0,
+            findings: Vec::new(),
+            whole_bytes: 0,
+        }
+    }
+
+    fn trace(&mut self, input: OpenTrace) -> Result<(), SymbolizeError> {
+        let (source, copy) = import::share(input.source);
+        let mut surveyed = Surveyed::read(source)?;
+        self.whole_bytes = surveyed.whole_bytes();
+        let named = self.namer.name(surveyed.recording_mut(), Look::Missing);
+        if self.watch.is_cancelled() {
+            return Err(SymbolizeError::Interrupted);
+        }
+        self.findings.extend(named.findings());
+        let libraries = named.symbolized.libraries.iter();
+        self.wanted += libraries.map(|l| l.library.addresses.len()).sum::<usize>();
+        let recording = surveyed.recording();
+        let written = match &mut self.sink {
+            Sink::Folder(files, _) => files.add_symbols(recording, |frame| named.has(frame)),
+            Sink::Out(out, extent) => {
+                let out = out.writer();
+                let copied = match extent {
+                    Extent::Packets => Ok(0),
+                    Extent::WholeTrace => io::copy(&mut copy.take(self.whole_bytes), out),
+                };
+                copied.and_then(|_| write_symbols(recording, |frame| named.has(frame), out))
+            }
+        };
+        self.written
+            .add(written.map_err(|source| self.unwritable(source))?);
+        let mut trace = surveyed.seal();
+        let recording = Arc::clone(trace.recording());
+        let mut coverage = Coverage::default();
+        let mut sampled = false;
+        let health = trace.read_dumps(|dump| -> Result<(), TraceError> {
+            sampled |= !dump.samples.is_empty();
+            coverage.add(&dump);
+            Ok(())
+        })?;
+        coverage.finish(&recording, &named, &mut self.tally);
+        if let Some(what) = input.damage {
+            let finding = trace_findings::packing(&input.name, what);
+            self.findings.push(finding);
+        }
+        let of_health = trace_findings::of_health(&health, sampled);
+        self.findings.extend(of_health);
+        Ok(())
+    }
+
+    fn unwritable(&self, source: io::Error) -> SymbolizeError {
+        let name = match &self.sink {
+            Sink::Out(out, _) => out.name(),
+            Sink::Folder(_, raw) => raw.with_file_name(SYMBOLS).display().to_string(),
+        };
+        GoalError::Write { name, source }.into()
+    }
+
+    fn finish(self) -> Result<Symbolized, SymbolizeError> {
+        if self.watch.is_cancelled() {
+            return Err(SymbolizeError::Interrupted);
+        }
+        let mut files_written = None;
+        let (name, finished) = match self.sink {
+            Sink::Out(out, _) => (out.name(), out.finish()),
+            Sink::Folder(files, raw) => {
+                let goal = raw.with_file_name(SYMBOLIZED_TRACE);
+                let finished =
+                    files.finish(&raw, self.whole_bytes, files_written.insert(Vec::new()));
+                (goal.display().to_string(), finished)
+            }
+        };
+        finished.map_err(|source| GoalError::Write { name, source })?;
+        Ok(Symbolized {
+            written: self.written,
+            files: files_written,
+            wanted: self.wanted,
+            symbolization: self.tally.into_manifest(),
+            findings: self.findings,
+        })
+    }
+}
+
+/// What came of a recording's folder.
+#[derive(Debug)]
+pub enum Refreshed {
+    /// Symbols stand in it now. It had no manifest, so the profiles in it are somebody else's
+    /// and stay as they are.
+    Symbols(Box<Symbolized>),
+    /// So do profiles and a manifest with names.
+    Recording(Box<Recording>),
+}
+
+impl Refreshed {
+    /// What the exit code tells of.
+    pub fn class(&self) -> Option<ErrorClass> {
+        match self {
+            Refreshed::Symbols(symbolized) => symbolized.class(),
+            Refreshed::Recording(recording) => recording.class,
+        }
+    }
+}
+
+/// A recording with the names that are to be had now.
+#[derive(Debug)]
+pub struct Recording {
+    /// Its manifest as it is now.
+    pub manifest: Manifest,
+    /// Names of the files of packets that were written.
+    pub packets: Vec<&'static str>,
+    /// What its profiles show now.
+    pub heaps: Vec<HeapSummary>,
+    /// What the exit code tells of; `None` where all was written.
+    pub class: Option<ErrorClass>,
+    /// Whether Java allocations that a runtime tracked have names from a mapping file.
+    pub names_allocations: bool,
+    /// The mapping files that were tried, and what each of them named.
+    pub mappings: Vec<manifest::MappingFile>,
+}
+
+/// Brings a recording's folder up to date with the names that are to be had now: `symbols`,
+/// `symbolized-trace`, the profiles and the manifest's account of names. `raw-trace` and all
+/// else that the manifest says stay. Blocks.
+///
+/// # Errors
+/// Where the folder holds no trace, or can't be written.
+pub fn refresh(
+    folder: &Path,
+    names: NameOptions,
+    watch: Watch,
+) -> Result<Refreshed, SymbolizeError> {
+    let raw = folder.join(RAW_TRACE);
+    // What is read here is written again: nothing comes into the folder through a link.
+    for name in [RAW_TRACE, manifest::FILE_NAME] {
+        let path = folder.join(name);
+        if path.is_symlink() {
+            return Err(SymbolizeError::Linked { path });
+        }
+    }
+    if !folder.join(manifest::FILE_NAME).is_file() {
+        let files = PacketFiles::new(folder);
+        let mut run = Run::new(names, watch, Sink::Folder(files, raw.clone()));
+        for trace in import::open(&raw)? {
+            run.trace(trace)?;
+        }
+        return Ok(Refreshed::Symbols(Box::new(run.finish()?)));
+    }
+    let mut manifest = Manifest::read(folder)?;
+    if !raw.is_file() && !folder.join(SYMBOLIZED_TRACE).is_file() {
+        return refresh_heap_files(folder, manifest, names);
+    }
+    let lists = tracked::known(&manifest);
+    let has_own = is_own_file(&folder.join(SYMBOLIZED_TRACE));
+    let request = convert::Request {
+        input: Input::Path(if has_own { folder } else { &raw }.to_owned()),
+        output: folder.to_owned(),
+        selection: convert::Selection::default(),
+        pprof: manifest
+            .profiles
+            .as_ref()
+            .map_or_else(PprofOptions::default, manifest::Profiles::options),
+        java_summaries: false,
+        dominators: manifest.dumps.java.iter().any(|d| d.dominators.is_some()),
+        names,
+        look: Look::Better,
+        watch,
+        bad_maps_fail: true,
+        packets_for: Some(Plain {
+            whole_bytes: whole_bytes(folder, &raw)?,
+            path: raw,
+        }),
+        process_names: process_names(&manifest),
+        only_process: None,
+    };
+    let maps = request.maps().map_err(ConvertError::from)?;
+    let converted = convert::convert_with(&request, &maps)?;
+    let written = |f: &Finding| f.kind != findings::PACKETS_UNWRITTEN;
+    let mut class = (!converted.findings.iter().all(written)).then_some(ErrorClass::HostWrite);
+    // What was said of names then is said anew where it still holds.
+    manifest
+        .warnings
+        .retain(|w| !findings::is_of_names(&w.kind));
+    let is_tracked = lists.is_some();
+    let mut names_allocations = false;
+    if let Some(lists) = lists {
+        let written = tracked::write(folder, folder, lists, &maps);
+        let written = written.map_err(|source| GoalError::Write {
+            name: folder.display().to_string(),
+            source,
+        })?;
+        class = written.class(class, None);
+        names_allocations = written.names_changed;
+        written.replace(&mut manifest);
+    }
+    let known = |kind: &str| manifest.warnings.iter().any(|w| w.kind == kind);
+    let new: Vec<manifest::Warning> = converted
+        .warnings()
+        .into_iter()
+        .filter(|warning| findings::is_of_names(&warning.kind) || !known(&warning.kind))
+        .filter(|warning| !(is_tracked && tracked::is_of_trace(&warning.kind)))
+        .collect();
+    manifest.warnings.extend(new);
+    let mappings = converted.symbolization.mappings.clone();
+    let before = manifest.symbolization.replace(converted.symbolization);
+    let named_any = mappings.iter().any(MappingFile::named_any);
+    // The packets of those before are still there.
+    if let (false, Some(now), Some(before)) = (named_any, &mut manifest.symbolization, before) {
+        now.mappings = before.mappings;
+    }
+    manifest.write(folder)?;
+    Ok(Refreshed::Recording(Box::new(Recording {
+        manifest,
+        packets: converted.packets,
+        heaps: converted.heaps,
+        class,
+        names_allocations,
+        mappings,
+    })))
+}
+
+/// The same for a recording of HPROFs alone: keeps their names beside them. The files stay.
+fn refresh_heap_files(
+    folder: &Path,
+    mut manifest: Manifest,
+    names: NameOptions,
+) -> Result<Refreshed, SymbolizeError> {
+    let options = JavaOptions {
+        names,
+        ..JavaOptions::default()
+    };
+    let mut file = JavaFile::open(folder, options, &Steps::default())?;
+    let mut used = Vec::new();
+    let mut found: Vec<Finding> = Vec::new();
+    for at in 0..file.dumps().len() {
+        let heap = file.read(at)?;
+        add_used(&mut used, heap.maps);
+        let new = heap.findings.into_iter();
+        let new = new.filter(|finding| findings::is_of_names(finding.kind));
+        for finding in new {
+            if !found.contains(&finding) {
+                found.push(finding);
+            }
+        }
+    }
+    manifest
+        .warnings
+        .retain(|w| !findings::is_of_names(&w.kind));
+    manifest
+        .warnings
+        .extend(found.into_iter().map(Finding::into_warning));
+    let mut packets = Vec::new();
+    let unwritten = packet_files::keep_maps(&mut manifest, &used, folder, &mut packets);
+    let class = unwritten.is_some().then_some(ErrorClass::HostWrite);
+    manifest.warnings.extend(unwritten);
+    manifest.write(folder)?;
+    Ok(Refreshed::Recording(Box::new(Recording {
+        manifest,
+        packets,
+        heaps: Vec::new(),
+        class,
+        names_allocations: false,
+        mappings: used.iter().map(UsedMap::in_manifest).collect(),
+    })))
+}
+
+/// Bytes of a folder's plain trace up to where it breaks off, where it is not what is read.
+/// Where the symbolized one is as long as its parts, that is all of them; else the trace is
+/// asked.
+fn whole_bytes(folder: &Path, raw: &Path) -> Result<Option<u64>, SymbolizeError> {
+    if !is_own_file(&folder.join(SYMBOLIZED_TRACE)) {
+        return Ok(None);
+    }
+    let size = |name: &str| std::fs::metadata(folder.join(name)).map_or(0, |m| m.len());
+    let parts = size(RAW_TRACE) + size(SYMBOLS) + size(DEOBFUSCATION);
+    if size(SYMBOLIZED_TRACE) == parts {
+        return Ok(Some(size(RAW_TRACE)));
+    }
+    let trace = import::open(raw)?.pop();
+    let read = trace
+        .map(|trace| Surveyed::read(trace.source))
+        .transpose()?;
+    Ok(read.map(|surveyed| surveyed.whole_bytes()))
+}
+
+/// The names of the processes in a manifest's dumps.
+fn process_names(manifest: &Manifest) -> BTreeMap<u64, String> {
+    let dumps = manifest.dumps.keys();
+    dumps.map(|d| (d.pid, d.process.to_owned())).collect()
+}

@@ -1,0 +1,484 @@
+//! Profiles of the lists of Java allocations that runtimes tracked and a recording kept: read, with
+//! the names of the source, summed by place. When lists are fetched is `beside`'s.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use flate2::read::GzDecoder;
+
+use super::allocations::{WHAT, Written};
+use super::convert::{Choices, ConvertError, Selection};
+use crate::deobfuscate::{MapFile, Retraced, Retracer};
+use crate::export::allocations::{Place, TrackedFrame, TrackedProfile};
+use crate::export::gzip::Gzip;
+use crate::heaps::trace_findings::NOT_ASKED_FOR;
+use crate::jdwp::{Allocations, Frame, LONGEST, LONGEST_NAME, MethodFrame};
+use crate::naming::maps::Maps;
+use crate::profile::DumpNumbers;
+use crate::results::manifest::{self, BesideFile, JavaAllocations, Manifest, TrackedDump};
+use crate::results::output::is_below;
+use crate::results::recorded::Recorded;
+use crate::results::whole_file::{open_inside, write_named};
+use crate::stacks::TRACKED_HEAP;
+
+/// A runtime gives away no more: where so many came, there may have been others before.
+const FULL: usize = u16::MAX as usize;
+/// A recording keeps no more lists.
+const LISTED: usize = 1000;
+/// What is missing is a list.
+const UNREAD: &str = "java-allocations-unread";
+/// What is missing is names, no figures.
+pub(crate) const NAMES_CUT: &str = "java-allocations-names";
+
+/// A list that was kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct List {
+    /// As a manifest has it already; `None` where it is the next.
+    pub(crate) number: Option<u32>,
+    pub(crate) file: String,
+    pub(crate) pid: u32,
+    pub(crate) process: String,
+    /// `None` at the end.
+    pub(crate) label: Option<String>,
+    pub(crate) time_ns: u64,
+}
+
+/// The lists among what was recorded beside, in order.
+pub(crate) fn lists(files: &[BesideFile], process_of: impl Fn(u32) -> String) -> Vec<List> {
+    let mut lists: Vec<&BesideFile> = files.iter().filter(|file| file.what == WHAT).collect();
+    lists.sort_by_key(|file| (file.number, file.pid));
+    let list = |file: &BesideFile| List {
+        number: None,
+        file: file.file.clone(),
+        pid: file.pid,
+        process: process_of(file.pid),
+        label: file.label.clone(),
+        time_ns: file.time_ns,
+    };
+    lists.into_iter().map(list).collect()
+}
+
+/// What is said of a trace that was not to hold a heap, since runtimes tracked what was asked for.
+pub(crate) fn is_of_trace(kind: &str) -> bool {
+    [NOT_ASKED_FOR, "mapping-unused", "mapping-without-package"].contains(&kind)
+}
+
+/// The lists that a manifest names, which stay as they were recorded; `None` where nothing was
+/// tracked.
+pub(crate) fn known(manifest: &Manifest) -> Option<Vec<List>> {
+    let tracked = manifest.java_allocations.as_ref()?;
+    let list = |dump: &TrackedDump| {
+        Some(List {
+            number: Some(dump.number),
+            file: dump.list.clone()?,
+            pid: dump.pid,
+            process: dump.process.clone(),
+            label: dump.label.clone(),
+            time_ns: dump.time_ns,
+        })
+    };
+    let known: Vec<List> = tracked.dumps.iter().filter_map(list).collect();
+    (!known.is_empty()).then_some(known)
+}
+
+/// The lists of a recording whose profiles are to be written once more.
+#[derive(Debug)]
+pub struct Again {
+    folder: PathBuf,
+    lists: Vec<List>,
+}
+
+impl Again {
+    /// Those of the recording that `input` is or lies in; `None` where nothing was tracked.
+    pub fn of(input: &Path, recorded: &Recorded) -> Option<Again> {
+        let folder = match input.is_dir() {
+            true => input,
+            false => input.parent()?,
+        };
+        Some(Again {
+            folder: folder.to_owned(),
+            lists: known(recorded.manifest())?,
+        })
+    }
+
+    /// Writes them into `output`, with the names that are to be had now. Blocks. The lists
+    /// themselves stay where they are.
+    ///
+    /// # Errors
+    /// Where `output` cannot be written; where the recording has nothing but them and none is
+    /// meant.
+    pub fn write(
+        mut self,
+        is_all: bool,
+        output: &Path,
+        selection: &Selection,
+        maps: &Maps,
+    ) -> Result<Written, ConvertError> {
+        let choices = Choices {
+            dumps: self.lists.len() as u64,
+            processes: self
+                .lists
+                .iter()
+                .map(|list| (list.pid.into(), list.process.clone()))
+                .collect(),
+            heaps: BTreeSet::from([TRACKED_HEAP.to_owned()]),
+            times: self.lists.iter().map(|list| list.time_ns).collect(),
+        };
+        self.lists.retain(|list| selection.takes_list(list));
+        if is_all && self.lists.is_empty() {
+            return Err(ConvertError::NoneSelected(choices));
+        }
+        let written = write(&self.folder, output, self.lists, maps);
+        let mut written = written.map_err(|source| ConvertError::Write {
+            path: output.to_owned(),
+            source,
+        })?;
+        // What a manifest names is in its folder.
+        for dump in &mut written.section.dumps {
+            dump.list = None;
+        }
+        Ok(written)
+    }
+}
+
+/// Writes a profile into `output` for each list in `folder`. Blocks.
+///
+/// # Errors
+/// Where `output` cannot be written.
+pub(crate) fn write(
+    folder: &Path,
+    output: &Path,
+    lists: Vec<List>,
+    maps: &Maps,
+) -> std::io::Result<Written> {
+    let mut dumps = Vec::new();
+    let mut numbers = DumpNumbers::default();
+    let mut warnings = Vec::new();
+    let mut names_changed = false;
+    let mut read_already: BTreeSet<PathBuf> = BTreeSet::new();
+    let mut passed_over: usize = 0;
+    for list in lists {
+        // A manifest may come from anywhere, and a list be large: each is read once.
+        if read_already.len() >= LISTED || !read_already.insert(PathBuf::from(&list.file)) {
+            passed_over += 1;
+            continue;
+        }
+        let warning = |kind: &str, why: String, help: &str| manifest::Warning {
+            kind: kind.to_owned(),
+            message: format!("{}: {why}", list.file),
+            help: Some(help.to_owned()),
+            pid: Some(list.pid.into()),
+            dumps: Vec::new(),
+        };
+        let read = match read(folder, &list.file) {
+            Ok(read) => read,
+            Err(why) => {
+                warnings.push(warning(UNREAD, why, "record again"));
+                continue;
+            }
+        };
+        let package = list.process.split(':').next().unwrap_or_default();
+        let summed = Summed::of(&read, &maps.files_for(package));
+        names_changed |= summed.names_changed;
+        let short = [
+            (read.cut() > 0).then(|| {
+                let cut = read.cut();
+                format!("{cut} names have more than {LONGEST_NAME} characters and are cut")
+            }),
+            (summed.profile.left_out() > 0).then(|| {
+                let left_out = summed.profile.left_out();
+                format!("{left_out} frames found no room among so many places, and are one")
+            }),
+        ];
+        let short: Vec<String> = short.into_iter().flatten().collect();
+        for why in &short {
+            let help = "the list itself has all of it";
+            warnings.push(warning(NAMES_CUT, why.clone(), help));
+        }
+        let threads: BTreeSet<u16> = read.entries().iter().map(|entry| entry.thread).collect();
+        let next = numbers.next(list.pid.into(), TRACKED_HEAP);
+        let mut dump = TrackedDump {
+            number: list.number.unwrap_or(next),
+            label: list.label,
+            time_ns: list.time_ns,
+            pid: list.pid,
+            process: list.process,
+            file: None,
+            list: Some(list.file),
+            objects: read.entries().len() as u64,
+            space: summed.space,
+            threads: threads.len() as u64,
+            full: read.entries().len() >= FULL,
+        };
+        if !read.entries().is_empty() {
+            let name = format!("java_allocations.{}.{}.pb.gz", dump.number, dump.pid);
+            let mut comments = comments(&dump);
+            comments.extend(short);
+            let profile = summed.profile.finish(&comments);
+            write_named(&output.join(&name), &Gzip::default().compress(&profile))?;
+            dump.file = Some(name);
+        }
+        dumps.push(dump);
+    }
+    if passed_over > 0 {
+        warnings.push(manifest::Warning {
+            kind: UNREAD.to_owned(),
+            message: format!(
+                "{passed_over} lists of Java allocations were passed over: a recording keeps each \
+                 once, and {LISTED} at most"
+            ),
+            help: Some("was its manifest edited, or joined from several?".to_owned()),
+            pid: None,
+            dumps: Vec::new(),
+        });
+    }
+    Ok(Written {
+        section: JavaAllocations::tracked(dumps),
+        warnings,
+        names_changed,
+    })
+}
+
+/// A list as it was kept; a manifest may come from anywhere, and names files of its folder alone.
+fn read(folder: &Path, file: &str) -> Result<Allocations, String> {
+    if !is_below(file) {
+        return Err("it is not in the recording's folder".to_owned());
+    }
+    let file = open_inside(folder, file).map_err(|error| error.to_string())?;
+    let mut list = Vec::new();
+    GzDecoder::new(file)
+        .take(LONGEST as u64)
+        .read_to_end(&mut list)
+        .map_err(|error| error.to_string())?;
+    Allocations::read(&list).map_err(|error| error.to_string())
+}
+
+fn comments(dump: &TrackedDump) -> Vec<String> {
+    let mut comments = vec![
+        format!(
+            "heaptap {}: pid {}, {}, heap {TRACKED_HEAP}",
+            env!("CARGO_PKG_VERSION"),
+            dump.pid,
+            dump.process
+        ),
+        "allocations as the runtime tracked them: exact, none sampled; what was freed is not \
+         known; the innermost frame is the class, the label `thread` the thread's id"
+            .to_owned(),
+    ];
+    comments.push(match dump.full {
+        true => format!(
+            "the last {} allocations: older ones are missing",
+            dump.objects
+        ),
+        false => "all allocations since tracking was switched on".to_owned(),
+    });
+    comments
+}
+
+/// How far the frames of a list are named. No app comes near it; a list made to be costly may name
+/// twelve million frames by names of many kilobytes, each of them several of the source.
+struct Room {
+    /// Frames of the list that are told apart.
+    frames: usize,
+    /// Bytes of their names, each as often as it is made.
+    bytes: usize,
+    /// Places in all stacks together.
+    places: usize,
+}
+
+impl Room {
+    /// Frames and names for some hundred thousand; places for as many stacks as a runtime keeps, as
+    /// deep as it tells them.
+    const WHOLE: Room = Room {
+        frames: 1 << 18,
+        bytes: 256 << 20,
+        places: 1 << 24,
+    };
+
+    fn is_for_names(&self) -> bool {
+        self.frames > 0 && self.bytes > 0
+    }
+
+    fn take_names(&mut self, named: &[TrackedFrame]) {
+        self.frames = self.frames.saturating_sub(1);
+        for frame in named {
+            let bytes = frame.name.len() + frame.system_name.len() + frame.file.len();
+            self.bytes = self.bytes.saturating_sub(bytes + size_of::<TrackedFrame>());
+        }
+    }
+
+    fn take_places(&mut self, places: usize) -> bool {
+        let left = self.places.checked_sub(places);
+        self.places = left.unwrap_or(self.places);
+        left.is_some()
+    }
+}
+
+/// All allocations of a list, those of one class by one thread in one place together; the largest
+/// first.
+struct Summed {
+    profile: TrackedProfile,
+    space: u64,
+    /// Whether a mapping file knew a class or a frame.
+    names_changed: bool,
+}
+
+impl Summed {
+    fn of(read: &Allocations, files: &[&MapFile]) -> Summed {
+        Summed::within(read, files, Room::WHOLE)
+    }
+
+    fn within(read: &Allocations, files: &[&MapFile], mut room: Room) -> Summed {
+        // By numbers: names may be long, and frames are many.
+        let mut sums: HashMap<(u16, u16, &[Frame]), (u64, u64)> = HashMap::new();
+        let mut classes: HashMap<u16, Option<&str>> = HashMap::new();
+        for entry in read.entries() {
+            classes.entry(entry.class).or_insert(read.class_of(entry));
+            let key = (entry.class, entry.thread, read.frames_of(entry));
+            let sum = sums.entry(key).or_default();
+            sum.0 += 1;
+            sum.1 += u64::from(entry.bytes);
+        }
+        let mut sums: Vec<_> = sums.into_iter().collect();
+        sums.sort_unstable_by(|(a, of_a), (b, of_b)| of_b.1.cmp(&of_a.1).then_with(|| a.cmp(b)));
+        let retracers: Vec<Retracer<'_>> = files.iter().map(|file| Retracer::new(file)).collect();
+        let namer = Namer { retracers };
+        let mut profile = TrackedProfile::new();
+        let mut at_hand: HashMap<Frame, Vec<Place>> = HashMap::new();
+        let mut space: u64 = 0;
+        let mut class_places: HashMap<u16, Place> = HashMap::new();
+        let mut names_changed = false;
+        for ((class, thread, frames), (objects, bytes)) in sums {
+            let class = *class_places.entry(class).or_insert_with(|| {
+                let descriptor = classes.get(&class).copied().flatten();
+                let named = namer.class(descriptor);
+                names_changed |= named.is_changed();
+                profile.place(&named)
+            });
+            let mut stack = vec![class];
+            for (at, frame) in frames.iter().enumerate() {
+                if !at_hand.contains_key(frame) && room.is_for_names() {
+                    let named = namer.frames(&read.named(*frame));
+                    room.take_names(&named);
+                    names_changed |= named.iter().any(TrackedFrame::is_changed);
+                    let places = named.iter().map(|f| profile.place(f)).collect();
+                    at_hand.insert(*frame, places);
+                }
+                let places = at_hand.get(frame);
+                if !room.take_places(places.map_or(1, Vec::len)) {
+                    // One stands for the rest of the stack.
+                    stack.push(profile.left_out_place((frames.len() - at) as u64));
+                    break;
+                }
+                match places {
+                    Some(places) => stack.extend(places),
+                    None => stack.push(profile.left_out_place(1)),
+                }
+            }
+            profile.add(stack, thread, objects, bytes);
+            space = space.saturating_add(bytes);
+        }
+        Summed {
+            profile,
+            space,
+            names_changed,
+        }
+    }
+}
+
+/// Names as the source has them.
+struct Namer<'f> {
+    retracers: Vec<Retracer<'f>>,
+}
+
+impl Namer<'_> {
+    fn class(&self, descriptor: Option<&str>) -> TrackedFrame {
+        let name = java_type(descriptor);
+        let written = self.retracers.iter().map(|map| map.type_name(&name));
+        let written = written.into_iter().find(|written| *written != name);
+        TrackedFrame {
+            system_name: written.as_ref().map_or_else(String::new, |_| name.clone()),
+            name: written.unwrap_or(name),
+            file: String::new(),
+            line: 0,
+        }
+    }
+
+    /// What a frame of the app is in the source: several where calls were inlined.
+    fn frames(&self, frame: &MethodFrame<'_>) -> Vec<TrackedFrame> {
+        let class = java_type(frame.class);
+        let method = frame.method.unwrap_or(UNKNOWN);
+        let recorded = format!("{class}.{method}");
+        for map in &self.retracers {
+            let answered = map.frame(&class, method, frame.line);
+            let file = |of: &str| map.source_file(of, frame.file);
+            match answered {
+                Retraced::Unknown => {}
+                Retraced::Class(original) => {
+                    return vec![TrackedFrame {
+                        name: format!("{original}.{method}"),
+                        file: file(original),
+                        system_name: recorded,
+                        line: 0,
+                    }];
+                }
+                Retraced::Frames(chains) => {
+                    // Several are guesses at one call: the first of them, as they are sorted.
+                    let chain = chains.into_iter().next().unwrap_or_default();
+                    return chain
+                        .into_iter()
+                        .map(|of| TrackedFrame {
+                            name: format!("{}.{}", of.method.class, of.method.name),
+                            system_name: recorded.clone(),
+                            file: file(of.method.class),
+                            line: of.line.unwrap_or(0),
+                        })
+                        .collect();
+                }
+            }
+        }
+        vec![TrackedFrame {
+            name: recorded,
+            system_name: String::new(),
+            file: frame.file.unwrap_or_default().to_owned(),
+            line: frame.line.unwrap_or(0),
+        }]
+    }
+}
+
+/// What stands for a name that the list does not have.
+const UNKNOWN: &str = "(unknown)";
+/// Deeper arrays are written as they came.
+const DIMENSIONS: usize = 255;
+
+/// A descriptor as the source writes the type: `[Ljava/lang/String;` is `java.lang.String[]`.
+fn java_type(descriptor: Option<&str>) -> String {
+    let Some(descriptor) = descriptor else {
+        return UNKNOWN.to_owned();
+    };
+    let element = descriptor.trim_start_matches('[');
+    let depth = descriptor.len().saturating_sub(element.len());
+    let name = match element {
+        "B" => "byte".to_owned(),
+        "C" => "char".to_owned(),
+        "D" => "double".to_owned(),
+        "F" => "float".to_owned(),
+        "I" => "int".to_owned(),
+        "J" => "long".to_owned(),
+        "S" => "short".to_owned(),
+        "Z" => "boolean".to_owned(),
+        element => match element.strip_prefix('L').and_then(|e| e.strip_suffix(';')) {
+            Some(class) => class.replace('/', "."),
+            None => return descriptor.to_owned(),
+        },
+    };
+    match depth {
+        0 => name,
+        1..=DIMENSIONS => name + &"[]".repeat(depth),
+        _ => descriptor.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

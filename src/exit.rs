@@ -1,0 +1,212 @@
+//! How a run ends: the outcome of a command, its exit code, and what a panic becomes.
+
+pub(crate) mod usage;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+use crate::bytes;
+use crate::console::Console;
+use crate::console::render;
+use crate::error::{ErrorClass, Failure, is_contained, panic_text};
+
+/// How a command ended that did what it could and has already shown its result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done, nothing missing.
+    Done,
+    /// Shown in full, but the exit code tells of something: incomplete, empty, not eligible.
+    Ended(ErrorClass),
+}
+
+impl Outcome {
+    /// The outcome of several results: the first class by precedence decides.
+    pub fn of(classes: impl IntoIterator<Item = ErrorClass>) -> Self {
+        ErrorClass::first_of(classes).map_or(Outcome::Done, Outcome::Ended)
+    }
+
+    /// The outcome of a check that found an `excess` or none, in data of which something may be
+    /// missing: that leaves it open. `judged`: whether its filters match anything; `None` if no
+    /// check was asked for.
+    pub(super) fn of_budget(
+        judged: Option<bool>,
+        excess: bool,
+        missing: Option<ErrorClass>,
+    ) -> Self {
+        let budget = match (judged, excess, missing) {
+            (None, ..) => None,
+            (Some(false), ..) | (_, _, Some(_)) => Some(ErrorClass::Inconclusive),
+            (Some(true), true, None) => Some(ErrorClass::Budget),
+            (Some(true), false, None) => None,
+        };
+        Outcome::of(missing.into_iter().chain(budget))
+    }
+}
+
+impl From<Option<ErrorClass>> for Outcome {
+    fn from(class: Option<ErrorClass>) -> Self {
+        class.map_or(Outcome::Done, Outcome::Ended)
+    }
+}
+
+/// Where the last panic happened and what it said.
+static PANIC: Mutex<Option<String>> = Mutex::new(None);
+
+/// Keeps panics off the screen until [`catch_panics`] tells of them in our own words.
+pub(super) fn note_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        if is_contained() {
+            return;
+        }
+        let what = panic_text(info.payload());
+        let place = info
+            .location()
+            .map(|l| format!(" at {}:{}", l.file(), l.line()))
+            .unwrap_or_default();
+        let backtrace = std::backtrace::Backtrace::capture();
+        let mut text = format!("{what}{place}");
+        if backtrace.status() == std::backtrace::BacktraceStatus::Captured {
+            text.push_str(&format!("\n{backtrace}"));
+        }
+        let mut last = PANIC
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        // The first one is the cause; those that follow come from it.
+        last.get_or_insert(text);
+    }));
+}
+
+/// Runs `body`; a panic in it, or in a task whose loss made it fail, is a bug of heaptap.
+pub(super) fn catch_panics(
+    body: impl FnOnce() -> Result<Outcome, Failure>,
+) -> Result<Outcome, Failure> {
+    let result = catch_unwind(AssertUnwindSafe(body));
+    let noted = PANIC
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+        .take();
+    match (result, noted) {
+        (Ok(result), None) => result,
+        (Ok(Err(failure)), Some(what)) if failure.class != ErrorClass::Bug => {
+            Err(bug(format!("{what} (then: {failure})")))
+        }
+        (_, Some(what)) => Err(bug(what)),
+        (Err(_), None) => Err(bug("panic".to_owned())),
+    }
+}
+
+fn bug(what: String) -> Failure {
+    let mut lines = what.lines().map(str::to_owned);
+    let what = lines.next().unwrap_or_default();
+    let failure = Failure::new(ErrorClass::Bug, "bug", format!("a bug in heaptap: {what}"));
+    failure.with_excerpt(lines.collect()).with_help(format!(
+        "please report it with the command you ran, the lines above, and `heaptap --version` \
+         ({}); RUST_BACKTRACE=1 adds where it came from. A recording on a phone is not lost: \
+         `heaptap status` lists it",
+        crate::results::manifest::version()
+    ))
+}
+
+/// That a file was cut short while it was read.
+fn input_cut(path: &Path) -> Failure {
+    Failure::new(
+        ErrorClass::BadInput,
+        "input-cut",
+        format!("{} became shorter while heaptap read it", path.display()),
+    )
+    .with_help("wait until the file is written, then run the command again")
+}
+
+/// The failure that is to be shown, the class of the result, and those of the files that were cut
+/// short that no failure tells of.
+fn settle(
+    result: Result<Outcome, Failure>,
+    cut_short: &[PathBuf],
+) -> (Option<Failure>, Option<ErrorClass>, &[PathBuf]) {
+    match (result, cut_short) {
+        // Zeros in the middle of what was read already are no bug.
+        (Err(failure), [first, rest @ ..]) if failure.class == ErrorClass::Bug => {
+            (Some(input_cut(first)), None, rest)
+        }
+        (Ok(Outcome::Done), _) => (None, None, cut_short),
+        (Ok(Outcome::Ended(class)), _) => (None, Some(class), cut_short),
+        (Err(failure), _) => {
+            let class = failure.class;
+            (Some(failure), Some(class), cut_short)
+        }
+    }
+}
+
+/// Shows a failure, and turns the result into the exit code.
+pub(super) fn finish(console: &Console, result: Result<Outcome, Failure>) -> ExitCode {
+    let cut_short = bytes::cut_short();
+    let (failure, class, untold) = settle(result, &cut_short);
+    if let Some(failure) = &failure {
+        render::failure(console, failure);
+    }
+    for path in untold {
+        // Behind the document that the command printed comes no other.
+        let mut failure = input_cut(path);
+        failure.message += "; the result covers only a part of it";
+        render::in_words(console, &failure);
+    }
+    let cut_short = cut_short.first().map(|_| ErrorClass::BadInput);
+    let class = ErrorClass::first_of(class.into_iter().chain(cut_short));
+    let unwritten = console.finish().map(|error| {
+        let failure = Failure::new(
+            ErrorClass::HostWrite,
+            "stdout-unwritable",
+            format!("could not write to standard output: {error}"),
+        );
+        render::failure(console, &failure);
+        failure.class
+    });
+    match ErrorClass::first_of(class.into_iter().chain(unwritten)) {
+        None => ExitCode::SUCCESS,
+        Some(class) => ExitCode::from(class.exit_code()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_bug_and_says_how_to_report_it() {
+        let failure = catch_panics(|| panic!("out of cheese")).expect_err("a bug");
+        assert_eq!(failure.class, ErrorClass::Bug);
+        assert_eq!(failure.kind, "bug");
+        assert!(failure.help.is_some_and(|h| h.contains("--version")));
+        assert_eq!(catch_panics(|| Ok(Outcome::Done)).ok(), Some(Outcome::Done));
+    }
+
+    #[test]
+    fn a_panic_over_a_file_that_was_cut_short_is_a_failure_of_that_file() {
+        let cut = ["a.hprof", "b.hprof"].map(PathBuf::from);
+        let (failure, _, untold) = settle(Err(bug("index".to_owned())), &cut);
+        let failure = failure.expect("a document for programs");
+        assert_eq!(
+            (failure.class, failure.kind),
+            (ErrorClass::BadInput, "input-cut")
+        );
+        assert_eq!(
+            failure.message,
+            "a.hprof became shorter while heaptap read it"
+        );
+        assert_eq!(untold, &cut[1..]);
+        // A result has a document already, and a bug alone is one.
+        let (failure, class, untold) = settle(Ok(Outcome::Done), &cut);
+        assert!(failure.is_none() && class.is_none() && untold == cut);
+        let (failure, ..) = settle(Err(bug("index".to_owned())), &[]);
+        assert_eq!(failure.map(|failure| failure.kind), Some("bug"));
+    }
+
+    #[test]
+    fn of_several_classes_the_gravest_decides() {
+        let classes = [ErrorClass::Empty, ErrorClass::HostWrite];
+        assert_eq!(Outcome::of(classes), Outcome::Ended(ErrorClass::HostWrite));
+        assert_eq!(Outcome::of([]), Outcome::Done);
+    }
+}

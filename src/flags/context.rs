@@ -1,0 +1,138 @@
+//! What every command is given: the console, the global flags, and the device on demand.
+
+use std::sync::OnceLock;
+
+use tokio::sync::OnceCell;
+
+use super::globals::Globals;
+use super::virtual_phone;
+use crate::console::Console;
+use crate::device::{Address, Device, Selector, Server, Tcp};
+use crate::error::{ErrorClass, Failure};
+use crate::phone::VirtualPhone;
+use crate::recording::choice::Scope;
+
+/// What every command is given.
+pub struct Context {
+    /// Where to talk.
+    pub console: Console,
+    /// The global flags.
+    pub globals: Globals,
+    phone: OnceLock<VirtualPhone>,
+    server: OnceCell<Server>,
+    device: OnceCell<Device>,
+}
+
+impl Context {
+    /// Takes the flags; connects to nothing yet.
+    pub fn new(console: Console, globals: Globals) -> Self {
+        Context {
+            console,
+            globals,
+            phone: OnceLock::new(),
+            server: OnceCell::new(),
+            device: OnceCell::new(),
+        }
+    }
+
+    /// The adb server that the flags name, found or started on first use; with `--virtual`,
+    /// that of a virtual phone in this process, reached over loopback like any other.
+    ///
+    /// # Errors
+    /// Where no server is to be had.
+    pub async fn server(&self) -> Result<&Server, Failure> {
+        self.server
+            .get_or_try_init(|| async {
+                if let Some(spec) = &self.globals.virtual_phone {
+                    return self.virtual_server(spec);
+                }
+                let server = Server::locate(self.globals.adb_server.as_deref()).await?;
+                if server.was_started() {
+                    self.console.say(format_args!(
+                        "started an adb server at {}",
+                        server.address()
+                    ));
+                }
+                Ok(server)
+            })
+            .await
+    }
+
+    /// Which device the flags mean.
+    pub fn selector(&self) -> Selector {
+        if self.globals.virtual_phone.is_some() {
+            // ANDROID_SERIAL means a real one.
+            Selector::Only
+        } else {
+            Selector::from_flag_or_env(self.globals.serial.as_deref())
+        }
+    }
+
+    /// Refuses to leave a recording to a virtual phone that ends with this process.
+    ///
+    /// # Errors
+    /// Where `detach` is asked for together with `--virtual`.
+    pub fn check_detach(&self, detach: bool) -> Result<(), Failure> {
+        if !detach || self.globals.virtual_phone.is_none() {
+            return Ok(());
+        }
+        let message = "--virtual and --detach exclude each other: the virtual phone ends with this \
+                       command, and the recording with it";
+        Err(
+            Failure::new(ErrorClass::Usage, "option-conflict", message).with_help(
+                "leave out --detach; or let `heaptap virtual-phone --port 5038` run in another \
+                 terminal, and record with --adb-server 127.0.0.1:5038",
+            ),
+        )
+    }
+
+    /// What the flags and adb's variables say of the device, for a choice among sessions.
+    ///
+    /// # Errors
+    /// Where they name what cannot be understood, or a device other than by its serial that
+    /// is not there.
+    pub async fn scope(&self) -> Result<Scope, Failure> {
+        if self.globals.virtual_phone.is_some() {
+            let address = self.server().await?.address();
+            return Ok(Scope {
+                server: Some(Address::parse(&address, "--virtual")?),
+                serial: None,
+            });
+        }
+        Ok(Scope {
+            server: Server::named(self.globals.adb_server.as_deref())?,
+            serial: match self.selector() {
+                Selector::Only => None,
+                Selector::Serial(serial) => Some(serial),
+                _ => Some(self.device().await?.serial().to_owned()),
+            },
+        })
+    }
+
+    /// Starts the virtual phone that `--virtual` describes; it ends with this context.
+    fn virtual_server(&self, spec: &str) -> Result<Server, Failure> {
+        let phone = VirtualPhone::start(virtual_phone::parse(spec)?).map_err(|error| {
+            Failure::new(
+                ErrorClass::NoDevice,
+                "virtual-phone",
+                format!("the virtual phone could not be started: {error}"),
+            )
+            .with_help("it listens on a free port of 127.0.0.1: does a firewall forbid that?")
+        })?;
+        let address = Address::new(phone.addr().ip().to_string(), phone.addr().port());
+        // The cell is empty: the server's cell lets this run once.
+        let _ = self.phone.set(phone);
+        Ok(Server::over(Tcp(address)))
+    }
+
+    /// The device that the flags name, chosen on first use.
+    ///
+    /// # Errors
+    /// No device, several and none named, unauthorized, offline, no adb server: each in its
+    /// own words.
+    pub async fn device(&self) -> Result<&Device, Failure> {
+        self.device
+            .get_or_try_init(|| async { Ok(self.server().await?.select(&self.selector()).await?) })
+            .await
+    }
+}

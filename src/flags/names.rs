@@ -1,0 +1,228 @@
+//! The options that say where names of frames come from, shared by every command that names
+//! frames. Here is only what may be typed and what the environment says; what it means is
+//! decided in `app::names`.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::{Args, ValueEnum, ValueHint};
+
+use crate::console::Console;
+
+use crate::error::{ErrorClass, Failure};
+use crate::naming::device_libs::PullLibs;
+use crate::naming::names::{LookupMode, MappingOption, NameOptions, VARIABLES, absolute};
+
+/// Where names come from.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Names of frames")]
+pub struct NamesArgs {
+    /// Look for symbols here first: folders, libraries, ZIPs, APKs; may be repeated
+    ///
+    /// Files are chosen by build ID, whatever they are called; of several, the one that knows
+    /// most is taken.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath, value_parser = existing())]
+    pub symbols: Vec<PathBuf>,
+    /// Mapping file of R8 or ProGuard for Java names, of an app or of all; may be repeated
+    ///
+    /// Also in gzip, zstd or ZIP, and out of an app bundle. Without its package it is for those
+    /// of the profiled apps that no other is for. PERFETTO_PROGUARD_MAP is looked at after it,
+    /// then what the trace itself holds, then the newest in Gradle's build/outputs/mapping.
+    #[arg(long = "mapping", value_name = "[PACKAGE=]FILE", value_hint = ValueHint::FilePath)]
+    pub mappings: Vec<OsString>,
+    /// The project the app is built in [default: the one around the current folder]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, value_parser = existing())]
+    pub project: Option<PathBuf>,
+    /// How PERFETTO_BINARY_PATH is looked through [default: PERFETTO_SYMBOLIZER_MODE, else index]
+    #[arg(long, value_name = "MODE", value_enum)]
+    pub symbolizer_mode: Option<ModeArg>,
+    /// Look only where --symbols, --project and Perfetto's variables say
+    #[arg(long)]
+    pub no_discover: bool,
+    /// Take libraries without a build ID by their name, marked as unverified
+    #[arg(long)]
+    pub allow_no_build_id: bool,
+    /// Fetch libraries from the phone whatever it costs [default: up to 64 MiB and 5 s]
+    ///
+    /// Only libraries that no other place has, each once: they are kept in the cache.
+    #[arg(long, overrides_with = "no_pull_libs")]
+    pub pull_libs: bool,
+    /// Fetch no libraries from the phone
+    #[arg(long, overrides_with = "pull_libs")]
+    pub no_pull_libs: bool,
+    /// Look no names up; those in the trace stay
+    #[arg(long)]
+    pub no_symbolize: bool,
+}
+
+/// How a list of folders is looked through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ModeArg {
+    /// By path and name, in Perfetto's five places
+    Find,
+    /// By build ID, whatever the files are called
+    Index,
+}
+
+/// A path that there is: a typo would pass for symbols that are not there.
+pub(crate) fn existing() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().try_map(|given| {
+        let path = PathBuf::from(given);
+        match std::fs::metadata(&path) {
+            Ok(_) => Ok(path),
+            Err(error) => Err(error.to_string()),
+        }
+    })
+}
+
+/// What is wrong with a file that was given for symbols, seen at a glance.
+fn no_symbols_in(path: &Path) -> Option<&'static str> {
+    let mut start = Vec::new();
+    let file = std::fs::File::open(path).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    file.take(6).read_to_end(&mut start).ok()?;
+    let known: [&[u8]; 3] = [b"\x7fELF", b"MODULE", b"PK"];
+    if start.is_empty() {
+        Some("is empty")
+    } else if known.iter().any(|magic| start.starts_with(magic)) {
+        None
+    } else {
+        Some("is neither a library nor Breakpad symbols nor a ZIP")
+    }
+}
+
+/// `[PACKAGE=]FILE`; what is a file as a whole is one.
+pub(crate) fn mapping(given: &OsStr) -> MappingOption {
+    let whole = |path: &Path| MappingOption {
+        package: None,
+        path: absolute(path),
+    };
+    let path = Path::new(given);
+    let Some((package, file)) = given.to_str().and_then(|given| given.split_once('=')) else {
+        return whole(path);
+    };
+    let is_package = |c: char| c.is_alphanumeric() || c == '.' || c == '_';
+    if package.is_empty() || !package.chars().all(is_package) || path.exists() {
+        return whole(path);
+    }
+    MappingOption {
+        package: Some(package.to_owned()),
+        path: absolute(Path::new(file)),
+    }
+}
+
+impl NamesArgs {
+    /// What these flags and the environment say. Files that cannot be what they were given for
+    /// are told.
+    ///
+    /// # Errors
+    /// Where the environment says what nobody understands.
+    pub fn options(&self, console: &Console) -> Result<NameOptions, Failure> {
+        for path in &self.symbols {
+            if let Some(why) = no_symbols_in(path) {
+                console.warn(format_args!("--symbols {} {why}", path.display()));
+            }
+        }
+        let set = |name: &&str| {
+            let value = std::env::var_os(name)?.to_string_lossy().into_owned();
+            (!value.is_empty()).then(|| ((*name).to_owned(), value))
+        };
+        Ok(NameOptions {
+            symbolize: !self.no_symbolize,
+            symbols: self.symbols.iter().map(|path| absolute(path)).collect(),
+            mappings: self.mappings.iter().map(|given| mapping(given)).collect(),
+            project: self.project.as_deref().map(absolute),
+            mode: self.mode()?,
+            discover: !self.no_discover,
+            allow_no_build_id: self.allow_no_build_id,
+            pull_libs: match (self.pull_libs, self.no_pull_libs) {
+                (true, _) => PullLibs::Always,
+                (_, true) => PullLibs::Never,
+                _ => PullLibs::Cheap,
+            },
+            cache: None,
+            folder: absolute(Path::new(".")),
+            variables: VARIABLES.iter().filter_map(set).collect(),
+        })
+    }
+
+    fn mode(&self) -> Result<Option<LookupMode>, Failure> {
+        match self.symbolizer_mode {
+            Some(ModeArg::Find) => Ok(Some(LookupMode::Find)),
+            Some(ModeArg::Index) => Ok(Some(LookupMode::Index)),
+            None => mode_of(&std::env::var("PERFETTO_SYMBOLIZER_MODE").unwrap_or_default()),
+        }
+    }
+}
+
+/// The mode that the variable names; none where it is empty.
+fn mode_of(word: &str) -> Result<Option<LookupMode>, Failure> {
+    match word {
+        "" => Ok(None),
+        "find" => Ok(Some(LookupMode::Find)),
+        "index" => Ok(Some(LookupMode::Index)),
+        other => Err(Failure::new(
+            ErrorClass::Usage,
+            "usage",
+            format!("PERFETTO_SYMBOLIZER_MODE is {other:?}: it is find or index"),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapping_file_may_have_its_package_before_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let there = folder.path().join("a=b.txt");
+        std::fs::write(&there, "").unwrap();
+        let here = Path::new("mapping.txt");
+        let there = there.to_string_lossy().into_owned();
+        for (given, package, path) in [
+            ("mapping.txt", None, here),
+            ("com.x.app=mapping.txt", Some("com.x.app"), here),
+            ("=mapping.txt", None, Path::new("=mapping.txt")),
+            ("./a=b", None, Path::new("./a=b")),
+            (&there, None, Path::new(&there)),
+        ] {
+            let option = mapping(OsStr::new(given));
+            assert_eq!(option.package.as_deref(), package, "{given}");
+            assert_eq!(option.path, absolute(path), "{given}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_hold_symbols_is_known_at_a_glance() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("lib.so");
+        for (bytes, wrong) in [
+            (&b""[..], true),
+            (b"hello, world", true),
+            (b"\x7fELF\x02\x01\x01", false),
+            (b"MODULE Linux", false),
+            (b"PK\x03\x04", false),
+        ] {
+            std::fs::write(&file, bytes).unwrap();
+            assert_eq!(no_symbols_in(&file).is_some(), wrong, "{bytes:?}");
+        }
+        assert_eq!(
+            no_symbols_in(folder.path()),
+            None,
+            "a folder is one of files"
+        );
+    }
+
+    #[test]
+    fn a_mode_that_is_none_is_refused() {
+        assert_eq!(mode_of("").unwrap(), None);
+        assert_eq!(mode_of("find").unwrap(), Some(LookupMode::Find));
+        assert_eq!(mode_of("index").unwrap(), Some(LookupMode::Index));
+        assert!(mode_of("fast").is_err());
+    }
+}

@@ -1,0 +1,106 @@
+//! Patterns of filters, in smart case as ripgrep and most editors have it: a pattern without a
+//! capital letter matches either case.
+
+use regex::{Regex, RegexBuilder};
+
+/// What is said where a filter leaves nothing.
+pub(crate) const NO_MATCH: &str =
+    "nothing matches (a pattern with a capital letter is case-sensitive, (?i) turns that off)";
+
+/// Parses a pattern. Case counts only if the pattern has a capital letter.
+///
+/// # Errors
+/// Returns an error if the text is not a regular expression.
+pub(crate) fn pattern(typed: &str) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(typed)
+        .case_insensitive(!has_capital(typed))
+        .build()
+}
+
+/// Whether a letter that is to be matched is a capital. Letters of escapes (`\S`, `\p{Lu}`) and
+/// names of groups (`(?P<Name>…)`) match no letter of their own.
+fn has_capital(pattern: &str) -> bool {
+    let mut rest = pattern;
+    while let Some(at) = rest.chars().next() {
+        rest = match at {
+            '\\' => behind_escape(&rest[1..]),
+            '(' => behind_group(&rest[1..]),
+            letter if letter.is_uppercase() => return true,
+            other => &rest[other.len_utf8()..],
+        };
+    }
+    false
+}
+
+/// What follows an escape, of which `rest` begins behind the backslash.
+fn behind_escape(rest: &str) -> &str {
+    let mut chars = rest.chars();
+    let Some(class) = chars.next() else {
+        return "";
+    };
+    let behind = chars.as_str();
+    match class {
+        'p' | 'P' | 'x' | 'u' | 'U' => match behind.strip_prefix('{') {
+            Some(name) => name.split_once('}').map_or("", |(_, behind)| behind),
+            None => {
+                let letters = match class {
+                    'x' => 2,
+                    'u' => 4,
+                    'U' => 8,
+                    _ => 1,
+                };
+                behind.get(letters..).unwrap_or("")
+            }
+        },
+        _ => behind,
+    }
+}
+
+/// What follows the head of a group, of which `rest` begins behind the parenthesis.
+fn behind_group(rest: &str) -> &str {
+    let Some(head) = rest.strip_prefix('?') else {
+        return rest;
+    };
+    let is_named = head.starts_with("P<") || head.starts_with('<');
+    let end = if is_named { '>' } else { ')' };
+    match head.find([end, ':']) {
+        Some(at) => &head[at + 1..],
+        None => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_without_a_capital_match_either_case_and_others_their_own() {
+        let matches = |typed: &str, text: &str| pattern(typed).unwrap().is_match(text);
+        for typed in [
+            "eventhistory",
+            r"event\S*history",
+            r"\bevent",
+            r"(?P<Name>event)history",
+            r"(?<Name>event)history",
+            r"event(?:history)",
+            r"^\x{4E}?event",
+            r"^\x4E?event",
+            r"\pLvent",
+            r"(event)(history)",
+        ] {
+            assert!(matches(typed, "EventHistory"), "{typed}");
+        }
+        for typed in [
+            "Eventhistory",
+            r"eventH\w+",
+            "É",
+            r"(?:Event)history",
+            r"(eventHistory)",
+        ] {
+            assert!(!matches(typed, "eventhistory"), "{typed}");
+        }
+        assert!(matches("(?i)EVENT", "event"));
+        assert!(!matches("(?-i)event", "EVENT"));
+        assert!(pattern("(").is_err() && pattern(r"a\").is_err());
+    }
+}

@@ -1,0 +1,22 @@
+//! Whose names the sample types of a pprof carry.
+
+use crate::export::pprof::SampleNames;
+
+impl From<SampleNamesArg> for SampleNames {
+    fn from(names: SampleNamesArg) -> Self {
+        match names {
+            SampleNamesArg::Heaptap => SampleNames::Pprof,
+            SampleNamesArg::Perfetto => SampleNames::Perfetto,
+        }
+    }
+}
+
+/// Whose names the sample types of a pprof carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum SampleNamesArg {
+    /// objects, space, alloc_objects, alloc_space: what pprof tools know
+    #[default]
+    Heaptap,
+    /// Perfetto's own names
+    Perfetto,
+}

@@ -1,0 +1,53 @@
+//! Which stacks count and which of their frames are shown: the flags that views of native heaps
+//! share, in the terms of `go tool pprof`, but in smart case.
+
+use clap::Args;
+use regex::Regex;
+
+use super::pattern::pattern;
+use crate::analyze::native::filter::Filter;
+use crate::flags::java::FilterArgs;
+
+/// What is shown of stacks.
+#[derive(Debug, Clone, Default, Args)]
+pub struct StackArgs {
+    /// Take out frames that match; what they allocated goes to their caller; may be repeated
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
+    pub hide: Vec<Regex>,
+    /// Take out frames that do not match; may be repeated
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
+    pub show: Vec<Regex>,
+    /// Begin stacks at the outermost frame that matches; may be repeated
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
+    pub show_from: Vec<Regex>,
+    /// Show allocators (malloc, operator new) and the Java runtime's own frames
+    #[arg(long)]
+    pub all_frames: bool,
+}
+
+impl StackArgs {
+    /// The filter, with those that Java heaps know too.
+    pub fn filter(&self, shared: &FilterArgs) -> Filter {
+        Filter {
+            focus: shared.focus.clone(),
+            ignore: shared.ignore.clone(),
+            hide: self.hide.clone(),
+            show: self.show.clone(),
+            show_from: self.show_from.clone(),
+            all_frames: self.all_frames,
+        }
+    }
+
+    /// One of these flags that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        let flags = [
+            (!self.hide.is_empty(), "--hide"),
+            (!self.show.is_empty(), "--show"),
+            (!self.show_from.is_empty(), "--show-from"),
+            (self.all_frames, "--all-frames"),
+        ];
+        flags
+            .into_iter()
+            .find_map(|(given, flag)| given.then_some(flag))
+    }
+}

@@ -1,0 +1,106 @@
+//! Which processes of which recordings are rounds of one series.
+
+use super::super::{FileFacts, Inputs, NativeLeaksRequest, Opened, TOLERANCE_BYTES};
+use super::{Series, series_of};
+use crate::analyze::native::filter::Filter;
+use crate::heaps::look::LookOptions;
+use crate::stacks::{Dump, Facts, Measure, NodeId, StackTable, Values, View};
+
+/// A dump: file, process, id, time.
+type Row = (usize, &'static str, u64, u64);
+
+fn compared(is_trace: bool, rows: &[Row]) -> Vec<Series> {
+    let opened = |(at, &(file, process, pid, time)): (usize, &Row)| Opened {
+        file,
+        name: format!("{file}@{at}"),
+        dump: Dump {
+            facts: Facts {
+                number: at as u32,
+                process: process.to_owned(),
+                pid,
+                heap: "libc.malloc".to_owned(),
+                time_ns: Some(time),
+                sampling_interval_bytes: 4096,
+                ..Facts::default()
+            },
+            measures: View::ALL.iter().map(|v| Measure::of_view(*v)).collect(),
+            default_measure: 0,
+            values: Values {
+                nodes: vec![NodeId::ROOT],
+                columns: vec![vec![1]; View::ALL.len()],
+            },
+            threads: Vec::new(),
+        },
+    };
+    let files = rows.iter().map(|row| row.0).max().unwrap() + 1;
+    let inputs = Inputs {
+        table: StackTable::default(),
+        dumps: rows.iter().enumerate().map(opened).collect(),
+        files: (0..files)
+            .map(|file| FileFacts {
+                name: format!("run{file}"),
+                sdk: 34,
+                is_trace,
+            })
+            .collect(),
+    };
+    let request = NativeLeaksRequest {
+        inputs: Vec::new(),
+        options: LookOptions::default(),
+        filter: Filter::default(),
+        tolerance: TOLERANCE_BYTES,
+        loops: 1,
+        warmup: None,
+        interval: 0,
+        limit: 0,
+    };
+    series_of(&inputs, &request).unwrap_or_default()
+}
+
+/// Ids by series, one a dump.
+fn pids(all: &[Series]) -> Vec<Vec<u64>> {
+    let dumps = |series: &Series| {
+        let members = series.heaps[0].dumps.iter();
+        members.map(|member| member.dump.facts.pid).collect()
+    };
+    all.iter().map(dumps).collect()
+}
+
+#[test]
+fn of_a_restart_in_one_of_several_recordings_the_process_dumped_last_is_compared() {
+    let all = compared(
+        true,
+        &[
+            (0, "app", 10, 1),
+            (0, "app", 20, 2),
+            (0, "app", 20, 3),
+            (1, "app", 30, 1),
+        ],
+    );
+    assert_eq!(pids(&all), [[20, 20, 30]]);
+    let note = "run0 has several processes of that name: the one dumped last is compared, and \
+                pid 10 is left out";
+    assert!(all[0].notes.iter().any(|n| n == note), "{:?}", all[0].notes);
+}
+
+#[test]
+fn recordings_with_one_process_each_are_rounds_of_it_and_leave_nothing_out() {
+    let all = compared(true, &[(0, "app", 10, 1), (1, "app", 20, 1)]);
+    assert_eq!(pids(&all), [[10, 20]]);
+    assert!(!all[0].notes.iter().any(|note| note.contains("left out")));
+}
+
+#[test]
+fn unnamed_processes_of_different_recordings_are_not_one_program() {
+    let all = compared(true, &[(0, "", 10, 1), (0, "", 10, 2), (1, "", 10, 1)]);
+    assert_eq!(pids(&all), [[10, 10]], "the second recording has one dump");
+    assert!(compared(true, &[(0, "", 10, 1), (1, "", 11, 1)]).is_empty());
+}
+
+#[test]
+fn pprofs_without_a_name_are_told_apart_by_their_process_ids_alone() {
+    let all = compared(false, &[(0, "", 10, 1), (1, "", 10, 2), (2, "", 11, 3)]);
+    assert_eq!(pids(&all), [[10, 10]]);
+    let others = compared(false, &[(0, "", 0, 1), (1, "", 0, 2)]);
+    assert_eq!(pids(&others), [[0, 0]], "other tools tell no process");
+}

@@ -1,0 +1,17 @@
+//! Java heaps to look at, whatever they were dumped by: opens a trace, a recording's folder or
+//! an HPROF, chooses the dump that is meant, gives its classes the names of mapping files, and
+//! computes paths and dominators when they are first asked for.
+
+pub mod diff;
+mod error;
+pub mod facts;
+pub(crate) mod heap;
+pub(crate) mod input;
+pub(crate) mod open;
+pub mod paths;
+
+pub use error::JavaError;
+pub use heap::{JavaHeap, Steps, of_losses};
+pub use input::{JavaInput, Which};
+pub use open::{FOLDER, JavaFile, JavaOptions, Listed, open};
+pub(crate) use open::{lying_in, manifest_of};

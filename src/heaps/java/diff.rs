@@ -1,0 +1,425 @@
+//! `diff` of two Java heaps: what grew by class, where in the dominator tree, which leaks are
+//! new. Heaps may be of different kinds, runs and builds.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::JavaError;
+use super::facts::{Figures, HeapFacts, Warning};
+use super::heap::{JavaHeap, Steps};
+use super::input::JavaInput;
+use super::open::{JavaOptions, open};
+use crate::analyze::diff::{self, Change, Growth, Side};
+use crate::analyze::filter::Filter;
+use crate::analyze::histogram::Sums;
+use crate::analyze::leaks::{self, Leaks};
+use crate::analyze::tree::{self, Tree};
+use crate::error::ErrorClass;
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub struct DiffRequest {
+    /// The first dump, and how to open it.
+    pub before: (JavaInput, JavaOptions),
+    /// The second.
+    pub after: (JavaInput, JavaOptions),
+    /// What is compared of them.
+    pub wanted: Wanted,
+}
+
+/// What is compared of two heaps, and how much of it is told.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// Which objects count.
+    pub filter: Filter,
+    /// At most so many classes, paths and leaks; 0 is all.
+    pub limit: usize,
+    /// Classes that did not change too.
+    pub unchanged: bool,
+    /// Nodes of the dominator tree whose retained bytes changed by less are left out; `None` for
+    /// one in 1000 of the larger heap.
+    pub least: Option<u64>,
+    /// Levels of the dominator tree.
+    pub depth: usize,
+    /// Whether texts of the heap may be told.
+    pub texts: bool,
+}
+
+/// What changed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DiffReport {
+    /// The first dump.
+    pub before: HeapFacts,
+    /// The second.
+    pub after: HeapFacts,
+    /// All reachable objects that count.
+    pub total: ChangeRow,
+    /// Classes, what grew most first.
+    pub classes: Vec<NamedChange>,
+    /// Classes that changed, before the limit.
+    pub classes_changed: usize,
+    /// The dominator tree where it changed, each node after the one above it.
+    pub paths: Vec<PathChangeRow>,
+    /// Nodes that changed by less were left out.
+    pub paths_least_bytes: u64,
+    /// Leaks by signature, what grew most first.
+    pub leaks: Vec<LeakChange>,
+    /// Whether the filters match any class of either dump.
+    pub matches: bool,
+}
+
+/// Figures before and after.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ChangeRow {
+    /// `new`, `gone`, `grown`, `shrunk` or `same`.
+    pub status: &'static str,
+    /// In the first.
+    pub before: Figures,
+    /// In the second.
+    pub after: Figures,
+    /// After less before.
+    pub growth: GrowthRow,
+}
+
+/// After less before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct GrowthRow {
+    /// Objects.
+    pub count: i64,
+    /// Their own sizes.
+    pub shallow_bytes: i64,
+    /// Native bytes they own.
+    pub native_bytes: i64,
+    /// Java bytes they retain.
+    pub retained_bytes: i64,
+    /// Native bytes they retain.
+    pub retained_native_bytes: i64,
+}
+
+impl From<Growth> for GrowthRow {
+    fn from(growth: Growth) -> GrowthRow {
+        GrowthRow {
+            count: growth.count,
+            shallow_bytes: growth.shallow_bytes,
+            native_bytes: growth.native_bytes,
+            retained_bytes: growth.retained_bytes,
+            retained_native_bytes: growth.retained_native_bytes,
+        }
+    }
+}
+
+impl ChangeRow {
+    fn of(change: &Change) -> ChangeRow {
+        ChangeRow {
+            status: change.status().name(),
+            before: Figures::with_retained(&change.before),
+            after: Figures::with_retained(&change.after),
+            growth: change.growth().into(),
+        }
+    }
+
+    /// Bytes of the objects themselves, Java and native.
+    pub fn own_growth(&self) -> i64 {
+        self.growth
+            .shallow_bytes
+            .saturating_add(self.growth.native_bytes)
+    }
+
+    /// Bytes of what they retain, Java and native.
+    pub fn retained_growth(&self) -> i64 {
+        self.growth
+            .retained_bytes
+            .saturating_add(self.growth.retained_native_bytes)
+    }
+}
+
+/// A class and what became of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NamedChange {
+    /// Its name, without what differs from run to run.
+    pub name: String,
+    /// Its figures.
+    #[serde(flatten)]
+    pub change: ChangeRow,
+}
+
+/// A node of the dominator tree and what became of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PathChangeRow {
+    /// Position in the list.
+    pub id: usize,
+    /// The node above; absent at the top.
+    pub above: Option<usize>,
+    /// 0 at the top.
+    pub depth: usize,
+    /// Class of the objects.
+    pub name: String,
+    /// Their figures.
+    #[serde(flatten)]
+    pub change: ChangeRow,
+}
+
+/// Leaks of one cause in both dumps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeakChange {
+    /// SHA-1 of the suspected references.
+    pub signature: String,
+    /// The leaking class.
+    pub class: String,
+    /// What leaks, such as `destroyed Activity`.
+    pub what: &'static str,
+    /// The suspected references, from the root on.
+    pub path: String,
+    /// `new`, `gone`, `grown`, `shrunk` or `same`.
+    pub status: &'static str,
+    /// Objects in the first.
+    pub before_count: u64,
+    /// Objects in the second.
+    pub after_count: u64,
+    /// Bytes that they keep, in the first.
+    pub before_bytes: u64,
+    /// In the second.
+    pub after_bytes: u64,
+}
+
+/// Compares two dumps; what is missing in them decides the class.
+///
+/// # Errors
+/// Where one holds no Java heap, or can't be read.
+pub fn diff(
+    request: &DiffRequest,
+    steps: &Steps,
+) -> Result<(DiffReport, Option<ErrorClass>), JavaError> {
+    // One heap at a time: of each the tables are kept, not the graph.
+    let wanted = &request.wanted;
+    let before = Half::of(&open_side(&request.before, steps)?, wanted, steps);
+    let mut after = Half::of(&open_side(&request.after, steps)?, wanted, steps);
+    if before.is_of_dump(&after) {
+        after.facts.warnings.push(Warning::same_moment());
+    }
+    let class = ErrorClass::first_of(before.class.into_iter().chain(after.class));
+    Ok((compare(before, after, wanted), class))
+}
+
+/// Compares what was kept of two dumps.
+pub(crate) fn compare(before: Half, after: Half, wanted: &Wanted) -> DiffReport {
+    let by_class = diff::merge(before.classes, after.classes);
+    let total = Change {
+        before: before.total,
+        after: after.total,
+    };
+    let mut classes = by_class.rows;
+    if !wanted.unchanged {
+        classes.retain(|row| !row.change.growth().is_none());
+    }
+    let classes_changed = classes.len();
+    let most = match wanted.limit {
+        0 => usize::MAX,
+        most => most,
+    };
+    // What shrank most stands at the end: keep both ends.
+    if classes.len() > most {
+        let middle = most.div_ceil(2)..classes.len() - most / 2;
+        classes.drain(middle);
+    }
+    let least = wanted.least.unwrap_or_else(|| {
+        let larger = total.before.retained.max(total.after.retained);
+        (larger.total_bytes() / 1000).max(1)
+    });
+    let mut leaks = leak_changes(before.leaks, after.leaks);
+    leaks.truncate(most);
+    DiffReport {
+        before: before.facts,
+        after: after.facts,
+        total: ChangeRow::of(&total),
+        classes: classes
+            .into_iter()
+            .map(|row| NamedChange {
+                change: ChangeRow::of(&row.change),
+                name: row.name,
+            })
+            .collect(),
+        classes_changed,
+        paths: path_rows(&before.tree, &after.tree, wanted, least),
+        paths_least_bytes: least,
+        leaks,
+        matches: before.matches || after.matches,
+    }
+}
+
+fn open_side(
+    (input, options): &(JavaInput, JavaOptions),
+    steps: &Steps,
+) -> Result<JavaHeap, JavaError> {
+    open(input, options.clone(), steps)
+}
+
+/// What is kept of a dump that is compared.
+pub(crate) struct Half {
+    /// The file, with its links resolved.
+    file: Option<PathBuf>,
+    facts: HeapFacts,
+    class: Option<ErrorClass>,
+    classes: diff::Classes,
+    total: Sums,
+    tree: Tree,
+    leaks: BTreeMap<(String, String), LeakChange>,
+    matches: bool,
+}
+
+impl Half {
+    pub(crate) fn of(heap: &JavaHeap, wanted: &Wanted, steps: &Steps) -> Half {
+        let side = Side {
+            graph: &heap.graph,
+            dominators: heap.dominators(),
+        };
+        steps.begin("adding up");
+        let filter = &wanted.filter;
+        let classes = diff::classes(side, filter);
+        let mut total = classes.total();
+        if filter.takes_all() {
+            total.retained = heap.dominators().total();
+        } else {
+            let taken = filter.of(&heap.graph);
+            let group = |o| taken.takes(o).then_some(0);
+            total.retained = side.dominators.retained_by(1, group)[0];
+        }
+        steps.begin("looking for leaks");
+        let found = match wanted.texts {
+            true => leaks::find(&heap.graph),
+            false => leaks::find_without_texts(&heap.graph),
+        };
+        Half {
+            file: heap.path.canonicalize().ok(),
+            facts: HeapFacts::of(heap),
+            class: heap.class(),
+            classes,
+            total,
+            tree: tree::merged(&heap.graph, side.dominators, 0),
+            leaks: by_signature(&found, filter),
+            matches: filter.matches(&heap.graph),
+        }
+    }
+
+    fn is_of_dump(&self, other: &Half) -> bool {
+        let is_same_file = self.file.is_some() && self.file == other.file;
+        let this = (self.facts.pid, self.facts.number);
+        is_same_file && this == (other.facts.pid, other.facts.number)
+    }
+}
+
+fn by_signature(found: &Leaks, filter: &Filter) -> BTreeMap<(String, String), LeakChange> {
+    let groups = found
+        .groups
+        .iter()
+        .filter(|group| filter.takes(&group.class));
+    let mut all = BTreeMap::new();
+    for group in groups {
+        let suspects = group.path.iter().filter(|step| step.suspect);
+        let names: Vec<String> = suspects
+            .filter_map(|step| {
+                let reference = step.reference.as_ref()?;
+                let class = crate::analyze::paths::short(&step.class);
+                Some(match &step.repeated {
+                    Some(repeated) => repeated.text(),
+                    None => format!("{class}.{}", reference.shown()),
+                })
+            })
+            .collect();
+        let entry = all
+            .entry((group.signature.clone(), group.class.clone()))
+            .or_insert_with(|| LeakChange {
+                signature: group.signature.clone(),
+                class: group.class.clone(),
+                what: group.what(),
+                path: names.join(" → "),
+                status: "same",
+                before_count: 0,
+                after_count: 0,
+                before_bytes: 0,
+                after_bytes: 0,
+            });
+        entry.after_count += group.leaks.len() as u64;
+        entry.after_bytes += group.kept.total();
+    }
+    all
+}
+
+fn leak_changes(
+    before: BTreeMap<(String, String), LeakChange>,
+    after: BTreeMap<(String, String), LeakChange>,
+) -> Vec<LeakChange> {
+    let mut all = after;
+    for (key, old) in before {
+        let entry = all.entry(key).or_insert_with(|| LeakChange {
+            after_count: 0,
+            after_bytes: 0,
+            ..old.clone()
+        });
+        (entry.before_count, entry.before_bytes) = (old.after_count, old.after_bytes);
+    }
+    let mut all: Vec<LeakChange> = all.into_values().collect();
+    for leak in &mut all {
+        let sums = |count, bytes| Sums {
+            count,
+            shallow_bytes: bytes,
+            ..Sums::default()
+        };
+        let change = Change {
+            before: sums(leak.before_count, leak.before_bytes),
+            after: sums(leak.after_count, leak.after_bytes),
+        };
+        leak.status = change.status().name();
+    }
+    all.sort_by_key(|leak| {
+        let bytes = i128::from(leak.after_bytes) - i128::from(leak.before_bytes);
+        let count = i128::from(leak.after_count) - i128::from(leak.before_count);
+        (std::cmp::Reverse((bytes, count)), leak.class.clone())
+    });
+    all
+}
+
+/// The changed part of the dominator tree. Under each node what grew comes before what shrank.
+fn path_rows(before: &Tree, after: &Tree, wanted: &Wanted, least: u64) -> Vec<PathChangeRow> {
+    let all = diff::by_path(before, after);
+    let changed = |at: usize| {
+        let growth = all.nodes[at].change.growth();
+        growth.retained_total_bytes().unsigned_abs() >= least
+    };
+    let filter = &wanted.filter;
+    let mut rows: Vec<PathChangeRow> = Vec::new();
+    let mut stack: Vec<(usize, Option<usize>, usize)> = Vec::new();
+    stack.extend(all.tops.iter().rev().map(|&top| (top, None, 0)));
+    while let Some((at, above, depth)) = stack.pop() {
+        let node = &all.nodes[at];
+        if above.is_none() && !filter.takes_all() && !filter.takes(&node.name) {
+            stack.extend(node.below.iter().rev().map(|&below| (below, None, 0)));
+            continue;
+        }
+        if !changed(at) {
+            continue;
+        }
+        let id = rows.len();
+        rows.push(PathChangeRow {
+            id,
+            above,
+            depth,
+            name: node.name.clone(),
+            change: ChangeRow::of(&node.change),
+        });
+        if depth + 1 < wanted.depth {
+            let below = node.below.iter().rev();
+            stack.extend(below.map(|&below| (below, Some(id), depth + 1)));
+        }
+    }
+    rows
+}
+
+impl DiffReport {
+    /// By how many bytes the reachable objects that count grew, Java and native; 0 where they
+    /// shrank.
+    pub fn excess(&self) -> u64 {
+        self.total.own_growth().max(0).unsigned_abs()
+    }
+}

@@ -1,0 +1,644 @@
+//! Opens an input of Java heaps, lists its dumps, and reads the one that is meant. Labels and
+//! numbers are those of the recording's manifest, where there is one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::error::JavaError;
+use super::heap::{JavaHeap, Steps};
+use super::input::{JavaInput, Which};
+use crate::error::ErrorClass;
+use crate::heap_graph::{Follow, HeapGraph, Reachable, SizeModel};
+use crate::heaps::look::is_process;
+use crate::heaps::moments::{Capture, Moments, did_you_mean, names_of};
+use crate::heaps::trace_findings;
+use crate::hprof;
+use crate::import::{self, HprofInput, JavaSource};
+use crate::naming::maps::{HeapMaps, Maps, minified};
+use crate::naming::names::NameOptions;
+use crate::naming::packet_files::known_maps;
+use crate::profile::{DumpNumbers, NameMaps};
+use crate::results::findings::Finding;
+use crate::results::lists::in_words;
+use crate::results::manifest::{self, JAVA_HEAP, JavaKind, Manifest, ManifestError};
+use crate::results::recorded;
+use crate::trace::{Surveyed, Trace};
+use time::OffsetDateTime;
+
+/// How to open an input.
+#[derive(Debug, Clone, Default)]
+pub struct JavaOptions {
+    /// Only dumps of this process: a name, with `*`, or a process id.
+    pub process: Option<String>,
+    /// Which referents are followed.
+    pub follow: Follow,
+    /// How shallow sizes of an HPROF come about; `None` for what fits its runtime.
+    pub sizes: Option<SizeModel>,
+    /// Where mapping files are.
+    pub names: NameOptions,
+}
+
+/// A dump of an input, not yet read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its number: the N-th Java heap of its process, from 1; of a heap that was taken beside a
+    /// recording the number of the dump that it stands beside there.
+    pub number: u32,
+    /// The label of its snapshot.
+    pub label: Option<String>,
+    /// Process id; an HPROF alone does not tell.
+    pub pid: Option<u64>,
+    /// Process name; empty where it is not known.
+    pub process: String,
+    /// Trace time in ns; an HPROF has none.
+    pub time_ns: Option<u64>,
+    /// Wall time, as the manifest has it.
+    pub time: Option<OffsetDateTime>,
+    /// Its last packet is not in the trace.
+    open: bool,
+    /// Its place in the manifest; behind all others where that lacks it.
+    order: usize,
+    place: Place,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Trace { trace: usize, dump: usize },
+    Hprof(usize),
+}
+
+impl Listed {
+    fn describe_process(&self) -> String {
+        match (self.process.as_str(), self.pid) {
+            ("", None) => "a process that is not named".to_owned(),
+            ("", Some(pid)) => pid.to_string(),
+            (name, Some(pid)) => format!("{name} ({pid})"),
+            (name, None) => name.to_owned(),
+        }
+    }
+}
+
+/// An input with its dumps.
+pub struct JavaFile {
+    path: PathBuf,
+    options: JavaOptions,
+    steps: Steps,
+    /// The recording in whose folder this one lies: its numbers count.
+    outer: Option<Moments>,
+    listed: Vec<Listed>,
+    maps: Maps,
+    traces: Vec<Trace>,
+    /// Names for the heaps of each trace.
+    heap_maps: Vec<HeapMaps>,
+    hprofs: Vec<HprofInput>,
+    /// The names that the folder of the HPROFs keeps.
+    known: Arc<NameMaps>,
+    findings: Vec<Finding>,
+}
+
+impl JavaFile {
+    /// Opens an input and lists its dumps: reads a trace once, and of an HPROF nothing. Of a
+    /// recording without Java heaps, those in its folder `java` are taken.
+    ///
+    /// # Errors
+    /// Where it holds no Java heap, or none of the process that the options name, or can't be
+    /// read.
+    pub fn open(path: &Path, options: JavaOptions, steps: &Steps) -> Result<JavaFile, JavaError> {
+        let lying = lying_in(path);
+        let outer = match &lying {
+            Some(_) => manifest_of(path)?.map(|found| Moments::of(&found)),
+            None => None,
+        };
+        let outer = outer.filter(Moments::has_dumps);
+        // Whoever reads its name can type it, with the numbers of the recording.
+        let name = path;
+        let path = lying.as_deref().unwrap_or(path);
+        let mut file = JavaFile {
+            path: match &outer {
+                Some(_) => name.to_owned(),
+                None => path.to_owned(),
+            },
+            maps: Maps::open(&options.names)?,
+            options,
+            steps: steps.clone(),
+            outer,
+            listed: Vec::new(),
+            traces: Vec::new(),
+            heap_maps: Vec::new(),
+            hprofs: Vec::new(),
+            known: Arc::default(),
+            findings: Vec::new(),
+        };
+        file.steps.begin(&format!("opening {}", path.display()));
+        let recorded = manifest_of(path)?;
+        let native = match import::open_java(path)? {
+            JavaSource::Traces(traces) => file.take_traces(traces)?,
+            JavaSource::Hprofs(hprofs) => {
+                file.hprofs = hprofs;
+                false
+            }
+        };
+        if path.is_dir() && !file.traces.is_empty() {
+            for hprof in import::hprofs_in_folder(path).unwrap_or_default() {
+                file.hprofs.push(import::open_hprof(&hprof)?);
+            }
+        }
+        if !file.hprofs.is_empty() {
+            file.known = known_maps::<JavaError>(path)?;
+        }
+        file.list(recorded.as_ref());
+        file.number_by_outer();
+        let name = file.path.display().to_string();
+        if file.listed.is_empty() {
+            return Err(match native {
+                true => JavaError::Native { name },
+                false => JavaError::NoHeap { name },
+            });
+        }
+        if let Some(process) = file.options.process.clone() {
+            let there = file.describe_processes();
+            file.listed.retain(|dump| is_of(dump, &process));
+            if file.listed.is_empty() {
+                return Err(JavaError::NoSuchProcess {
+                    name,
+                    process,
+                    there,
+                });
+            }
+        }
+        Ok(file)
+    }
+
+    /// Reads traces for the first time; whether there are native heaps in them.
+    fn take_traces(&mut self, traces: Vec<import::OpenTrace>) -> Result<bool, JavaError> {
+        let mut native = false;
+        for trace in traces {
+            if let Some(damage) = &trace.damage {
+                let found = trace_findings::packing(&trace.name, damage.clone());
+                self.findings.push(found);
+            }
+            let mut surveyed = Surveyed::read(trace.source)?;
+            native |= surveyed.health().profile_packets > 0;
+            // What the service lost shows in the numbering of each dump's packets.
+            let unreadable = trace_findings::of_health(surveyed.health(), true);
+            let unreadable = unreadable
+                .into_iter()
+                .filter(|finding| finding.class == Some(ErrorClass::BadInput));
+            self.findings.extend(unreadable);
+            let renamed = self.maps.name(&mut surveyed)?;
+            self.findings.extend(renamed.findings);
+            self.heap_maps.push(renamed.heaps);
+            self.traces.push(surveyed.seal());
+        }
+        Ok(native)
+    }
+
+    /// Lists the dumps that were found, by the manifest's numbers and labels where it has them.
+    fn list(&mut self, recorded: Option<&Manifest>) {
+        let entries = recorded.map_or(&[][..], |manifest| &manifest.dumps.java);
+        let mut numbers = DumpNumbers::default();
+        for entry in entries {
+            numbers.take(entry.pid, JAVA_HEAP, entry.number);
+        }
+        let mut add =
+            |entry: Option<&manifest::JavaDump>, pid: Option<u64>, process: &str, place| {
+                let number = match entry {
+                    Some(entry) => entry.number,
+                    None => numbers.next(pid.unwrap_or(0), JAVA_HEAP),
+                };
+                let named = entry.map_or("", |entry| &entry.process);
+                Listed {
+                    number,
+                    order: entry.map_or(usize::MAX, |entry| {
+                        let is_it = |other: &manifest::JavaDump| std::ptr::eq(other, entry);
+                        entries.iter().position(is_it).unwrap_or(usize::MAX)
+                    }),
+                    label: entry.and_then(|entry| Some(entry.label.as_ref()?.name.clone())),
+                    pid,
+                    process: if process.is_empty() { named } else { process }.to_owned(),
+                    time_ns: None,
+                    open: false,
+                    time: entry.and_then(|entry| entry.time),
+                    place,
+                }
+            };
+        for (trace, all) in self.traces.iter().enumerate() {
+            for (dump, found) in all.java_dumps().iter().enumerate() {
+                let entry = entries.iter().find(|entry| {
+                    entry.kind == JavaKind::HeapGraph
+                        && entry.pid == found.pid
+                        && entry.time_ns == Some(found.time_ns)
+                });
+                let place = Place::Trace { trace, dump };
+                self.listed.push(Listed {
+                    time_ns: Some(found.time_ns),
+                    open: found.open,
+                    ..add(entry, Some(found.pid), &found.process, place)
+                });
+            }
+        }
+        for (at, hprof) in self.hprofs.iter().enumerate() {
+            let file = Path::new(&hprof.name).file_name();
+            let entry = entries.iter().find(|entry| {
+                entry.kind == JavaKind::Hprof
+                    && entry
+                        .file
+                        .as_deref()
+                        .map(Path::new)
+                        .and_then(Path::file_name)
+                        == file
+            });
+            let pid = entry.map(|entry| entry.pid);
+            self.listed.push(add(entry, pid, "", Place::Hprof(at)));
+        }
+        self.listed.sort_by_key(|dump| dump.order);
+    }
+
+    /// Gives the heaps that were taken beside a recording the numbers of the dumps that they
+    /// stand beside there; what stands beside none comes behind all dumps.
+    fn number_by_outer(&mut self) {
+        let Some(outer) = &self.outer else {
+            return;
+        };
+        let captures = self.captures(outer);
+        let mut beside: Vec<Option<u32>> = vec![None; self.listed.len()];
+        for (number, at) in outer.beside(&captures) {
+            beside[at].get_or_insert(number);
+        }
+        let mut numbers = DumpNumbers::default();
+        for (dump, number) in self.listed.iter_mut().zip(beside) {
+            let pid = dump.pid.unwrap_or(0);
+            numbers.take(pid, JAVA_HEAP, outer.last_number(pid));
+            dump.number = number.unwrap_or_else(|| numbers.next(pid, JAVA_HEAP));
+        }
+    }
+
+    /// The dumps as what was kept beside those of `outer`.
+    fn captures(&self, outer: &Moments) -> Vec<Capture> {
+        let mut from: BTreeMap<u64, usize> = BTreeMap::new();
+        let of = |dump: &Listed| {
+            let pid = dump.pid.unwrap_or(0);
+            let from = from.entry(pid).or_default();
+            let label = dump.label.as_deref();
+            let place = outer.place_of(label, *from);
+            if let (Some(_), Some(place)) = (label, place) {
+                *from = place as usize;
+            }
+            Capture {
+                number: place.unwrap_or(u32::MAX),
+                label: dump.label.clone(),
+                pid,
+                dump: None,
+            }
+        };
+        self.listed.iter().map(of).collect()
+    }
+
+    fn find_by_outer(&self, outer: &Moments, which: &Which) -> Result<Vec<usize>, JavaError> {
+        let found = outer.find(Some(which), &self.captures(outer));
+        found.map_err(|missing| JavaError::NoSuchMoment {
+            name: self.path.display().to_string(),
+            missing: Box::new(missing),
+        })
+    }
+
+    /// The dumps, in order of time.
+    pub fn dumps(&self) -> &[Listed] {
+        &self.listed
+    }
+
+    /// Which of [`JavaFile::dumps`] is meant: the last one where nothing was said.
+    ///
+    /// # Errors
+    /// Where there is none of that name, or the dumps are of several processes.
+    pub fn choose(&self, which: Option<&Which>) -> Result<usize, JavaError> {
+        let found = self.choose_all(which)?;
+        let pids: BTreeSet<_> = found.iter().map(|&at| self.listed[at].pid).collect();
+        match found.last() {
+            Some(&last) if pids.len() < 2 || !self.has_several_processes() => Ok(last),
+            _ => Err(JavaError::SeveralProcesses {
+                name: self.path.display().to_string(),
+                there: self.describe_processes(),
+            }),
+        }
+    }
+
+    /// All of [`JavaFile::dumps`] that are meant, at least one: each process counts its dumps from
+    /// 1, and has a last one.
+    ///
+    /// # Errors
+    /// Where there is none of that name.
+    pub fn choose_all(&self, which: Option<&Which>) -> Result<Vec<usize>, JavaError> {
+        let several = self.has_several_processes();
+        let last = |is_it: &dyn Fn(&Listed) -> bool| -> Vec<usize> {
+            let mut of_process: BTreeMap<Option<u64>, usize> = BTreeMap::new();
+            let all = self.listed.iter().enumerate();
+            for (at, dump) in all.filter(|(_, dump)| is_it(dump)) {
+                let process = dump.pid.filter(|_| several);
+                let known = of_process.get(&process);
+                if !dump.open || known.is_none_or(|&known| self.listed[known].open) {
+                    of_process.insert(process, at);
+                }
+            }
+            let mut found: Vec<usize> = of_process.into_values().collect();
+            found.sort_unstable();
+            found
+        };
+        let by_label = |wanted: &str| last(&|dump| dump.label.as_deref() == Some(wanted));
+        let by_number = |number: u32| -> Vec<usize> {
+            let all = 0..self.listed.len();
+            all.filter(|&at| self.listed[at].number == number).collect()
+        };
+        let found = match (which, &self.outer) {
+            (None, _) | (Some(Which::Last), None) => last(&|_| true),
+            (Some(Which::End), None) => match by_label(&Which::End.to_string()) {
+                none if none.is_empty() => last(&|_| true),
+                labelled => labelled,
+            },
+            (Some(which), outer) => {
+                let numbered = match which {
+                    Which::Number(number) => by_number(*number),
+                    _ => Vec::new(),
+                };
+                match outer {
+                    _ if !numbered.is_empty() => numbered,
+                    // The moments of the recording beside which they were taken.
+                    Some(outer) => self.find_by_outer(outer, which)?,
+                    None => by_label(&which.to_string()),
+                }
+            }
+        };
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        let labels = self.listed.iter().filter_map(|dump| dump.label.as_deref());
+        Err(JavaError::NoSuchDump {
+            name: self.path.display().to_string(),
+            which: which.map_or_else(String::new, Which::to_string),
+            near: which.and_then(|which| did_you_mean(which, labels)),
+            there: names_of(
+                self.listed
+                    .iter()
+                    .map(|dump| (dump.number, dump.label.as_slice())),
+            ),
+        })
+    }
+
+    /// What a dump can be named by: `@2`; of several processes, with its own.
+    pub fn name_of(&self, at: usize) -> String {
+        let dump = &self.listed[at];
+        match self.has_several_processes() {
+            true => format!("@{} of {}", dump.number, dump.describe_process()),
+            false => format!("@{}", dump.number),
+        }
+    }
+
+    /// Whether the dumps are of several processes.
+    pub fn has_several_processes(&self) -> bool {
+        let mut pids: Vec<_> = self.listed.iter().filter_map(|dump| dump.pid).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        pids.len() > 1
+    }
+
+    fn describe_processes(&self) -> String {
+        let mut all: Vec<String> = self.listed.iter().map(Listed::describe_process).collect();
+        all.sort();
+        all.dedup();
+        in_words(all.into_iter())
+    }
+
+    /// The HPROF behind a dump; `None` for a heap graph of a trace.
+    pub fn hprof(&self, at: usize) -> Option<&HprofInput> {
+        match self.listed[at].place {
+            Place::Hprof(hprof) => Some(&self.hprofs[hprof]),
+            Place::Trace { .. } => None,
+        }
+    }
+
+    /// Whether the end of a dump is not in the trace: it is cut, or still being written.
+    pub fn is_open(&self, at: usize) -> bool {
+        self.listed[at].open
+    }
+
+    /// Reads one of [`JavaFile::dumps`].
+    ///
+    /// # Errors
+    /// Where it can't be read. What is damaged or missing in it becomes findings.
+    pub fn read(&mut self, at: usize) -> Result<JavaHeap, JavaError> {
+        let listed = self.listed[at].clone();
+        let mut findings = self.findings.clone();
+        let mut maps = Vec::new();
+        let graph = match listed.place {
+            Place::Trace { trace, dump } => {
+                self.steps.begin("reading the heap graph");
+                let mut graph = self.traces[trace].read_java_dump(dump)?;
+                if graph.facts.process.is_empty() {
+                    graph.facts.process.clone_from(&listed.process);
+                }
+                let recording = self.traces[trace].recording();
+                self.heap_maps[trace].name(&mut graph, recording);
+                findings.extend(self.heap_maps[trace].unused());
+                graph
+            }
+            Place::Hprof(hprof) => {
+                let input = &self.hprofs[hprof];
+                self.steps.begin(&format!("reading {}", input.name));
+                if let Some(damage) = &input.damage {
+                    findings.push(trace_findings::packing(&input.name, damage.clone()));
+                }
+                let options = hprof::Options {
+                    sizes: self.options.sizes,
+                    ..hprof::Options::default()
+                };
+                let graph = hprof::read(input.bytes.clone(), &options);
+                let mut graph = graph.map_err(|source| JavaError::Hprof {
+                    name: input.name.clone(),
+                    source,
+                })?;
+                if graph.facts.pid.is_none() {
+                    graph.facts.pid = listed.pid;
+                }
+                if graph.facts.process.is_empty() {
+                    graph.facts.process.clone_from(&listed.process);
+                }
+                let named = self.maps.name_heap(&mut graph, &self.known);
+                findings.extend(named.findings);
+                maps = named.maps;
+                graph
+            }
+        };
+        let mut graph = graph;
+        findings.extend(minified(&graph));
+        findings.extend(root_what_lost_its_roots(&mut graph, self.options.follow));
+        let mut heap = self.describe(at, graph);
+        findings.append(&mut heap.findings);
+        heap.findings = findings;
+        heap.maps = maps;
+        Ok(heap)
+    }
+
+    /// How many dumps of its process `N` chooses from; 1 if this is its only Java heap.
+    fn among(&self, dump: &Listed) -> usize {
+        let same = self.listed.iter().filter(|other| other.pid == dump.pid);
+        if same.clone().count() == 1 {
+            return 1;
+        }
+        let outer = self.outer.as_ref();
+        let beside = outer.map_or(0, |outer| outer.last_number(dump.pid.unwrap_or(0)));
+        same.count().max(beside as usize).max(dump.number as usize)
+    }
+
+    /// A graph that was read of one of [`JavaFile::dumps`], with what is known of that.
+    pub(crate) fn describe(&self, at: usize, graph: HeapGraph) -> JavaHeap {
+        let listed = &self.listed[at];
+        let mut heap = JavaHeap::new(
+            graph,
+            self.path.clone(),
+            listed.number,
+            self.options.follow,
+            self.steps.clone(),
+        );
+        heap.label.clone_from(&listed.label);
+        heap.among = self.among(listed);
+        heap
+    }
+}
+
+/// Where a dump breaks off before its roots, next to nothing is reachable: all objects are then
+/// taken for what they are, with roots of their own.
+fn root_what_lost_its_roots(graph: &mut HeapGraph, follow: Follow) -> Option<Finding> {
+    if !graph.facts.losses.truncated || graph.is_empty() {
+        return None;
+    }
+    let reached = Reachable::of(graph, follow).count();
+    if reached.saturating_mul(100) >= graph.len() as u64 {
+        return None;
+    }
+    graph.root_unreachable(follow);
+    Some(Finding {
+        kind: "roots-missing",
+        class: None,
+        message: "the part with the roots is missing: all objects are shown as if they were in \
+                  use, garbage too"
+            .to_owned(),
+        help: None,
+        pid: graph.facts.pid,
+    })
+}
+
+/// Opens an input and reads the dump that is meant.
+///
+/// # Errors
+/// As [`JavaFile::open`], [`JavaFile::choose`] and [`JavaFile::read`].
+pub fn open(input: &JavaInput, options: JavaOptions, steps: &Steps) -> Result<JavaHeap, JavaError> {
+    let mut file = JavaFile::open(&input.path, options, steps)?;
+    let at = file.choose(input.which.as_ref())?;
+    file.read(at)
+}
+
+/// The folder, in that of a recording, of Java heaps that were dumped beside it.
+pub const FOLDER: &str = "java";
+
+/// Where the Java heaps of a recording that has none of its own are: a recording of such that
+/// lies directly in its folder as `java`, as `demo` leaves it.
+pub(crate) fn lying_in(path: &Path) -> Option<PathBuf> {
+    let has_java = |folder: &Path| {
+        let is_recording = folder.join(manifest::FILE_NAME).is_file();
+        let manifest = is_recording
+            .then(|| Manifest::read(folder).ok())
+            .flatten()?;
+        Some(!manifest.dumps.java.is_empty())
+    };
+    let inner = path.join(FOLDER);
+    (!has_java(path)? && has_java(&inner)?).then_some(inner)
+}
+
+/// The manifest of the recording that the input is or lies in. One that cannot be read says
+/// nothing of labels, no more.
+pub(crate) fn manifest_of(path: &Path) -> Result<Option<Manifest>, ManifestError> {
+    if path.is_dir() {
+        if !path.join(manifest::FILE_NAME).is_file() {
+            return Ok(None);
+        }
+        return Ok(Some(Manifest::read(path)?));
+    }
+    Ok(recorded::beside(path)?.map(recorded::Recorded::into_manifest))
+}
+
+fn is_of(dump: &Listed, process: &str) -> bool {
+    is_process(process, dump.pid, &dump.process)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(pid: u64, number: u32, label: Option<&str>, open: bool) -> Listed {
+        Listed {
+            number,
+            label: label.map(str::to_owned),
+            pid: Some(pid),
+            process: format!("app{pid}"),
+            time_ns: None,
+            time: None,
+            open,
+            order: 0,
+            place: Place::Hprof(0),
+        }
+    }
+
+    fn file(listed: Vec<Listed>) -> JavaFile {
+        JavaFile {
+            path: PathBuf::from("out"),
+            options: JavaOptions::default(),
+            steps: Steps::default(),
+            outer: None,
+            listed,
+            maps: Maps::open(&NameOptions::default()).expect("nothing is named"),
+            traces: Vec::new(),
+            heap_maps: Vec::new(),
+            hprofs: Vec::new(),
+            known: Arc::default(),
+            findings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_number_of_several_processes_means_a_dump_of_each() {
+        let file = file(vec![
+            listed(7, 1, Some("before"), false),
+            listed(9, 1, Some("before"), false),
+            listed(7, 2, None, false),
+            listed(9, 2, None, true),
+        ]);
+        let all = |which: &str| file.choose_all(Some(&Which::parse(which))).ok();
+        assert_eq!(all("1"), Some(vec![0, 1]));
+        assert_eq!(all("2"), Some(vec![2, 3]));
+        assert_eq!(all("before"), Some(vec![0, 1]));
+        assert_eq!(all("last"), Some(vec![1, 2]), "open ones are no last ones");
+        assert_eq!(all("end"), all("last"));
+        assert_eq!(all("3"), None);
+        for which in [None, Some(Which::Number(1)), Some(Which::Last)] {
+            let error = file.choose(which.as_ref()).expect_err("of which process?");
+            assert!(
+                matches!(error, JavaError::SeveralProcesses { .. }),
+                "{error}"
+            );
+        }
+        assert_eq!(file.name_of(2), "@2 of app7 (7)");
+    }
+
+    #[test]
+    fn of_one_process_the_last_whole_dump_is_meant() {
+        let file = file(vec![listed(7, 1, None, false), listed(7, 2, None, true)]);
+        assert_eq!(file.choose(None).ok(), Some(0));
+        assert_eq!(file.choose(Some(&Which::Number(2))).ok(), Some(1));
+        assert_eq!(file.name_of(1), "@2");
+        assert!(matches!(
+            file.choose(Some(&Which::Number(3))),
+            Err(JavaError::NoSuchDump { .. })
+        ));
+    }
+}

@@ -1,0 +1,556 @@
+//! `paths` in a Java heap: what holds the objects of some classes, or one object in full.
+
+use regex::Regex;
+use serde::Serialize;
+
+use super::facts::{Figures, HeapFacts};
+use super::heap::JavaHeap;
+use crate::analyze::filter::Filter;
+use crate::analyze::histogram::Sums;
+use crate::analyze::holders::{self, Holders};
+use crate::analyze::inspect::{self, Inspection};
+use crate::analyze::label;
+use crate::analyze::paths::{self, Link, Path, Place, RootReason, Ways};
+use crate::analyze::repetition::{self, Repeated};
+use crate::heap_graph::{Follow, HeapGraph, ObjectId, ObjectIndex, Referrers, Value};
+
+/// Whose paths are asked for.
+#[derive(Debug, Clone)]
+pub enum Targets {
+    /// All objects of classes that match.
+    Classes(Regex),
+    /// One object.
+    Object(ObjectId),
+}
+
+/// What holds some objects.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PathsReport {
+    /// The heap.
+    pub heap: HeapFacts,
+    /// The objects asked about, in words.
+    pub targets: String,
+    /// Those that roots reach, and what goes with them.
+    pub reachable: Figures,
+    /// Those that roots do not reach.
+    pub unreachable: u64,
+    /// Bytes of the whole heap that roots reach, Java and native.
+    pub heap_bytes: u64,
+    /// The one object in full, where one was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectReport>,
+    /// The shortest path to the one that retains most; absent where roots reach none.
+    pub shortest: Option<PathReport>,
+    /// All paths merged by class and field, nearest to the objects first.
+    pub holders: Vec<HolderRow>,
+}
+
+/// A path from a root.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PathReport {
+    /// Why the first object is there.
+    pub root: Option<RootDocument>,
+    /// The objects, from the root on; of what repeats the first and the last.
+    pub steps: Vec<StepRow>,
+}
+
+/// Why an object is a root.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RootDocument {
+    /// Such as `ROOT_JAVA_FRAME`.
+    pub kind: &'static str,
+    /// In words, with thread and frame.
+    pub text: String,
+    /// The thread's name or number.
+    pub thread: Option<String>,
+    /// The frame of it.
+    pub frame: Option<String>,
+}
+
+impl From<&RootReason> for RootDocument {
+    fn from(reason: &RootReason) -> RootDocument {
+        RootDocument {
+            kind: reason.kind.name(),
+            text: reason.to_string(),
+            thread: reason.thread.clone(),
+            frame: reason.frame.clone(),
+        }
+    }
+}
+
+/// A reference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LinkDocument {
+    /// `field`, `static`, `element` or `unnamed`.
+    pub kind: &'static str,
+    /// The class that declares it.
+    pub class: String,
+    /// Name of the field or static.
+    pub name: Option<String>,
+    /// Index of the element, where it is one.
+    pub element: Option<u32>,
+    /// As people write it: `ArrayList.elementData`.
+    pub text: String,
+}
+
+impl From<&Link> for LinkDocument {
+    fn from(link: &Link) -> LinkDocument {
+        let (kind, name, element) = match &link.place {
+            Place::Field(name) => ("field", Some(name.clone()), None),
+            Place::Static(name) => ("static", Some(name.clone()), None),
+            Place::Element(index) => ("element", None, Some(*index)),
+            Place::Elements => ("element", None, None),
+            Place::Unnamed => ("unnamed", None, None),
+        };
+        LinkDocument {
+            kind,
+            class: link.class.clone(),
+            name,
+            element,
+            text: link.to_string(),
+        }
+    }
+}
+
+/// An object of a path.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StepRow {
+    /// Its id, hexadecimal.
+    pub id: String,
+    /// Its class; `class X` for class objects.
+    pub name: String,
+    /// The reference from the object before; absent for the first.
+    pub via: Option<LinkDocument>,
+    /// Bytes it retains, Java and native.
+    pub retained_bytes: u64,
+    /// The text of a string, cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The references that lead here from the step before, where they repeat; `via` is the last
+    /// of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeated: Option<RepeatedRow>,
+    /// How many steps before it are left out; absent where none are.
+    #[serde(skip_serializing_if = "crate::units::is_zero")]
+    pub left_out: u64,
+}
+
+impl StepRow {
+    /// What leads here, as people read it: `Event.next × 4,999`.
+    pub fn reference(&self) -> Option<String> {
+        let via = self.via.as_ref()?;
+        Some(match &self.repeated {
+            Some(repeated) => repeated.text(),
+            None if via.kind == "static" => format!("static {}", via.text),
+            None => via.text.clone(),
+        })
+    }
+}
+
+/// References that are followed several times in a row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RepeatedRow {
+    /// How often.
+    pub times: u64,
+    /// A round of them, in turn.
+    pub references: Vec<String>,
+}
+
+impl RepeatedRow {
+    /// As people read it.
+    pub fn text(&self) -> String {
+        repetition::repeated_text(&self.references, self.times)
+    }
+}
+
+impl<T: ToString> From<&Repeated<T>> for RepeatedRow {
+    fn from(repeated: &Repeated<T>) -> RepeatedRow {
+        RepeatedRow {
+            times: repeated.times,
+            references: repeated.round.iter().map(T::to_string).collect(),
+        }
+    }
+}
+
+/// Objects of one class that hold those of another row.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HolderRow {
+    /// Position in the list.
+    pub id: usize,
+    /// The row it holds; absent for the objects asked about.
+    pub above: Option<usize>,
+    /// Steps from the objects asked about.
+    pub depth: usize,
+    /// Class of the objects.
+    pub name: String,
+    /// The reference by which they hold.
+    pub via: Option<LinkDocument>,
+    /// How many objects.
+    pub count: u64,
+    /// How many objects of the row before they hold.
+    pub holds: u64,
+    /// Their own sizes.
+    pub shallow_bytes: u64,
+    /// The id of one of them.
+    pub example: String,
+    /// Why some of them are roots, and how many.
+    pub roots: Vec<RootCount>,
+    /// Its objects are those of that row too, which says what holds them; absent for a row of
+    /// its own.
+    pub same_as: Option<usize>,
+    /// Whether its objects stand at another row, shown or not.
+    pub elsewhere: bool,
+    /// Rows that hold it and were left out.
+    pub hidden: usize,
+}
+
+/// How many roots of a kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RootCount {
+    /// How many objects.
+    pub count: u64,
+    /// Why they are roots.
+    #[serde(flatten)]
+    pub root: RootDocument,
+}
+
+/// How much is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Holders of each row.
+    pub width: usize,
+    /// Steps away from the objects asked about.
+    pub depth: usize,
+    /// Fields and referrers of an object.
+    pub fields: usize,
+}
+
+/// Finds what holds the targets; `None` where there is no object of that id.
+pub fn paths(heap: &JavaHeap, targets: &Targets, limits: Limits) -> Option<PathsReport> {
+    let graph = &heap.graph;
+    let dominators = heap.dominators();
+    let (name, objects) = match targets {
+        Targets::Object(id) => {
+            let object = graph.find(*id)?;
+            (label::object_name(graph, object).into_owned(), vec![object])
+        }
+        Targets::Classes(pattern) => of_classes(graph, pattern),
+    };
+    let mut reachable = objects.clone();
+    reachable.retain(|&o| dominators.is_reachable(o));
+    let mut sums = Sums::default();
+    for &object in &reachable {
+        sums.add(graph, object);
+    }
+    let asked = |object: ObjectIndex| reachable.binary_search(&object).is_ok().then_some(0);
+    sums.retained = dominators.retained_by(1, asked)[0];
+    let referrers = Referrers::of(graph, heap.follow);
+    let tree = holders::holders(
+        graph,
+        dominators,
+        &referrers,
+        heap.follow,
+        &name,
+        &reachable,
+    );
+    let largest = reachable
+        .iter()
+        .copied()
+        .max_by_key(|&o| (dominators.retained(o).total_bytes(), std::cmp::Reverse(o)));
+    let one = match targets {
+        Targets::Object(_) => objects.first().map(|&object| {
+            let all = Referrers::of(graph, Follow::ALL);
+            let told = inspect::inspect(graph, dominators, &all, object, limits.fields);
+            object_report(graph, &told)
+        }),
+        Targets::Classes(_) => None,
+    };
+    Some(PathsReport {
+        heap: HeapFacts::of(heap),
+        targets: name,
+        reachable: Figures::with_retained(&sums),
+        unreachable: (objects.len() - reachable.len()) as u64,
+        heap_bytes: dominators.total().total_bytes(),
+        object: one,
+        shortest: largest.map(|object| {
+            let path = Ways::of(graph, heap.paths(), heap.follow).to(object);
+            path_report(heap, &path)
+        }),
+        holders: rows(graph, &tree, limits),
+    })
+}
+
+/// All objects of classes that match; the class's name where it is one.
+fn of_classes(graph: &HeapGraph, pattern: &Regex) -> (String, Vec<ObjectIndex>) {
+    let filter = Filter {
+        focus: vec![pattern.clone()],
+        ..Filter::default()
+    };
+    let wanted = filter.of(graph);
+    let found: Vec<ObjectIndex> = graph
+        .objects()
+        .filter(|&o| wanted.takes(o) && !graph.is_placeholder(o))
+        .collect();
+    let mut names: Vec<&str> = found
+        .iter()
+        .map(|&o| label::class_name(graph, graph.class_of(o)))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    let name = match names.as_slice() {
+        [one] => (*one).to_owned(),
+        [] => pattern.to_string(),
+        many => format!("{pattern} ({} classes)", many.len()),
+    };
+    (name, found)
+}
+
+/// Strings are cut to this many characters.
+const TEXT: usize = 100;
+
+fn text_of(graph: &HeapGraph, object: ObjectIndex) -> Option<String> {
+    let text = graph.contents().string(graph, object)?;
+    Some(match text.char_indices().nth(TEXT) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    })
+}
+
+fn path_report(heap: &JavaHeap, path: &Path) -> PathReport {
+    let graph = &heap.graph;
+    let step = |step: &paths::Step| StepRow {
+        id: graph.id(step.object).to_string(),
+        name: label::object_name(graph, step.object).into_owned(),
+        via: step.link.as_ref().map(LinkDocument::from),
+        retained_bytes: heap.dominators().retained(step.object).total_bytes(),
+        text: text_of(graph, step.object),
+        repeated: step.repeated.as_ref().map(RepeatedRow::from),
+        left_out: step.left_out,
+    };
+    PathReport {
+        root: path.root.as_ref().map(RootDocument::from),
+        steps: path.steps.iter().map(step).collect(),
+    }
+}
+
+/// The tree as rows, each after the one that it holds, cut to the limits.
+fn rows(graph: &HeapGraph, tree: &Holders, limits: Limits) -> Vec<HolderRow> {
+    let mut rows: Vec<HolderRow> = Vec::new();
+    let mut place = vec![None; tree.nodes.len()];
+    let mut same_as = Vec::new();
+    let mut stack = Vec::new();
+    if !tree.nodes.is_empty() {
+        stack.push((0, None, 0));
+    }
+    while let Some((at, above, depth)) = stack.pop() {
+        let node = &tree.nodes[at];
+        let id = rows.len();
+        place[at] = Some(id);
+        same_as.push(node.same_as);
+        let shown = match depth < limits.depth {
+            true => node.holders.len().min(limits.width),
+            false => 0,
+        };
+        rows.push(HolderRow {
+            id,
+            above,
+            depth,
+            name: node.name.clone(),
+            via: node.link.as_ref().map(LinkDocument::from),
+            count: node.count,
+            holds: node.holds,
+            shallow_bytes: node.shallow_bytes,
+            example: graph.id(node.example).to_string(),
+            roots: node
+                .roots
+                .iter()
+                .map(|(reason, count)| RootCount {
+                    count: *count,
+                    root: RootDocument::from(reason),
+                })
+                .collect(),
+            same_as: None,
+            elsewhere: node.same_as.is_some(),
+            hidden: node.holders.len() - shown,
+        });
+        let next = node.holders[..shown].iter().rev();
+        stack.extend(next.map(|&holder| (holder, Some(id), depth + 1)));
+    }
+    for (row, same) in rows.iter_mut().zip(same_as) {
+        row.same_as = same.and_then(|same| place[same]);
+    }
+    rows
+}
+
+/// One object in full.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ObjectReport {
+    /// Its id, hexadecimal.
+    pub id: String,
+    /// Its class; `class X` for class objects.
+    pub name: String,
+    /// Its class and superclasses, nearest first.
+    pub ancestry: Vec<String>,
+    /// Its heap; empty where the dump does not tell.
+    pub heap: &'static str,
+    /// What `System.identityHashCode` says, where the dump has it.
+    pub identity_hash: Option<u32>,
+    /// Its figures; without retained ones where no root reaches it.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// Why it is a root, where it is one.
+    pub root: Option<RootDocument>,
+    /// The object right above it in the dominator tree.
+    pub dominator: Option<Referred>,
+    /// The text of a string.
+    pub text: Option<String>,
+    /// Number of elements of an array.
+    pub length: Option<u64>,
+    /// The first elements of an array of primitives, where the dump has them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub elements: Vec<String>,
+    /// Its fields or elements.
+    pub fields: Vec<FieldRow>,
+    /// How many it has.
+    pub fields_total: u64,
+    /// Who refers to it, weakly too.
+    pub referrers: Vec<ReferrerRow>,
+    /// How many do.
+    pub referrers_total: u64,
+    /// Where it was allocated, where the dump has that.
+    pub allocated_at: Option<super::facts::Site>,
+}
+
+/// An object that is named in passing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Referred {
+    /// Its id, hexadecimal.
+    pub id: String,
+    /// Its class; `class X` for class objects.
+    pub name: String,
+    /// Number of elements of an array of primitives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub length: Option<u64>,
+    /// The text of a string, cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+impl Referred {
+    fn of(graph: &HeapGraph, object: ObjectIndex) -> Referred {
+        let array = graph.contents().primitive_array(graph, object);
+        Referred {
+            id: graph.id(object).to_string(),
+            name: label::object_name(graph, object).into_owned(),
+            length: array.map(|array| array.length.into()),
+            text: text_of(graph, object),
+        }
+    }
+}
+
+/// A field, static or element.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FieldRow {
+    /// Its name; absent for elements and where the dump does not tell.
+    pub name: Option<String>,
+    /// Index of an element.
+    pub element: Option<u32>,
+    /// Its type as Java writes it, where that is known.
+    #[serde(rename = "type")]
+    pub type_name: Option<String>,
+    /// The class that declares it, where that is known.
+    pub declared_in: Option<String>,
+    /// Whether it is a static.
+    #[serde(rename = "static")]
+    pub is_static: bool,
+    /// A value that is no object, as Java writes it; `null` for none.
+    pub value: Option<String>,
+    /// The object it refers to.
+    pub object: Option<Referred>,
+}
+
+/// Who refers to an object.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReferrerRow {
+    /// The object.
+    #[serde(flatten)]
+    pub object: Referred,
+    /// By which reference.
+    pub via: LinkDocument,
+}
+
+fn object_report(graph: &HeapGraph, told: &Inspection) -> ObjectReport {
+    let sums = Sums {
+        count: 1,
+        shallow_bytes: told.shallow_bytes,
+        native_bytes: told.native_bytes,
+        retained: told.retained.unwrap_or_default(),
+    };
+    ObjectReport {
+        id: graph.id(told.object).to_string(),
+        name: told.name.clone(),
+        ancestry: told.ancestry.clone(),
+        heap: told.heap.name(),
+        identity_hash: graph.contents().identity_hash(graph, told.object),
+        figures: match told.retained {
+            Some(_) => Figures::with_retained(&sums),
+            None => Figures::own(&sums),
+        },
+        root: told.root.as_ref().map(RootDocument::from),
+        dominator: told.dominator.map(|object| Referred::of(graph, object)),
+        text: told.text.clone(),
+        length: told.array.as_ref().map(|array| array.length),
+        elements: told
+            .array
+            .iter()
+            .flat_map(|array| array.elements.iter().map(|&value| written(value)))
+            .collect(),
+        fields: told
+            .fields
+            .iter()
+            .map(|field| FieldRow {
+                name: field.name.clone(),
+                element: field.element,
+                type_name: field.type_name.clone(),
+                declared_in: field.declared_in.clone(),
+                is_static: field.is_static,
+                value: match field.value {
+                    Value::Null | Value::Object(_) => None,
+                    value => Some(written(value)),
+                },
+                object: field.value.object().map(|o| Referred::of(graph, o)),
+            })
+            .collect(),
+        fields_total: told.fields_total,
+        referrers: told
+            .referrers
+            .iter()
+            .map(|(owner, link)| ReferrerRow {
+                object: Referred::of(graph, *owner),
+                via: LinkDocument::from(link),
+            })
+            .collect(),
+        referrers_total: told.referrers_total,
+        allocated_at: told.allocated_at.clone().map(super::facts::Site::from),
+    }
+}
+
+/// A value as Java writes it.
+fn written(value: Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Object(_) => "object".to_owned(),
+        Value::Dangling(id) => format!("{id} (not in the dump)"),
+        Value::Boolean(b) => b.to_string(),
+        Value::Char(unit) => match char::from_u32(unit.into()) {
+            Some(c) => format!("{c:?}"),
+            None => format!("'\\u{unit:04x}'"),
+        },
+        Value::Float(n) => n.to_string(),
+        Value::Double(n) => n.to_string(),
+        Value::Byte(n) => n.to_string(),
+        Value::Short(n) => n.to_string(),
+        Value::Int(n) => n.to_string(),
+        Value::Long(n) => n.to_string(),
+    }
+}

@@ -1,0 +1,275 @@
+//! Leaks and waste of Java heaps: which dumps are meant, what is found in the last of them, what
+//! grew since the first. Makes the document that `--json` prints and the terminal shows.
+
+pub(crate) mod document;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use document::{
+    BoxedRow, CollectionRow, CrowdedRow, DuplicateRow, Duplicated, GroupRow, GrowthDocument,
+    GrowthRow, KeptBytes, LargeRow, LeakRow, LeaksDocument, LeaksRows, LibraryRow, LoaderRow,
+    NestedRow, PathStep, RoomRow, UnheldRow, WasteDocument,
+};
+
+use crate::analyze::filter::Filter;
+use crate::analyze::growth::{self, Growth, Snapshot};
+use crate::analyze::leaks::{self, Certainty, Leaks};
+use crate::analyze::waste;
+use crate::error::ErrorClass;
+use crate::heap_graph::Reachable;
+use crate::heaps::java::facts::HeapFacts;
+use crate::heaps::java::{JavaError, JavaFile, JavaHeap, JavaInput, JavaOptions, Steps};
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub struct LeaksRequest {
+    /// Which dumps, oldest first. One input stands for all its dumps.
+    pub inputs: Vec<JavaInput>,
+    /// How to open them.
+    pub options: JavaOptions,
+    /// Whether leaks are looked for.
+    pub leaks: bool,
+    /// Whether waste is looked for.
+    pub waste: bool,
+    /// The most entries of each list; 0 is all.
+    pub limit: usize,
+    /// Which classes are of interest.
+    pub classes: Filter,
+    /// Objects of growth below which nothing is told: how often the scenario was repeated
+    /// between two dumps.
+    pub loops: u64,
+}
+
+/// What was found.
+#[derive(Debug, Clone)]
+pub struct LeaksReport {
+    /// As `--json` prints it.
+    pub document: LeaksDocument,
+    /// What inputs lack, for the exit code.
+    pub class: Option<ErrorClass>,
+    /// Whether the filters match any class of any dump.
+    pub matches: bool,
+}
+
+/// The most entries of a list of waste, where all are asked for: a heap has millions of strings.
+const MOST_LISTED: usize = 10_000;
+
+impl LeaksReport {
+    /// Whether the app leaks, for certain or likely: what the platform leaks does not count.
+    pub fn found(&self) -> bool {
+        let groups = self.document.leaks.iter().flat_map(|leaks| &leaks.groups);
+        groups
+            .filter(|group| group.library.is_none())
+            .any(|group| group.certainty != Certainty::Possible.name())
+    }
+}
+
+/// What earlier dumps of a series left behind.
+#[derive(Default)]
+struct Earlier {
+    heaps: Vec<HeapFacts>,
+    snapshots: Vec<Snapshot>,
+    /// How often each leak was there in the first dump.
+    first: Option<BTreeMap<(String, String), u64>>,
+    class: Vec<ErrorClass>,
+    /// Whether the filters match anything in them.
+    matches: bool,
+}
+
+/// Looks for leaks. Of several dumps only one is in memory at a time.
+///
+/// # Errors
+/// Where an input can't be opened, or holds no Java heap.
+pub fn leaks(request: &LeaksRequest, steps: &Steps) -> Result<LeaksReport, JavaError> {
+    let mut earlier = Earlier::default();
+    let mut notes = Vec::new();
+    let mut last = None;
+    let mut each = |heap: JavaHeap, is_last: bool| {
+        if is_last {
+            last = Some(heap);
+        } else {
+            earlier.take(&heap, request, steps);
+        }
+    };
+    match request.inputs.as_slice() {
+        [only] if only.which.is_none() => {
+            let mut file = JavaFile::open(&only.path, request.options.clone(), steps)?;
+            let series = series(&file, &mut notes)?;
+            for (at, &dump) in series.iter().enumerate() {
+                each(file.read(dump)?, at + 1 == series.len());
+            }
+        }
+        all => {
+            for (at, input) in all.iter().enumerate() {
+                let mut file = JavaFile::open(&input.path, request.options.clone(), steps)?;
+                let dump = file.choose(input.which.as_ref())?;
+                each(file.read(dump)?, at + 1 == all.len());
+            }
+        }
+    }
+    let Some(heap) = last else {
+        return Err(JavaError::NoHeap {
+            name: String::new(),
+        });
+    };
+    Ok(earlier.report(&heap, request, steps, notes))
+}
+
+/// The dumps of an input that belong together: of one process in one life, where several have
+/// labels those and the newest.
+fn series(file: &JavaFile, notes: &mut Vec<String>) -> Result<Vec<usize>, JavaError> {
+    let dumps = file.dumps();
+    let names: BTreeSet<&str> = dumps.iter().map(|dump| dump.process.as_str()).collect();
+    if names.iter().filter(|name| !name.is_empty()).count() > 1 {
+        // Says which there are.
+        file.choose(None)?;
+    }
+    let pid = dumps.iter().rev().find_map(|dump| dump.pid);
+    let of_life: Vec<usize> = (0..dumps.len())
+        .filter(|&at| dumps[at].pid == pid || dumps[at].pid.is_none())
+        .collect();
+    if of_life.len() < dumps.len() {
+        let earlier = dumps.len() - of_life.len();
+        notes.push(format!(
+            "the process was started anew: {earlier} dumps of its earlier life are left out"
+        ));
+    }
+    // What a dump whose end is missing lacks has not shrunk.
+    let whole: Vec<usize> = of_life
+        .iter()
+        .copied()
+        .filter(|&at| !file.is_open(at))
+        .collect();
+    let of_life = match (whole.len(), of_life.len() - whole.len()) {
+        (0, _) | (_, 0) => of_life,
+        (_, open) => {
+            notes.push(match open {
+                1 => "1 dump whose end is not in the trace is left out".to_owned(),
+                n => format!("{n} dumps whose ends are not in the trace are left out"),
+            });
+            whole
+        }
+    };
+    // A heap graph and an HPROF of one heap differ: what the one leaves out has not grown.
+    let form = |at: usize| file.hprof(at).is_some();
+    let of_form: Vec<usize> = match of_life.last() {
+        Some(&last) => of_life
+            .iter()
+            .copied()
+            .filter(|&at| form(at) == form(last))
+            .collect(),
+        None => Vec::new(),
+    };
+    if of_form.len() < of_life.len() {
+        let (kept, left) = match of_life.last().is_some_and(|&last| form(last)) {
+            true => ("HPROFs", "heap graphs"),
+            false => ("heap graphs", "HPROFs"),
+        };
+        notes.push(format!("looked at its {kept}; name its {left} with @N"));
+    }
+    let of_life = of_form;
+    let labelled: Vec<usize> = of_life
+        .iter()
+        .copied()
+        .filter(|&at| dumps[at].label.is_some())
+        .collect();
+    if labelled.len() < 2 {
+        return Ok(of_life);
+    }
+    // What is found is of the newest, whether it has a label or not.
+    let newest = of_life.last().filter(|&at| !labelled.contains(at));
+    let series: Vec<usize> = labelled.iter().chain(newest).copied().collect();
+    let left_out = of_life.len() - series.len();
+    if left_out > 0 {
+        notes.push(format!(
+            "{} left out; name them with @N",
+            match left_out {
+                1 => "1 dump without a label is".to_owned(),
+                n => format!("{n} dumps without labels are"),
+            }
+        ));
+    }
+    Ok(series)
+}
+
+impl Earlier {
+    fn take(&mut self, heap: &JavaHeap, request: &LeaksRequest, steps: &Steps) {
+        steps.begin(&format!("looking at {}", heap.name()));
+        self.heaps.push(HeapFacts::of(heap));
+        self.class.extend(heap.class());
+        self.matches |= request.classes.matches(&heap.graph);
+        self.snapshots.push(Snapshot::of(&heap.graph));
+        if request.leaks {
+            let found = leaks::find(&heap.graph);
+            self.first.get_or_insert_with(|| counts(&found));
+        }
+    }
+
+    fn report(
+        mut self,
+        heap: &JavaHeap,
+        request: &LeaksRequest,
+        steps: &Steps,
+        notes: Vec<String>,
+    ) -> LeaksReport {
+        self.heaps.push(HeapFacts::of(heap));
+        self.class.extend(heap.class());
+        let graph = &heap.graph;
+        let mut document = LeaksDocument {
+            heaps: self.heaps,
+            notes,
+            leaks: None,
+            waste: None,
+            growth: None,
+        };
+        let limit = match request.limit {
+            0 => usize::MAX,
+            limit => limit,
+        };
+        if request.leaks {
+            steps.begin("looking for leaks");
+            let mut found = leaks::find(graph);
+            found
+                .groups
+                .retain(|group| request.classes.takes(&group.class));
+            found
+                .unheld
+                .retain(|unheld| request.classes.takes(&unheld.class));
+            let dominators = (!found.groups.is_empty()).then(|| heap.dominators());
+            let earlier = self.first.as_ref();
+            document.leaks = Some(document::leaks(&found, dominators, earlier, limit));
+        }
+        if !self.snapshots.is_empty() {
+            steps.begin("comparing dumps");
+            self.snapshots.push(Snapshot::of(graph));
+            let mut growth: Growth = growth::compare(&self.snapshots, graph, request.loops);
+            growth.keep(|class| request.classes.takes(class));
+            document.growth = Some(document::growth(growth, limit));
+        }
+        if request.waste {
+            steps.begin("looking for waste");
+            let reachable = Reachable::of(graph, heap.follow);
+            let limit = limit.min(MOST_LISTED);
+            let mut found = match request.classes.takes_all() {
+                true => waste::find(graph, &reachable, limit),
+                false => waste::find(graph, &reachable, MOST_LISTED),
+            };
+            found.keep(|class| request.classes.takes(class));
+            found.cut(limit);
+            document.waste = Some(document::waste(found));
+        }
+        LeaksReport {
+            document,
+            class: ErrorClass::first_of(self.class),
+            matches: self.matches || request.classes.matches(graph),
+        }
+    }
+}
+
+fn counts(found: &Leaks) -> BTreeMap<(String, String), u64> {
+    let of = |group: &leaks::LeakGroup| {
+        let key = (group.signature.clone(), group.class.clone());
+        (key, group.leaks.len() as u64)
+    };
+    found.groups.iter().map(of).collect()
+}

@@ -1,0 +1,191 @@
+//! Which dumps of an input are meant, and what there is to choose from, in words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::error::LookError;
+use super::native::ListedDump;
+use crate::eligibility::names::{is_pattern, matches_native};
+use crate::heaps::java::Which;
+use crate::heaps::moments::{did_you_mean, names_of};
+use crate::results::findings::{self, Finding};
+use crate::results::lists::in_words;
+use crate::stacks::Facts;
+
+/// Which dumps are meant.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Wanted {
+    /// The last one of each process and heap.
+    #[default]
+    Last,
+    /// All of them.
+    All,
+    /// Those that were named.
+    These(Vec<Which>),
+}
+
+/// Whether a process is the one that was named: by its id, its name, or a pattern with `*`.
+pub fn is_process(wanted: &str, pid: Option<u64>, process: &str) -> bool {
+    if let Ok(wanted) = wanted.parse::<u64>() {
+        return pid == Some(wanted);
+    }
+    !process.is_empty()
+        && (process == wanted || is_pattern(wanted) && matches_native(wanted, process))
+}
+
+/// Narrows a list to a process, a heap and the dumps that are meant: their places in the list,
+/// in its order.
+pub(super) fn choose(
+    name: &str,
+    listed: &[ListedDump],
+    process: Option<&str>,
+    heap: Option<&str>,
+    wanted: &Wanted,
+) -> Result<Vec<usize>, LookError> {
+    let mut left: Vec<usize> = (0..listed.len()).collect();
+    if let Some(process) = process {
+        left.retain(|&at| {
+            let facts = &listed[at].facts;
+            is_process(process, pid_of(facts), &facts.process)
+        });
+        if left.is_empty() {
+            return Err(LookError::NoSuchProcess {
+                name: name.to_owned(),
+                process: process.to_owned(),
+                there: processes(listed.iter().map(|dump| &dump.facts)),
+            });
+        }
+    }
+    if let Some(heap) = heap {
+        let there = heaps(left.iter().map(|&at| &listed[at].facts));
+        left.retain(|&at| listed[at].facts.heap == heap);
+        if left.is_empty() {
+            return Err(LookError::NoSuchHeap {
+                name: name.to_owned(),
+                heap: heap.to_owned(),
+                there,
+            });
+        }
+    }
+    match wanted {
+        Wanted::All => {
+            let closed: BTreeSet<_> = left.iter().filter_map(|&at| closed(&listed[at])).collect();
+            let has_closed = |facts: &Facts| closed.contains(&(facts.pid, facts.heap.as_str()));
+            left.retain(|&at| !listed[at].facts.open || !has_closed(&listed[at].facts));
+            Ok(left)
+        }
+        Wanted::Last => Ok(last_of_each(listed, &left)),
+        Wanted::These(all) => {
+            let mut chosen = BTreeSet::new();
+            for which in all {
+                let found = named(listed, &left, which);
+                if found.is_empty() {
+                    let labels = listed.iter().flat_map(|dump| &dump.labels);
+                    return Err(LookError::NoSuchDump {
+                        name: name.to_owned(),
+                        which: which.to_string(),
+                        near: did_you_mean(which, labels.map(String::as_str)),
+                        there: names_of(
+                            left.iter()
+                                .map(|&at| (listed[at].facts.number, &listed[at].labels[..])),
+                        ),
+                    });
+                }
+                chosen.extend(found);
+            }
+            Ok(chosen.into_iter().collect())
+        }
+    }
+}
+
+/// The dumps that one name means: a number or a label may stand for several processes and heaps.
+/// Of each, a label that was given more than once means the last dump that has it.
+fn named(listed: &[ListedDump], among: &[usize], which: &Which) -> Vec<usize> {
+    let labelled = |label: &str| -> Vec<usize> {
+        let is = |at: &usize| listed[*at].labels.iter().any(|l| l == label);
+        let all: Vec<usize> = among.iter().copied().filter(is).collect();
+        last_of_each(listed, &all)
+    };
+    match which {
+        Which::Last => last_of_each(listed, among),
+        Which::End => match labelled(&which.to_string()) {
+            named if named.is_empty() => last_of_each(listed, among),
+            named => named,
+        },
+        Which::Label(label) => labelled(label),
+        Which::Number(number) => {
+            let is = |at: &usize| listed[*at].facts.number == *number;
+            let numbered: Vec<usize> = among.iter().copied().filter(is).collect();
+            match numbered.is_empty() {
+                true => labelled(&number.to_string()),
+                false => numbered,
+            }
+        }
+    }
+}
+
+fn last_of_each(listed: &[ListedDump], among: &[usize]) -> Vec<usize> {
+    let mut last: BTreeMap<(u64, &str), usize> = BTreeMap::new();
+    for &at in among {
+        let facts = &listed[at].facts;
+        let known = last.entry((facts.pid, &facts.heap)).or_insert(at);
+        if facts.supersedes(&listed[*known].facts) {
+            *known = at;
+        }
+    }
+    let mut last: Vec<usize> = last.into_values().collect();
+    last.sort_unstable();
+    last
+}
+
+/// Process and heap of a dump whose end is there.
+fn closed(dump: &ListedDump) -> Option<(u64, &str)> {
+    let facts = &dump.facts;
+    (!facts.open).then_some((facts.pid, facts.heap.as_str()))
+}
+
+/// What to say of open dumps that were passed over though the last one, or all, were meant.
+pub(super) fn open_ones(listed: &[ListedDump], chosen: &[usize], wanted: &Wanted) -> Vec<Finding> {
+    let is_last = |which: &Which| matches!(which, Which::Last | Which::End);
+    let all = match wanted {
+        Wanted::Last | Wanted::All => true,
+        Wanted::These(named) => named.iter().any(is_last),
+    };
+    let is_of_chosen = |dump: &ListedDump| {
+        let mut chosen = chosen.iter().map(|&at| &listed[at].facts);
+        chosen.any(|facts| facts.is_of_heap(&dump.facts))
+    };
+    let passed_over = |&(at, dump): &(usize, &ListedDump)| {
+        all && dump.facts.open && !chosen.contains(&at) && is_of_chosen(dump)
+    };
+    let open = listed.iter().enumerate().filter(passed_over);
+    open.map(|(_, dump)| findings::open_dump(&dump.facts))
+        .collect()
+}
+
+fn pid_of(facts: &Facts) -> Option<u64> {
+    (facts.pid != 0).then_some(facts.pid)
+}
+
+/// `com.example.app (2050), system_server (1410)`.
+pub(super) fn processes<'a>(all: impl Iterator<Item = &'a Facts>) -> String {
+    let names: BTreeSet<String> = all
+        .map(|facts| match (facts.process.as_str(), facts.pid) {
+            ("", 0) => "a process that is not named".to_owned(),
+            ("", pid) => pid.to_string(),
+            (name, 0) => name.to_owned(),
+            (name, pid) => format!("{name} ({pid})"),
+        })
+        .collect();
+    in_words(names.into_iter())
+}
+
+/// `com.android.art, libc.malloc`.
+pub(super) fn heaps<'a>(all: impl Iterator<Item = &'a Facts>) -> String {
+    let names: BTreeSet<String> = all
+        .map(|facts| match facts.heap.as_str() {
+            "" => "a heap that is not named".to_owned(),
+            name => name.to_owned(),
+        })
+        .collect();
+    in_words(names.into_iter())
+}

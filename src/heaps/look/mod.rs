@@ -1,0 +1,22 @@
+//! Native heaps to look at, whatever they were recorded as: opens a recording's folder, a trace
+//! or a pprof, says what is in it, and gives the dumps that are meant as named stacks. Knows
+//! nothing of what is done with them.
+//!
+//! Names are those that the input has, and those of mapping files and symbols that were given:
+//! nobody who looks at a table waits for folders to be searched.
+
+mod choice;
+mod error;
+pub mod facts;
+mod native;
+mod open;
+mod pprofs;
+pub mod rows;
+mod traces;
+
+pub use choice::{Wanted, is_process};
+pub use error::LookError;
+pub use native::{ListedDump, NativeFile};
+pub(crate) use open::listed;
+pub use open::{Look, LookOptions, NativeSource, native, open, source};
+pub use traces::LookTrace;

@@ -1,0 +1,502 @@
+//! Opens an input and projects the dumps that are meant. Which dumps there are is known only
+//! once all were read; those that are not wanted are dropped as they come.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::choice::{Wanted, choose, is_process, open_ones};
+use super::error::LookError;
+use super::native::{ListedDump, NativeFile};
+use super::pprofs;
+use super::traces::{self, LookTrace};
+use crate::analyze::native::sampled;
+use crate::heaps::java::{Steps, Which, manifest_of};
+use crate::heaps::trace_findings;
+use crate::import::{self, HeapSource, PprofInput};
+use crate::naming::coverage::{Coverage, Tally};
+use crate::naming::frames::Watch;
+use crate::naming::names::NameOptions;
+use crate::profile::{DumpNumbers, HeapDump, SystemInfo};
+use crate::results::deduped::Deduped;
+use crate::results::findings::{self, Finding};
+use crate::results::manifest::{Manifest, Totals};
+use crate::results::{recorded, timeline};
+use crate::stacks::{Facts, JoinBy, ProjectOptions, Projector, StackProfile, View, join};
+use crate::timeline::Timeline;
+use crate::trace::MemoryWanted;
+
+/// How to open an input.
+#[derive(Debug, Clone, Default)]
+pub struct LookOptions {
+    /// Only dumps of this process: a name, with `*`, or a process id.
+    pub process: Option<String>,
+    /// Only dumps of this heap.
+    pub heap: Option<String>,
+    /// Where names come from, beside the input.
+    pub names: NameOptions,
+    /// No ` [jit]` and the like behind them.
+    pub no_annotations: bool,
+    /// What the traces say of the processes' memory beside heaps, too.
+    pub memory: bool,
+    /// The error of every dump's sum, of those too that are not meant. Where `memory` is wanted and
+    /// a folder's trace tells of it, that is implied: figures are then set side by side.
+    pub errors: bool,
+    /// Who may end it.
+    pub watch: Watch,
+}
+
+/// What an input holds.
+pub enum NativeSource {
+    /// Traces of native heaps, Java heaps or both; several in a bundle.
+    Traces(Vec<LookTrace>, Option<Box<Manifest>>),
+    /// pprofs, each a dump.
+    Pprofs(Vec<PprofInput>, Option<Box<Manifest>>),
+    /// Java heaps alone, as HPROFs: what opens those knows more of them.
+    Java,
+}
+
+/// An input, opened.
+#[derive(Debug)]
+pub enum Look {
+    /// It has native heaps; whether Java heaps are beside them, the file says.
+    Native(Box<NativeFile>),
+    /// It has Java heaps alone.
+    Java,
+}
+
+/// Standard input, as it is typed.
+const STDIN: &str = "-";
+
+/// Opens an input as far as names go, for those who need more than stacks. `-` is standard
+/// input.
+///
+/// # Errors
+/// Where nothing in it is read, or it can't be.
+pub fn source(
+    path: &Path,
+    options: &LookOptions,
+    steps: &Steps,
+) -> Result<NativeSource, LookError> {
+    steps.begin(&format!("opening {}", path.display()));
+    let (found, manifest) = if path == Path::new(STDIN) {
+        let name = "standard input";
+        (import::open_heaps_stream(io::stdin().lock(), name)?, None)
+    } else {
+        // The manifest first: one that cannot be read is told before anything takes time.
+        let manifest = manifest_of(path)?;
+        (import::open_heaps(path)?, manifest)
+    };
+    match found {
+        HeapSource::Traces(found) => {
+            let opened = traces::open_all(found, options, steps)?;
+            Ok(NativeSource::Traces(opened, manifest.map(Box::new)))
+        }
+        HeapSource::Pprofs(found) => Ok(NativeSource::Pprofs(found, manifest.map(Box::new))),
+        HeapSource::Hprofs => Ok(NativeSource::Java),
+    }
+}
+
+/// Opens an input and projects the dumps that are meant.
+///
+/// # Errors
+/// Where it holds no heap, or none that was named, or can't be read.
+pub fn open(
+    path: &Path,
+    wanted: &Wanted,
+    options: &LookOptions,
+    steps: &Steps,
+) -> Result<Look, LookError> {
+    let name = path.display().to_string();
+    let (mut opened, manifest) = match source(path, options, steps)? {
+        NativeSource::Traces(opened, manifest) => (opened, manifest),
+        NativeSource::Pprofs(found, manifest) => {
+            steps.begin("reading profiles");
+            let mut file = pprofs::open(&name, &found, manifest.as_deref(), wanted, options)?;
+            file.path = path.to_owned();
+            file.java_dumps = hprofs_beside(path);
+            file.manifest = manifest.map(|manifest| *manifest);
+            return Ok(Look::Native(Box::new(file)));
+        }
+        NativeSource::Java => return Ok(Look::Java),
+    };
+    let java_dumps: usize = opened.iter().map(|t| t.trace.java_dumps().len()).sum();
+    let java_dumps = java_dumps + hprofs_beside(path);
+    let mut reading = Reading::new(manifest.as_deref(), wanted, options);
+    let has_memory = || opened.iter().any(|trace| trace.trace.has_memory());
+    reading.errors |= options.memory && path.is_dir() && has_memory();
+    steps.begin("reading dumps");
+    for trace in &mut opened {
+        reading.read(trace)?;
+    }
+    if reading.listed.is_empty() {
+        let tracked = tracked(path, manifest.as_deref())?;
+        if !tracked.is_empty() {
+            steps.begin("reading profiles");
+            let mut file = pprofs::open(&name, &tracked, manifest.as_deref(), wanted, options)?;
+            file.path = path.to_owned();
+            file.manifest = manifest.map(|manifest| *manifest);
+            return Ok(Look::Native(Box::new(file)));
+        }
+        if java_dumps > 0 {
+            return Ok(Look::Java);
+        }
+        let why = opened.iter().find_map(|trace| {
+            let (recording, health) = (trace.trace.recording(), trace.trace.health());
+            trace_findings::why_empty(recording, health, false)
+        });
+        let why = why.map(|finding| match finding.help {
+            Some(help) => format!("{}; {help}", finding.message),
+            None => finding.message,
+        });
+        return Err(LookError::NoHeap { name, why });
+    }
+    let (process, heap) = (options.process.as_deref(), options.heap.as_deref());
+    let chosen = choose(&name, &reading.listed, process, heap, wanted)?;
+    let open = open_ones(&reading.listed, &chosen, wanted);
+    reading.findings.extend(open);
+    steps.begin("naming stacks");
+    let mut file = reading.finish(&chosen);
+    let systems = opened.iter().map(|trace| &trace.trace.recording().system);
+    if let Some(system) = systems.into_iter().next() {
+        file.system = system.clone();
+    }
+    if let Some(symbolization) = &mut file.symbolization {
+        let mappings = opened.iter().flat_map(|trace| trace.mappings.iter());
+        symbolization.mappings.extend(mappings.cloned());
+    }
+    if options.memory {
+        let pids = file.listed.iter().map(|dump| dump.facts.pid);
+        let wanted = MemoryWanted {
+            pids: Some(pids.filter_map(|pid| pid.try_into().ok()).collect()),
+            ..MemoryWanted::default()
+        };
+        for trace in opened.iter_mut().filter(|t| t.trace.has_memory()) {
+            let told = trace.trace.memory(&wanted)?;
+            file.findings.extend(timeline::of_loss(&told.loss));
+            file.memory.merge(told.timeline);
+        }
+    }
+    file.path = path.to_owned();
+    file.java_dumps = java_dumps;
+    file.manifest = manifest.map(|manifest| *manifest);
+    Ok(Look::Native(Box::new(file)))
+}
+
+/// As [`open`], where nothing but native heaps will do.
+///
+/// # Errors
+/// As [`open`]; also where there are Java heaps alone.
+pub fn native(
+    path: &Path,
+    wanted: &Wanted,
+    options: &LookOptions,
+    steps: &Steps,
+) -> Result<NativeFile, LookError> {
+    match open(path, wanted, options, steps)? {
+        Look::Native(file) => Ok(*file),
+        Look::Java => Err(LookError::JavaOnly {
+            name: path.display().to_string(),
+        }),
+    }
+}
+
+/// Profiles of what runtimes tracked, beside a trace without heaps.
+fn tracked(path: &Path, manifest: Option<&Manifest>) -> Result<Vec<PprofInput>, LookError> {
+    let allocations = manifest.and_then(|manifest| manifest.java_allocations.as_ref());
+    let dumps = allocations.map_or(&[][..], |allocations| &allocations.dumps);
+    let mut found = Vec::new();
+    for file in dumps.iter().filter_map(|dump| dump.file.as_ref()) {
+        // A manifest may come from anywhere: it names files of its folder alone.
+        let Some(file) = Path::new(file).file_name().filter(|_| path.is_dir()) else {
+            continue;
+        };
+        let file = path.join(file);
+        if file.is_file()
+            && let HeapSource::Pprofs(profiles) = import::open_heaps(&file)?
+        {
+            found.extend(profiles);
+        }
+    }
+    Ok(found)
+}
+
+/// HPROFs in a recording's folder beside its trace.
+fn hprofs_beside(path: &Path) -> usize {
+    match path.is_dir() {
+        true => import::hprofs_in_folder(path).map_or(0, |found| found.len()),
+        false => 0,
+    }
+}
+
+/// The dumps of an input as they come.
+struct Reading<'a> {
+    manifest: Option<&'a Manifest>,
+    process_names: BTreeMap<u64, String>,
+    wanted: &'a Wanted,
+    options: &'a LookOptions,
+    /// Whether the error of every dump's sum is wanted.
+    errors: bool,
+    listed: Vec<ListedDump>,
+    /// The projected dumps of each trace.
+    profiles: Vec<StackProfile>,
+    /// Where in `listed` each of them stands.
+    places: Vec<Vec<usize>>,
+    numbers: DumpNumbers,
+    /// What the flags of each tell.
+    flagged: BTreeMap<usize, Vec<Finding>>,
+    findings: Vec<Finding>,
+    tally: Tally,
+}
+
+impl<'a> Reading<'a> {
+    fn new(
+        manifest: Option<&'a Manifest>,
+        wanted: &'a Wanted,
+        options: &'a LookOptions,
+    ) -> Reading<'a> {
+        Reading {
+            manifest,
+            process_names: manifest.map_or_else(BTreeMap::new, recorded::process_names),
+            wanted,
+            options,
+            errors: options.errors,
+            listed: Vec::new(),
+            profiles: Vec::new(),
+            places: Vec::new(),
+            numbers: DumpNumbers::default(),
+            flagged: BTreeMap::new(),
+            findings: Vec::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// Reads all dumps of a trace and projects those that may be meant.
+    fn read(&mut self, trace: &mut LookTrace) -> Result<(), LookError> {
+        let recording = Arc::clone(trace.trace.recording());
+        let deduped = Deduped::of(&recording);
+        let naming = ProjectOptions {
+            annotations: !self.options.no_annotations,
+        };
+        let mut projector = Projector::new(&recording, naming);
+        let mut coverage = Coverage::default();
+        let mut places = Vec::new();
+        let mut last: BTreeMap<(u64, String), (usize, HeapDump)> = BTreeMap::new();
+        let (mut sampled, mut explained) = (false, false);
+        let flagged = &mut self.flagged;
+        let mut add =
+            |projector: &mut Projector<'_>, place: usize, dump: &HeapDump, facts: Facts| {
+                coverage.add(dump);
+                let mut findings = findings::of_dump(dump);
+                findings.extend(deduped.finding(dump));
+                flagged.insert(place, findings);
+                places.push(place);
+                projector.add(dump, facts);
+            };
+        // Of a dump that is not meant the error of its sum is wanted, and nothing else.
+        let errors = self.errors;
+        let pass_over =
+            |projector: &mut Projector<'_>, listed: &mut ListedDump, dump: &HeapDump| {
+                if errors {
+                    projector.add(dump, listed.facts.clone());
+                    let taken_back = projector.pop();
+                    listed.held = taken_back.and_then(|dump| sampled::total(&dump, View::Space));
+                }
+            };
+        let watch = &self.options.watch;
+        let health = trace
+            .trace
+            .read_dumps(|mut dump| -> Result<(), LookError> {
+                if watch.is_cancelled() {
+                    return Err(LookError::Interrupted);
+                }
+                sampled |= !dump.samples.is_empty();
+                explained |= findings::explain_no_samples(&dump.flags);
+                if dump.process.is_empty()
+                    && let Some(name) = self.process_names.get(&dump.pid)
+                {
+                    dump.process.clone_from(name);
+                }
+                let place = self.listed.len();
+                let number = self.numbers.next(dump.pid, &dump.heap);
+                let listed = listed(&dump, number, self.manifest);
+                let interest = interest(&listed, self.wanted, self.options);
+                let facts = listed.facts.clone();
+                self.listed.push(listed);
+                match interest {
+                    Interest::Sure => add(&mut projector, place, &dump, facts),
+                    Interest::IfLast => {
+                        let key = (dump.pid, dump.heap.clone());
+                        let closed = last.get(&key).is_some_and(|(_, known)| !known.open);
+                        let passed_over = match !dump.open || !closed {
+                            true => last.insert(key, (place, dump)),
+                            false => Some((place, dump)),
+                        };
+                        if let Some((place, dump)) = passed_over {
+                            pass_over(&mut projector, &mut self.listed[place], &dump);
+                        }
+                    }
+                    Interest::None => pass_over(&mut projector, &mut self.listed[place], &dump),
+                }
+                Ok(())
+            })?;
+        let mut last: Vec<_> = last.into_values().collect();
+        last.sort_by_key(|(place, _)| *place);
+        for (place, dump) in last {
+            add(
+                &mut projector,
+                place,
+                &dump,
+                self.listed[place].facts.clone(),
+            );
+        }
+        let unexpanded = trace_findings::unexpanded(projector.unexpanded());
+        self.findings.extend(unexpanded);
+        self.profiles.push(projector.finish());
+        coverage.finish(&recording, &trace.named, &mut self.tally);
+        self.places.push(places);
+        self.findings.append(&mut trace.findings);
+        let told = trace_findings::of_health(&health, sampled);
+        self.findings.extend(told);
+        if !sampled && !explained && trace.trace.java_dumps().is_empty() {
+            let why = trace_findings::why_empty(&recording, &health, !self.listed.is_empty());
+            self.findings.extend(why);
+        }
+        Ok(())
+    }
+
+    /// The file with those dumps of which the places are `chosen`.
+    fn finish(mut self, chosen: &[usize]) -> NativeFile {
+        let chosen_set: BTreeSet<usize> = chosen.iter().copied().collect();
+        let mut profile = joined(self.profiles);
+        let mut places = self.places.into_iter().flatten();
+        let mut dumps: Vec<_> = profile
+            .dumps
+            .drain(..)
+            .filter_map(|dump| Some((places.next()?, dump)))
+            .collect();
+        if self.errors {
+            for (place, dump) in &dumps {
+                self.listed[*place].held = sampled::total(dump, View::Space);
+            }
+        }
+        dumps.retain(|(place, _)| chosen_set.contains(place));
+        dumps.sort_by_key(|(place, _)| *place);
+        // Flags are cumulative: those of each heap's last dump say all.
+        let mut said: BTreeMap<(u64, &str), usize> = BTreeMap::new();
+        for (place, dump) in &dumps {
+            said.insert((dump.facts.pid, &dump.facts.heap), *place);
+        }
+        for place in said.values() {
+            self.findings
+                .extend(self.flagged.remove(place).unwrap_or_default());
+        }
+        profile.dumps = dumps.into_iter().map(|(_, dump)| dump).collect();
+        NativeFile {
+            path: Default::default(),
+            profile,
+            listed: self.listed,
+            java_dumps: 0,
+            findings: self.findings,
+            manifest: None,
+            system: SystemInfo::default(),
+            memory: Timeline::default(),
+            symbolization: Some(self.tally.into_manifest()),
+        }
+    }
+}
+
+/// Whether a dump may be meant, as far as is known when it comes.
+enum Interest {
+    Sure,
+    IfLast,
+    None,
+}
+
+fn interest(dump: &ListedDump, wanted: &Wanted, options: &LookOptions) -> Interest {
+    let facts = &dump.facts;
+    let is_process = |wanted: &String| is_process(wanted, Some(facts.pid), &facts.process);
+    let is_heap = |heap: &String| *heap == facts.heap;
+    let takes_process = options.process.as_ref().is_none_or(is_process);
+    if !takes_process || !options.heap.as_ref().is_none_or(is_heap) {
+        return Interest::None;
+    }
+    match wanted {
+        Wanted::All => Interest::Sure,
+        Wanted::Last => Interest::IfLast,
+        Wanted::These(all) => {
+            // Digits may be a label where no dump has that index.
+            let is_it = |which: &Which| match which {
+                Which::Last => false,
+                Which::End => dump.labels.contains(&which.to_string()),
+                Which::Label(label) => dump.labels.contains(label),
+                Which::Number(number) => {
+                    facts.number == *number || dump.labels.contains(&number.to_string())
+                }
+            };
+            if all.iter().any(is_it) {
+                Interest::Sure
+            } else if all.contains(&Which::Last) || all.contains(&Which::End) {
+                Interest::IfLast
+            } else {
+                Interest::None
+            }
+        }
+    }
+}
+
+/// A dump with what the manifest knows of it.
+pub(crate) fn listed(dump: &HeapDump, number: u32, manifest: Option<&Manifest>) -> ListedDump {
+    let mut facts = Facts::of(dump, number);
+    let mut labels = Vec::new();
+    let entries = manifest.map_or(&[][..], |manifest| &manifest.dumps.native);
+    let entry = entries.iter().find(|entry| {
+        entry.pid == dump.pid
+            && entry.heap == dump.heap
+            && entry.time_ns == dump.time_ns
+            && entry.written_ns == dump.written_ns
+    });
+    if let (Some(entry), Some(manifest)) = (entry, manifest) {
+        facts.number = entry.number;
+        if facts.process.is_empty() {
+            facts.process.clone_from(&entry.process);
+        }
+        let id = entry.id();
+        let bound = manifest.labels.iter().filter(|label| label.is_of(&id));
+        labels.extend(bound.map(|label| label.name.clone()));
+        facts.label = entry.label.as_ref().map(|label| label.name.clone());
+        if facts.label.is_none() {
+            facts.label = labels.first().cloned();
+        }
+    }
+    ListedDump {
+        facts,
+        labels,
+        totals: Some(Totals::new(dump.totals(), dump.kind)),
+        held: None,
+        callsites: dump.samples.len() as u64,
+    }
+}
+
+/// The profiles of several traces in one table.
+pub(super) fn joined(mut profiles: Vec<StackProfile>) -> StackProfile {
+    if profiles.len() == 1
+        && let Some(only) = profiles.pop()
+    {
+        return only;
+    }
+    let tables: Vec<_> = profiles.iter().map(|profile| &profile.table).collect();
+    let joined = join(&tables, JoinBy::Exact);
+    let mut dumps = Vec::new();
+    for (profile, nodes) in profiles.into_iter().zip(&joined.nodes) {
+        for mut dump in profile.dumps {
+            dump.move_to(nodes);
+            dumps.push(dump);
+        }
+    }
+    StackProfile {
+        table: joined.table,
+        dumps,
+    }
+}

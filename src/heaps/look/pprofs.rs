@@ -1,0 +1,222 @@
+//! pprofs as dumps: each is one. What a profile does not say of itself, its file's name and the
+//! manifest of its folder do.
+
+use std::path::Path;
+
+use super::choice::{Wanted, choose};
+use super::error::LookError;
+use super::native::{ListedDump, NativeFile};
+use super::open::{LookOptions, joined};
+use crate::analyze::native::sampled;
+use crate::error::ErrorClass;
+use crate::heaps::trace_findings;
+use crate::import::{ImportError, PprofInput, read_pprof};
+use crate::profile::{DumpNumbers, SystemInfo};
+use crate::results::findings::Finding;
+use crate::results::manifest::{self, Manifest, Totals};
+use crate::stacks::{Dump, Facts, StackProfile, TRACKED_HEAP, View};
+
+/// The file of pprofs.
+///
+/// # Errors
+/// Where none can be read, or none is the one that was named.
+pub(super) fn open(
+    name: &str,
+    inputs: &[PprofInput],
+    manifest: Option<&Manifest>,
+    wanted: &Wanted,
+    options: &LookOptions,
+) -> Result<NativeFile, LookError> {
+    let mut findings = Vec::new();
+    let mut profiles: Vec<StackProfile> = Vec::new();
+    let mut listed = Vec::new();
+    let mut numbers = DumpNumbers::default();
+    let mut flagged = Vec::new();
+    for input in inputs {
+        let Some(read) = read_pprof(&input.bytes) else {
+            flagged.push(damage(&input.name, "nothing in it could be read"));
+            continue;
+        };
+        if let Some(what) = &input.damage {
+            findings.push(trace_findings::packing(&input.name, what.clone()));
+        }
+        if let Some(what) = read.damage {
+            findings.push(damage(&input.name, &what.to_string()));
+        }
+        let mut profile = read.profile;
+        for dump in &mut profile.dumps {
+            from_file_name(&mut dump.facts, &input.name);
+            if dump.facts.number == 0 {
+                dump.facts.number = numbers.next(dump.facts.pid, &dump.facts.heap);
+            }
+            let entry = manifest.and_then(|manifest| entry_of(manifest, &input.name));
+            if let Some(entry) = entry {
+                from_manifest(&mut dump.facts, entry);
+            }
+            let mut labels = labels(manifest, entry);
+            let tracked = manifest.and_then(|manifest| tracked_of(manifest, &input.name));
+            if let Some(tracked) = tracked {
+                dump.facts.number = tracked.number;
+                dump.facts.label.clone_from(&tracked.label);
+                dump.facts.time_ns = Some(tracked.time_ns);
+                labels.extend(tracked.label.clone());
+            }
+            listed.push(ListedDump {
+                labels,
+                facts: dump.facts.clone(),
+                totals: totals(dump),
+                held: options
+                    .errors
+                    .then(|| sampled::total(dump, View::Space))
+                    .flatten(),
+                callsites: dump.values.nodes.len() as u64,
+            });
+        }
+        profiles.push(profile);
+    }
+    if listed.is_empty() {
+        return Err(LookError::Import(ImportError::Damaged {
+            name: name.to_owned(),
+            what: "nothing in it could be read".to_owned(),
+        }));
+    }
+    findings.extend(flagged);
+    let (process, heap) = (options.process.as_deref(), options.heap.as_deref());
+    let chosen = choose(name, &listed, process, heap, wanted)?;
+    let mut place = 0;
+    for profile in &mut profiles {
+        profile.dumps.retain(|_| {
+            place += 1;
+            chosen.contains(&(place - 1))
+        });
+    }
+    profiles.retain(|profile| !profile.dumps.is_empty());
+    Ok(NativeFile {
+        path: Default::default(),
+        profile: joined(profiles),
+        listed,
+        java_dumps: 0,
+        findings,
+        manifest: None,
+        system: SystemInfo::default(),
+        memory: Default::default(),
+        symbolization: None,
+    })
+}
+
+fn damage(name: &str, what: &str) -> Finding {
+    Finding {
+        kind: "pprof-damaged",
+        class: Some(ErrorClass::BadInput),
+        message: format!("{name}: {what}; the rest was read"),
+        help: Some("write it again with the tool that made it, or copy it again".to_owned()),
+        pid: None,
+    }
+}
+
+/// `heap_dump.<n>.<pid>.<heap>.pb.gz`, as recordings and Perfetto's converter call them;
+/// `java_allocations.<n>.<pid>.pb.gz`, which are counted by themselves.
+fn from_file_name(facts: &mut Facts, path: &str) {
+    let file = Path::new(path).file_name().unwrap_or_default();
+    let file = file.to_string_lossy();
+    let stem = file.strip_suffix(".gz").unwrap_or(&file);
+    let stem = stem.strip_suffix(".pb");
+    let native = stem
+        .and_then(|stem| stem.strip_prefix("heap_dump."))
+        .and_then(|rest| {
+            let mut parts = rest.splitn(3, '.');
+            let number = parts.next()?.parse::<u32>().ok()?;
+            Some((number, parts.next()?.parse::<u64>().ok()?, parts.next()?))
+        });
+    let tracked = stem
+        .and_then(|stem| stem.strip_prefix("java_allocations."))
+        .and_then(|rest| rest.split_once('.'))
+        .and_then(|(number, pid)| Some((number.parse().ok()?, pid.parse().ok()?, TRACKED_HEAP)));
+    let parts = native.or(tracked);
+    if let Some((number, pid, heap)) = parts {
+        facts.number = number;
+        if facts.pid == 0 {
+            facts.pid = pid;
+        }
+        if facts.heap.is_empty() {
+            facts.heap = heap.to_owned();
+        }
+    }
+}
+
+fn entry_of<'a>(manifest: &'a Manifest, path: &str) -> Option<&'a manifest::Dump> {
+    let file = Path::new(path).file_name()?.to_str()?;
+    let mut native = manifest.dumps.native.iter();
+    native.find(|dump| dump.file.as_deref() == Some(file))
+}
+
+fn tracked_of<'a>(manifest: &'a Manifest, path: &str) -> Option<&'a manifest::TrackedDump> {
+    let file = Path::new(path).file_name()?.to_str()?;
+    let mut dumps = manifest.java_allocations.iter().flat_map(|of| &of.dumps);
+    dumps.find(|dump| dump.file.as_deref() == Some(file))
+}
+
+fn from_manifest(facts: &mut Facts, entry: &manifest::Dump) {
+    facts.number = entry.number;
+    facts.label = entry.label.as_ref().map(|label| label.name.clone());
+    facts.pid = entry.pid;
+    facts.process.clone_from(&entry.process);
+    facts.heap.clone_from(&entry.heap);
+    facts.time_ns = entry.time_ns;
+    facts.sampling_interval_bytes = entry.sampling_interval_bytes;
+    facts.unfinished = !entry.complete;
+    facts.flags = entry.flags;
+}
+
+fn labels(manifest: Option<&Manifest>, entry: Option<&manifest::Dump>) -> Vec<String> {
+    let (Some(manifest), Some(entry)) = (manifest, entry) else {
+        return Vec::new();
+    };
+    let id = entry.id();
+    let bound = manifest.labels.iter().filter(|label| label.is_of(&id));
+    bound.map(|label| label.name.clone()).collect()
+}
+
+/// The sums of a dump; `None` where it does not even have allocations.
+fn totals(dump: &Dump) -> Option<Totals> {
+    let sum = |view| {
+        let column = dump.column(view)?;
+        Some(column.iter().fold(0, |sum: i64, &v| sum.saturating_add(v)))
+    };
+    Some(Totals {
+        space: sum(View::Space),
+        objects: sum(View::Objects),
+        alloc_space: sum(View::AllocSpace)?,
+        alloc_objects: sum(View::AllocObjects)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_names_tell_number_process_and_heap_of_either_kind() {
+        let told = |name: &str| {
+            let mut facts = Facts::default();
+            from_file_name(&mut facts, name);
+            (facts.number, facts.pid, facts.heap)
+        };
+        let is = |number, pid, heap: &str| (number, pid, heap.to_owned());
+        assert_eq!(
+            told("out/heap_dump.3.42.libc.malloc.pb.gz"),
+            is(3, 42, "libc.malloc")
+        );
+        assert_eq!(
+            told("out/java_allocations.4.42.pb.gz"),
+            is(4, 42, TRACKED_HEAP)
+        );
+        for other in [
+            "java_allocations.4.pb",
+            "java_allocations.4.x.pb.gz",
+            "a.4.2.pb",
+        ] {
+            assert_eq!(told(other), is(0, 0, ""), "{other}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What rows are called in documents: names, libraries, places, stacks.
+
+use crate::analyze::native::groups::{By, Groups, file_of, function_of, library_name};
+use crate::analyze::native::shown::Shown;
+use crate::analyze::native::table::Key;
+use crate::heaps::look::facts::StackFrame;
+use crate::stacks::{FrameId, StackTable};
+
+/// Names rows.
+pub(crate) struct Namer<'a> {
+    table: &'a StackTable,
+    shown: &'a Shown<'a>,
+    groups: &'a Groups<'a>,
+    /// Frames of a stack at most; 0 is all.
+    frames: usize,
+}
+
+/// What a row is called.
+pub(crate) struct Named {
+    pub(crate) name: String,
+    pub(crate) library: Option<String>,
+    pub(crate) file: Option<String>,
+    pub(crate) line: Option<u32>,
+    pub(crate) stack: Option<Vec<StackFrame>>,
+}
+
+/// What stands for a stack without frames.
+const NO_FRAMES: &str = "[no frames]";
+
+impl<'a> Namer<'a> {
+    pub(crate) fn new(
+        table: &'a StackTable,
+        shown: &'a Shown<'a>,
+        groups: &'a Groups<'a>,
+        frames: usize,
+    ) -> Namer<'a> {
+        Namer {
+            table,
+            shown,
+            groups,
+            frames,
+        }
+    }
+
+    /// A row's name alone.
+    pub(crate) fn name(&self, key: Key) -> String {
+        match key {
+            Key::Group(group) => self.groups.name(group).into_owned(),
+            Key::Callsite(id) => match self.shown.frame(id) {
+                Some(frame) => self.frame(frame).function,
+                None => NO_FRAMES.to_owned(),
+            },
+        }
+    }
+
+    /// A row's name, place and stack.
+    pub(crate) fn row(&self, key: Key) -> Named {
+        let (sample, stack) = match key {
+            Key::Group(group) => (Some(self.groups.sample(group)), None),
+            Key::Callsite(id) => {
+                let most = if self.frames == 0 {
+                    usize::MAX
+                } else {
+                    self.frames
+                };
+                let stack = self.shown.stack(id).take(most);
+                (
+                    self.shown.frame(id),
+                    Some(stack.map(|frame| self.frame(frame)).collect()),
+                )
+            }
+        };
+        let frame = sample.map(|sample| self.frame(sample));
+        let by = self.groups.by();
+        let wanted = |wanted: bool| frame.as_ref().filter(|_| wanted);
+        let of_code = matches!(by, By::Callsite | By::Function | By::Line);
+        let placed = wanted(matches!(by, By::Callsite | By::Line)).filter(|f| !f.file.is_empty());
+        Named {
+            name: self.name(key),
+            library: wanted(of_code)
+                .map(|frame| frame.library.clone())
+                .filter(|library| !library.is_empty()),
+            file: placed.map(|frame| frame.file.clone()),
+            line: placed.map(|frame| frame.line).filter(|line| *line > 0),
+            stack,
+        }
+    }
+
+    fn frame(&self, frame: FrameId) -> StackFrame {
+        let function = function_of(self.table, frame);
+        StackFrame {
+            function: self.table.text_of(function.name).to_owned(),
+            library: library_name(self.table, function.library).into_owned(),
+            file: file_of(self.table, frame).to_owned(),
+            line: self.table.frames()[frame.0 as usize].line,
+        }
+    }
+}
+
+/// What rows are ordered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    /// What stacks that end there hold.
+    #[default]
+    Own,
+    /// What stacks that pass there hold.
+    Cumulative,
+    /// The name.
+    Name,
+}
+
+impl Order {
+    /// As typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Order::Own => "self",
+            Order::Cumulative => "cumulative",
+            Order::Name => "name",
+        }
+    }
+}

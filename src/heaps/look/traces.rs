@@ -1,0 +1,63 @@
+//! Traces, opened with their names: what was given of symbols and mapping files is applied
+//! before anything is read of their dumps.
+
+use super::error::LookError;
+use super::open::LookOptions;
+use crate::heaps::java::Steps;
+use crate::heaps::trace_findings;
+use crate::import::OpenTrace;
+use crate::naming::frames::{Look, Named, Namer};
+use crate::naming::maps::{HeapMaps, Maps, UsedMap};
+use crate::results::findings::Finding;
+use crate::results::manifest;
+use crate::trace::{Surveyed, Trace};
+
+/// A trace of an input, with all names that its frames will have.
+pub struct LookTrace {
+    /// Its file name, for people.
+    pub name: String,
+    /// The trace: tables, symbols, and where the dumps are.
+    pub trace: Trace,
+    /// Names for its Java heaps.
+    pub heaps: HeapMaps,
+    /// What the user should know of its packing and names.
+    pub findings: Vec<Finding>,
+    /// Mapping files that were used.
+    pub mappings: Vec<manifest::MappingFile>,
+    pub(super) named: Named,
+}
+
+/// Reads what holds for all dumps of each trace, and names its frames.
+pub(super) fn open_all(
+    traces: Vec<OpenTrace>,
+    options: &LookOptions,
+    steps: &Steps,
+) -> Result<Vec<LookTrace>, LookError> {
+    let maps = Maps::open(&options.names)?;
+    let namer = Namer::new(options.names.clone(), options.watch.clone());
+    let mut all = Vec::with_capacity(traces.len());
+    for input in traces {
+        steps.begin(&format!("reading {}", input.name));
+        let mut findings = Vec::new();
+        if let Some(damage) = input.damage {
+            findings.push(trace_findings::packing(&input.name, damage));
+        }
+        let mut surveyed = Surveyed::read(input.source)?;
+        let named = namer.name(surveyed.recording_mut(), Look::Missing);
+        if options.watch.is_cancelled() {
+            return Err(LookError::Interrupted);
+        }
+        findings.extend(named.findings());
+        let renamed = maps.name(&mut surveyed)?;
+        findings.extend(renamed.findings);
+        all.push(LookTrace {
+            name: input.name,
+            trace: surveyed.seal(),
+            heaps: renamed.heaps,
+            findings,
+            mappings: renamed.maps.iter().map(UsedMap::in_manifest).collect(),
+            named,
+        });
+    }
+    Ok(all)
+}

@@ -1,0 +1,8 @@
+//! Heaps to look at: opens what holds them, chooses dumps, and has the facts and rows that several commands show.
+
+pub mod growth;
+pub mod java;
+pub mod leaks;
+pub mod look;
+pub mod moments;
+pub mod trace_findings;

@@ -1,0 +1,680 @@
+//! What `PATH@LABEL`, `PATH@N`, `PATH@last` and `PATH@end` mean of what was kept beside a
+//! recording's dumps: the one numbering that all who take an input share. `N` is a dump's number
+//! as manifest.json has it: the N-th of its process and heap, from 1. What was kept belongs to
+//! the dump of its label, what was kept at the end to the last dump of its process. A recording
+//! without dumps has the numbers of its labels, from 1, as names of files do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::java::Which;
+use crate::config::nearest;
+use crate::profile::DumpNumbers;
+use crate::results::lists::in_words;
+use crate::results::manifest::{DumpId, Manifest};
+use crate::results::output::is_below;
+use crate::timeline::{Seen, Timeline};
+
+/// Numbers of dumps that are named of one moment: a process may have many heaps.
+const MOST_NUMBERS: usize = 3;
+
+/// Moments that a message lists.
+const MOST_NAMES: usize = 24;
+
+/// Something that was kept of a process at a moment of a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capture {
+    /// Its place among the labels, from 1; the end comes after the last.
+    pub number: u32,
+    /// The label; `None` at the end.
+    pub label: Option<String>,
+    /// The process; 0 where nobody says.
+    pub pid: u64,
+    /// The number of its process's dump that it is part of, where it is part of one.
+    pub dump: Option<u32>,
+}
+
+/// A file that was kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptFile {
+    /// Of what moment.
+    pub capture: Capture,
+    /// Where it is.
+    pub path: PathBuf,
+    /// When it was taken, BOOTTIME ns.
+    pub boot_ns: u64,
+}
+
+/// The files of this kind (`smaps`, `meminfo`) that a timeline names and that are in the
+/// recording's folder, in order.
+pub fn kept(folder: &Path, timeline: &Timeline, what: &str) -> Vec<KeptFile> {
+    let kept = timeline.entries.iter().filter_map(|entry| {
+        let Seen::Kept(kept) = &entry.seen else {
+            return None;
+        };
+        let path = folder.join(&kept.file);
+        let is_it = kept.what == what && is_below(&kept.file) && path.is_file();
+        is_it.then(|| KeptFile {
+            capture: Capture {
+                number: kept.number,
+                label: (!kept.label.is_empty()).then(|| kept.label.clone()),
+                pid: entry.pid.into(),
+                dump: None,
+            },
+            path,
+            boot_ns: entry.boot_ns,
+        })
+    });
+    let mut kept: Vec<KeptFile> = kept.collect();
+    kept.sort_by_key(|file| (file.capture.number, file.capture.pid));
+    kept
+}
+
+/// A dump, as far as its moment is concerned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Dumped {
+    id: DumpId,
+    /// Places of the labels that are bound to it, from 1.
+    labels: Vec<u32>,
+    /// The last of its process and heap.
+    is_last: bool,
+}
+
+/// The dumps and labels of a recording.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Moments {
+    dumps: Vec<Dumped>,
+    labels: Vec<String>,
+}
+
+impl Moments {
+    /// Those of a recording.
+    pub fn of(manifest: &Manifest) -> Moments {
+        let mut bound: BTreeMap<&DumpId, Vec<u32>> = BTreeMap::new();
+        for (label, place) in manifest.labels.iter().zip(1..) {
+            for labelled in &label.dumps {
+                bound.entry(&labelled.dump).or_default().push(place);
+            }
+        }
+        let ids = manifest.dumps.keys().map(|dump| dump.id());
+        let dumped = ids.map(|id| Dumped {
+            labels: bound.remove(&id).unwrap_or_default(),
+            id,
+            is_last: false,
+        });
+        Moments {
+            dumps: mark_last(dumped.collect()),
+            labels: manifest.labels.iter().map(|l| l.name.clone()).collect(),
+        }
+    }
+
+    /// Those of an input whose parts are numbered like this: of which process each is. None has
+    /// a label.
+    pub fn of_parts(pids: impl IntoIterator<Item = u64>) -> Moments {
+        let mut numbers = DumpNumbers::default();
+        let dumped = pids.into_iter().map(|pid| Dumped {
+            id: DumpId {
+                pid,
+                heap: String::new(),
+                number: numbers.next(pid, ""),
+            },
+            labels: Vec::new(),
+            is_last: false,
+        });
+        Moments {
+            dumps: mark_last(dumped.collect()),
+            labels: Vec::new(),
+        }
+    }
+
+    /// Those of the recording in a folder; none where it has no manifest that can be read.
+    pub fn of_folder(folder: &Path) -> Moments {
+        Manifest::read(folder).map_or_else(|_| Moments::default(), |found| Moments::of(&found))
+    }
+
+    /// Whether the recording has dumps at all.
+    pub fn has_dumps(&self) -> bool {
+        !self.dumps.is_empty()
+    }
+
+    /// The number of a process's last dump; 0 where it has none.
+    pub fn last_number(&self, pid: u64) -> u32 {
+        let dumps = self.dumps.iter().filter(|dump| dump.id.pid == pid);
+        dumps.map(|dump| dump.id.number).max().unwrap_or(0)
+    }
+
+    /// The place of a label among those of the recording, from 1, at or after `from`; the end's
+    /// is behind the last.
+    pub fn place_of(&self, label: Option<&str>, from: usize) -> Option<u32> {
+        let at = match label {
+            None => Some(self.labels.len()),
+            Some(label) => {
+                let mut rest = self.labels.iter().enumerate().skip(from);
+                rest.find(|(_, name)| *name == label).map(|(at, _)| at)
+            }
+        };
+        at.and_then(|at| u32::try_from(at).ok()?.checked_add(1))
+    }
+
+    /// For each dump that has one, in their order: its number, and which of `captures` belongs
+    /// to it.
+    pub fn beside(&self, captures: &[Capture]) -> Vec<(u32, usize)> {
+        let found = self.captured(captures).into_iter();
+        found.map(|(dump, at)| (dump.id.number, at)).collect()
+    }
+
+    fn captured(&self, captures: &[Capture]) -> Vec<(&Dumped, usize)> {
+        let mut of_dump: BTreeMap<(u64, u32), usize> = BTreeMap::new();
+        let mut by_place: BTreeMap<(u32, u64), usize> = BTreeMap::new();
+        let mut by_label: BTreeMap<(&str, u64), usize> = BTreeMap::new();
+        let mut at_end: BTreeMap<u64, usize> = BTreeMap::new();
+        for (at, capture) in captures.iter().enumerate() {
+            match (capture.dump, &capture.label) {
+                (Some(number), _) => _ = of_dump.insert((capture.pid, number), at),
+                (None, None) => _ = at_end.insert(capture.pid, at),
+                (None, Some(label)) => {
+                    by_place.insert((capture.number, capture.pid), at);
+                    by_label.insert((label, capture.pid), at);
+                }
+            }
+        }
+        let labelled = |dump: &Dumped| {
+            // Of several labels the last is the nearest.
+            dump.labels.iter().rev().find_map(|&place| {
+                let name = self
+                    .labels
+                    .get(usize::try_from(place).ok()?.checked_sub(1)?)?;
+                let is_it = |at: &&usize| captures[**at].label.as_ref() == Some(name);
+                let of = |pid| {
+                    let placed = by_place.get(&(place, pid)).filter(is_it);
+                    placed.or_else(|| by_label.get(&(name.as_str(), pid)))
+                };
+                of(dump.id.pid).or_else(|| of(0)).copied()
+            })
+        };
+        let ended = |dump: &Dumped| {
+            let at = at_end.get(&dump.id.pid).or_else(|| at_end.get(&0));
+            at.copied().filter(|_| dump.is_last)
+        };
+        let of = |dump: &Dumped| {
+            let own = of_dump.get(&(dump.id.pid, dump.id.number)).copied();
+            own.or_else(|| ended(dump)).or_else(|| labelled(dump))
+        };
+        let all = self.dumps.iter();
+        all.filter_map(|dump| Some((dump, of(dump)?))).collect()
+    }
+
+    /// Which of `captures` are meant: those of the latest moment where nothing was said.
+    /// Several where several processes were there.
+    ///
+    /// # Errors
+    /// Where there is no such moment, or nothing was kept at it.
+    pub fn find(
+        &self,
+        which: Option<&Which>,
+        captures: &[Capture],
+    ) -> Result<Vec<usize>, NoMoment> {
+        let those = |is_it: &dyn Fn(&Capture) -> bool| -> Vec<usize> {
+            let all = captures.iter().enumerate();
+            all.filter(|(_, capture)| is_it(capture))
+                .map(|(at, _)| at)
+                .collect()
+        };
+        let latest = |among: Vec<usize>| -> Vec<usize> {
+            let last = among.iter().map(|&at| captures[at].number).max();
+            let is_last = |at: &usize| Some(captures[*at].number) == last;
+            among.into_iter().filter(is_last).collect()
+        };
+        let labelled = |label: &str| latest(those(&|c| c.label.as_deref() == Some(label)));
+        let of_dumps = |is_it: &dyn Fn(&Dumped) -> bool| -> Vec<usize> {
+            let captured = self.captured(captures).into_iter();
+            let meant = captured.filter(|(dump, _)| is_it(dump));
+            let mut found: Vec<usize> = meant.map(|(_, at)| at).collect();
+            found.sort_unstable();
+            found.dedup();
+            found
+        };
+        let all = || latest((0..captures.len()).collect());
+        let last = || match self.has_dumps() {
+            true => of_dumps(&|dump| dump.is_last),
+            false => all(),
+        };
+        let (found, is_known) = match which {
+            None => (all(), false),
+            Some(Which::Last) => (last(), true),
+            Some(Which::End) => {
+                let named = labelled(&Which::End.to_string());
+                let found = match named.is_empty() {
+                    true => latest(those(&|c| c.label.is_none() && c.dump.is_none())),
+                    false => named,
+                };
+                match found.is_empty() && captures.iter().any(|c| c.dump.is_some()) {
+                    true => (last(), true),
+                    false => (found, true),
+                }
+            }
+            Some(Which::Label(label)) => (labelled(label), self.labels.contains(label)),
+            Some(Which::Number(number)) => {
+                let is_dump = self.dumps.iter().any(|dump| dump.id.number == *number);
+                let label = number.to_string();
+                let found = match is_dump {
+                    true => of_dumps(&|dump| dump.id.number == *number),
+                    false => labelled(&label),
+                };
+                match found.is_empty() && !self.has_dumps() {
+                    true => (those(&|c| c.number == *number), false),
+                    false => (found, is_dump || self.labels.contains(&label)),
+                }
+            }
+        };
+        match found.is_empty() {
+            true => Err(self.nothing(which, is_known, captures)),
+            false => Ok(found),
+        }
+    }
+
+    fn nothing(&self, which: Option<&Which>, is_known: bool, captures: &[Capture]) -> NoMoment {
+        let why = match which {
+            Some(Which::Number(number)) if is_known => {
+                let is_bare = |dump: &&Dumped| dump.labels.is_empty() && !dump.is_last;
+                let dumps = self.dumps.iter().filter(|dump| dump.id.number == *number);
+                let mut dumps = dumps.peekable();
+                // Of a label of digits there may be no dump at all.
+                let is_dump = dumps.peek().is_some();
+                match is_dump && dumps.all(|dump| is_bare(&dump)) {
+                    true => "the dump has no label, and things are kept at labels and at the end",
+                    false if is_dump => "nothing of that kind was kept beside this dump",
+                    false => "nothing of that kind was kept at this label",
+                }
+            }
+            Some(Which::Last | Which::End) => "nothing of that kind was kept at the end",
+            Some(Which::Label(_)) if is_known => "nothing of that kind was kept at this label",
+            _ => "there is no such dump or label",
+        };
+        let labels = captures.iter().filter_map(|c| c.label.as_deref());
+        NoMoment {
+            which: which.map(Which::to_string).unwrap_or_default(),
+            why,
+            near: which
+                .filter(|_| !is_known)
+                .and_then(|which| did_you_mean(which, labels)),
+            there: in_words(self.names(captures).into_iter()),
+        }
+    }
+
+    /// What each moment of `captures` can be named by: `@before (@1)`, `@end (@4)`.
+    pub fn names(&self, captures: &[Capture]) -> Vec<String> {
+        let mut numbers: BTreeMap<(u32, Option<u32>), BTreeSet<u32>> = BTreeMap::new();
+        let key = |capture: &Capture| (capture.number, capture.dump);
+        for (number, at) in self.beside(captures) {
+            let of_moment = numbers.entry(key(&captures[at])).or_default();
+            of_moment.insert(number);
+        }
+        let mut seen: BTreeMap<(u32, Option<u32>), &Capture> = BTreeMap::new();
+        for capture in captures {
+            seen.entry(key(capture)).or_insert(capture);
+        }
+        let of = |(key, capture): (&(u32, Option<u32>), &&Capture)| {
+            let own: Vec<u32> = capture.dump.into_iter().collect();
+            let lone = [key.0];
+            let beside = numbers
+                .get(key)
+                .map(|all| Vec::from_iter(all.iter().copied()));
+            let numbers = match (&beside, self.has_dumps()) {
+                _ if !own.is_empty() => &own[..],
+                (Some(numbers), _) => numbers,
+                (None, false) => &lone,
+                (None, true) => &[],
+            };
+            capture.named(numbers)
+        };
+        seen.iter().map(of).collect()
+    }
+}
+
+/// Marks the last dump of each process and heap.
+fn mark_last(mut dumps: Vec<Dumped>) -> Vec<Dumped> {
+    let mut seen = BTreeSet::new();
+    for dump in dumps.iter_mut().rev() {
+        dump.is_last = seen.insert((dump.id.pid, dump.id.heap.clone()));
+    }
+    dumps
+}
+
+impl Capture {
+    /// What it can be named by: `@before (@1, @2)`.
+    pub fn named(&self, numbers: &[u32]) -> String {
+        let shown = numbers.iter().take(MOST_NUMBERS);
+        let mut shown: Vec<String> = shown.map(|number| format!("@{number}")).collect();
+        if numbers.len() > MOST_NUMBERS {
+            shown.push("…".to_owned());
+        }
+        let shown = shown.join(", ");
+        let name = match (&self.label, self.dump) {
+            (Some(label), _) => format!("@{label}"),
+            (None, Some(_)) => return shown,
+            (None, None) => format!("@{}", Which::End),
+        };
+        match shown.is_empty() {
+            true => name,
+            false => format!("{name} ({shown})"),
+        }
+    }
+}
+
+/// What dumps can be named by, the first first: `@before (@1), @2 to @4, @after (@5), @last,
+/// @end`. Of each its number and its labels; several processes and heaps have the same numbers.
+pub fn names_of<'a>(dumps: impl IntoIterator<Item = (u32, &'a [String])>) -> String {
+    let mut groups: Vec<(&[String], Vec<u32>)> = Vec::new();
+    let mut place_of: BTreeMap<&[String], usize> = BTreeMap::new();
+    for (number, labels) in dumps {
+        let known = match labels {
+            [] => groups
+                .len()
+                .checked_sub(1)
+                .filter(|&at| groups[at].0.is_empty()),
+            labels => place_of.get(labels).copied(),
+        };
+        match known {
+            Some(at) => groups[at].1.push(number),
+            None => {
+                place_of.insert(labels, groups.len());
+                groups.push((labels, vec![number]));
+            }
+        }
+    }
+    for (_, numbers) in &mut groups {
+        numbers.sort_unstable();
+        numbers.dedup();
+    }
+    let more = groups.len().saturating_sub(MOST_NAMES);
+    let shown = groups.iter().take(MOST_NAMES);
+    let mut names: Vec<String> = shown
+        .map(|(labels, numbers)| match labels {
+            [] => numbered(numbers),
+            labels => {
+                let labels: Vec<String> = labels.iter().map(|label| format!("@{label}")).collect();
+                format!("{} ({})", labels.join(", "), numbered(numbers))
+            }
+        })
+        .collect();
+    if more > 0 {
+        names.push(format!("{more} more"));
+    }
+    names.extend([Which::Last, Which::End].map(|which| format!("@{which}")));
+    names.join(", ")
+}
+
+/// As [`names_of`], of labels alone: each once, the first first.
+pub fn labels_in_words<'a>(labels: impl IntoIterator<Item = &'a str>) -> String {
+    let mut known = BTreeSet::new();
+    let all = labels.into_iter().filter(|label| known.insert(*label));
+    let mut names: Vec<String> = all.map(str::to_owned).collect();
+    let more = names.len().saturating_sub(MOST_NAMES);
+    names.truncate(MOST_NAMES);
+    if more > 0 {
+        names.push(format!("{more} more"));
+    }
+    names.join(", ")
+}
+
+/// `@3`, `@3, @4`, `@3 to @9`.
+fn numbered(numbers: &[u32]) -> String {
+    let is_run = numbers
+        .windows(2)
+        .all(|two| two[0].checked_add(1) == Some(two[1]));
+    match numbers {
+        [first, _, .., last] if is_run => format!("@{first} to @{last}"),
+        _ => {
+            let shown = numbers.iter().take(MOST_NUMBERS);
+            let mut shown: Vec<String> = shown.map(|number| format!("@{number}")).collect();
+            if numbers.len() > MOST_NUMBERS {
+                shown.push("…".to_owned());
+            }
+            shown.join(", ")
+        }
+    }
+}
+
+/// The label that was probably meant by one that is not there.
+pub fn did_you_mean<'a>(
+    which: &Which,
+    labels: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
+    let Which::Label(typed) = which else {
+        return None;
+    };
+    let (last, end) = (Which::Last.to_string(), Which::End.to_string());
+    let words = [last.as_str(), end.as_str()];
+    let all = labels.into_iter().map(str::to_owned);
+    let all: Vec<String> = all.chain(words.map(str::to_owned)).collect();
+    let near = near_label(typed, all.iter().map(String::as_str));
+    near.map(|label| format!("did you mean @{label}?"))
+}
+
+/// The one of `labels` that was probably meant.
+pub fn near_label<'a>(
+    typed: &str,
+    labels: impl Iterator<Item = &'a str> + Clone,
+) -> Option<&'a str> {
+    let lower = typed.to_lowercase();
+    let same = labels.clone().find(|label| label.to_lowercase() == lower);
+    same.or_else(|| nearest(typed, labels))
+}
+
+/// Why nothing is there of the moment that was named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoMoment {
+    /// What was named.
+    pub which: String,
+    /// Why, in words.
+    pub why: &'static str,
+    /// What was probably meant.
+    pub near: Option<String>,
+    /// What there is.
+    pub there: String,
+}
+
+impl NoMoment {
+    /// What to do.
+    pub fn help(&self) -> String {
+        let there = match self.there.is_empty() {
+            true => "nothing of that kind is there".to_owned(),
+            false => format!("there are {}", self.there),
+        };
+        match &self.near {
+            Some(near) => format!("{near} {there}"),
+            None => there,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dump(number: u32, pid: u64, heap: &str, labels: &[u32], is_last: bool) -> Dumped {
+        Dumped {
+            id: DumpId {
+                pid,
+                heap: heap.to_owned(),
+                number,
+            },
+            labels: labels.to_vec(),
+            is_last,
+        }
+    }
+
+    /// Two heaps of one process, a periodic dump without a label between two with one, and a
+    /// second process that was there at the second label.
+    fn moments() -> Moments {
+        Moments {
+            dumps: vec![
+                dump(1, 7, "libc.malloc", &[1], false),
+                dump(1, 7, "own", &[1], false),
+                dump(2, 7, "libc.malloc", &[], false),
+                dump(3, 7, "libc.malloc", &[2], false),
+                dump(1, 8, "libc.malloc", &[2], true),
+                dump(4, 7, "libc.malloc", &[], true),
+            ],
+            labels: vec!["before".to_owned(), "after".to_owned(), "bare".to_owned()],
+        }
+    }
+
+    fn capture(number: u32, label: Option<&str>, pid: u64) -> Capture {
+        Capture {
+            number,
+            label: label.map(str::to_owned),
+            pid,
+            dump: None,
+        }
+    }
+
+    fn captures() -> Vec<Capture> {
+        vec![
+            capture(1, Some("before"), 7),
+            capture(2, Some("after"), 7),
+            capture(2, Some("after"), 8),
+            capture(4, None, 7),
+        ]
+    }
+
+    fn found(moments: &Moments, captures: &[Capture], which: &str) -> Vec<usize> {
+        let which = Which::parse(which);
+        moments.find(Some(&which), captures).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_number_is_a_dumps_and_means_what_was_kept_for_it() {
+        let (moments, captures) = (moments(), captures());
+        let at = |which| found(&moments, &captures, which);
+        assert_eq!(moments.find(None, &captures).unwrap(), [3]);
+        for (which, expected) in [
+            // The first dump of each process: the other one's is that of the second label.
+            ("1", &[0, 2][..]),
+            ("before", &[0]),
+            ("3", &[1]),
+            ("after", &[1, 2]),
+            ("4", &[3]),
+            ("end", &[3]),
+            // The other process's last dump is that of the label.
+            ("last", &[2, 3]),
+        ] {
+            assert_eq!(at(which), expected, "@{which}");
+        }
+    }
+
+    #[test]
+    fn what_has_nothing_beside_it_says_why_and_what_there_is() {
+        let (moments, captures) = (moments(), captures());
+        let error = |which: &str| {
+            let which = Which::parse(which);
+            moments.find(Some(&which), &captures).unwrap_err()
+        };
+        let periodic = error("2");
+        assert!(periodic.why.contains("has no label"), "{periodic:?}");
+        assert_eq!(periodic.there, "@before (@1), @after (@1, @3), @end (@4)");
+        assert!(error("bare").why.contains("at this label"));
+        assert!(error("9").why.contains("no such dump"));
+        let digits = Moments {
+            labels: vec!["2026".to_owned()],
+            ..moments.clone()
+        };
+        let digits = digits.find(Some(&Which::Number(2026)), &captures);
+        let why = digits.map_err(|missing| missing.why);
+        assert_eq!(why, Err("nothing of that kind was kept at this label"));
+        let misspelt = error("befor");
+        assert_eq!(misspelt.near.as_deref(), Some("did you mean @before?"));
+        assert!(misspelt.help().contains("@after"), "{misspelt:?}");
+        assert_eq!(error("AFTER").near.as_deref(), Some("did you mean @after?"));
+        assert_eq!(error("somewhere else").near, None);
+        let labels = &captures[..3];
+        let which = Some(&Which::End);
+        let end = moments.find(which, labels).unwrap_err();
+        assert!(end.why.contains("at the end"), "{end:?}");
+    }
+
+    #[test]
+    fn dumps_are_listed_by_their_labels_and_those_without_by_number() {
+        let of = |label: &str| vec![label.to_owned()];
+        let (none, before, after) = (vec![], of("before"), of("after"));
+        let listed = |all: &[&Vec<String>]| names_of((1..).zip(all.iter().map(|of| &of[..])));
+        let both = [&before, &before, &none, &none, &none, &after, &none];
+        assert_eq!(
+            listed(&both),
+            "@before (@1, @2), @3 to @5, @after (@6), @7, @last, @end"
+        );
+        assert_eq!(
+            listed(&[&after, &before, &after]),
+            "@after (@1, @3), @before (@2), @last, @end"
+        );
+        let two = vec!["a".to_owned(), "b".to_owned()];
+        assert_eq!(listed(&[&two]), "@a, @b (@1), @last, @end");
+        let many: Vec<Vec<String>> = (0..30).map(|at| of(&format!("round-{at}"))).collect();
+        let many = listed(&many.iter().collect::<Vec<_>>());
+        assert!(
+            many.ends_with("@round-23 (@24), 6 more, @last, @end"),
+            "{many}"
+        );
+        let gaps: [(u32, &[String]); 5] = [1, 3, 5, 7, 9].map(|at| (at, &none[..]));
+        assert_eq!(names_of(gaps), "@1, @3, @5, …, @last, @end");
+    }
+
+    #[test]
+    fn without_dumps_numbers_are_those_of_the_labels() {
+        let none = Moments::default();
+        let captures = captures();
+        let at = |which| found(&none, &captures, which);
+        assert_eq!(at("1"), [0]);
+        assert_eq!(at("2"), [1, 2]);
+        assert_eq!(at("4"), [3]);
+        assert!(at("3").is_empty());
+        assert_eq!((at("last"), at("end")), (vec![3], vec![3]));
+        assert_eq!(at("before"), [0]);
+        assert_eq!(none.names(&captures)[0], "@before (@1)");
+    }
+
+    #[test]
+    fn labels_of_one_name_are_told_apart_by_their_dumps() {
+        let twice = Moments {
+            dumps: vec![dump(1, 7, "h", &[1], false), dump(2, 7, "h", &[2], true)],
+            labels: vec!["a".to_owned(), "a".to_owned()],
+        };
+        let captures = [capture(1, Some("a"), 7), capture(2, Some("a"), 7)];
+        assert_eq!(found(&twice, &captures, "1"), [0]);
+        assert_eq!(found(&twice, &captures, "2"), [1]);
+        assert_eq!(found(&twice, &captures, "a"), [1]);
+        assert_eq!(twice.place_of(Some("a"), 1), Some(2));
+        assert_eq!(twice.place_of(None, 0), Some(3));
+    }
+
+    #[test]
+    fn what_is_part_of_a_dump_goes_by_that() {
+        let parts: Vec<Capture> = (0..2)
+            .map(|at| Capture {
+                dump: Some(at * 3 + 1),
+                ..capture(at + 1, None, 7)
+            })
+            .collect();
+        let moments = Moments {
+            dumps: vec![dump(1, 7, "h", &[], false), dump(4, 7, "h", &[], true)],
+            labels: Vec::new(),
+        };
+        assert_eq!(found(&moments, &parts, "1"), [0]);
+        assert_eq!(found(&moments, &parts, "4"), [1]);
+        assert_eq!(found(&moments, &parts, "end"), [1]);
+        assert!(found(&moments, &parts, "2").is_empty());
+        assert_eq!(moments.names(&parts), ["@1", "@4"]);
+    }
+
+    #[test]
+    fn a_label_called_end_is_that_label() {
+        let moments = Moments {
+            dumps: vec![dump(1, 7, "h", &[1], false), dump(2, 7, "h", &[], true)],
+            labels: vec!["end".to_owned()],
+        };
+        let captures = [capture(1, Some("end"), 7), capture(2, None, 7)];
+        assert_eq!(found(&moments, &captures, "end"), [0]);
+        assert_eq!(found(&moments, &captures, "last"), [1]);
+    }
+}

@@ -1,0 +1,440 @@
+//! Loss and damage of a trace, and why it holds no samples, in words with the remedy. The
+//! flags of single dumps are `findings`'.
+
+use crate::error::ErrorClass;
+use crate::profile::{Health, HeapRequest, Recording};
+use crate::results::findings::Finding;
+use crate::stacks::Unexpanded;
+use crate::units::thousands;
+
+fn finding(
+    kind: &'static str,
+    class: ErrorClass,
+    message: impl Into<String>,
+    help: &str,
+) -> Finding {
+    Finding {
+        kind,
+        class: Some(class),
+        message: message.into(),
+        help: Some(help.to_owned()),
+        pid: None,
+    }
+}
+
+/// Kind of the finding that a trace was recorded without any heap.
+pub(crate) const NOT_ASKED_FOR: &str = "not-asked-for";
+
+/// Kinds that guess why nothing was sampled; whoever knows the cause leaves them out.
+pub const GUESSES: [&str; 5] = [
+    "no-samples",
+    "nothing-allocated",
+    "no-process-matched",
+    "heapprofd-silent",
+    "nothing-recorded",
+];
+
+const FETCH_AGAIN: &str =
+    "fetch or copy the trace again; if it was cut on the phone, this is all there is";
+const LARGER_BUFFER: &str = "record again with a longer interval (-i), fewer dumps, or through `heaptap record`, which \
+     sizes and drains the buffers";
+
+/// The packing around a trace is damaged.
+pub fn packing(name: &str, what: String) -> Finding {
+    finding(
+        "input-damaged",
+        ErrorClass::BadInput,
+        format!("{name}: {what}; what came before was read"),
+        FETCH_AGAIN,
+    )
+}
+
+/// Frames that the stacks lack, or have without what was inlined into them: the trace makes more
+/// of its stacks than any program does.
+pub fn unexpanded(frames: Unexpanded) -> impl Iterator<Item = Finding> {
+    let multiply = |what, help| finding("stacks-multiply", ErrorClass::BadInput, what, help);
+    let without_inlined = (frames.without_inlined > 0).then(|| {
+        multiply(
+            format!(
+                "{} frames stand without the functions inlined into them: their symbols multiply \
+                 the stacks beyond measure",
+                thousands(frames.without_inlined)
+            ),
+            "sums are right; symbolize the trace again for the names",
+        )
+    });
+    let dropped = (frames.dropped > 0).then(|| {
+        multiply(
+            format!(
+                "{} frames are left out: the trace has more callstacks than any program",
+                thousands(frames.dropped)
+            ),
+            "sums are right; the bytes of a missing frame count for its caller",
+        )
+    });
+    without_inlined.into_iter().chain(dropped)
+}
+
+/// What loss and damage mean.
+pub fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
+    let before = if sampled {
+        ""
+    } else {
+        "; no dump with samples could be read of it"
+    };
+    let mut found = Vec::new();
+    if health.damage_count > 0 {
+        const PLACES: usize = 3;
+        let mut places: Vec<String> = health
+            .damage
+            .iter()
+            .take(PLACES)
+            .map(|d| format!("{} bytes at {}: {}", d.bytes, d.offset, d.what))
+            .collect();
+        if health.damage_count > PLACES as u64 {
+            places.push(format!("and {} more", health.damage_count - PLACES as u64));
+        }
+        found.push(finding(
+            "trace-damaged",
+            ErrorClass::BadInput,
+            format!("the trace is damaged ({}){before}", places.join("; ")),
+            FETCH_AGAIN,
+        ));
+    }
+    if health.ends_early && health.damage_count == 0 {
+        found.push(Finding {
+            kind: "trace-cut",
+            // What is there is whole: it may still be growing.
+            class: (!sampled).then_some(ErrorClass::BadInput),
+            message: match sampled {
+                true => {
+                    "the trace stops before the tracing service ended it; later dumps are missing"
+                }
+                false => {
+                    "the trace stops before the tracing service ended it, and before the first dump"
+                }
+            }
+            .to_owned(),
+            help: Some(
+                "if it is still being written, read it again later; otherwise fetch or copy it \
+                 again"
+                    .to_owned(),
+            ),
+            pid: None,
+        });
+    }
+    let odd = [
+        (
+            health.reordered_profile_packets,
+            "stood out of order and were put right",
+        ),
+        (
+            health.adopted_profile_packets,
+            "stood under a foreign sequence and were put back",
+        ),
+        (
+            health.inconsistent_profile_packets,
+            "contradict the numbering: traces are mixed, and names of these dumps may be wrong",
+        ),
+        (
+            health.repeated_profile_packets,
+            "stand twice and count once",
+        ),
+        (
+            health.packets_without_sequence,
+            "belong to no sequence and are left out",
+        ),
+    ];
+    for (count, what) in odd {
+        if count > 0 {
+            found.push(finding(
+                "trace-rearranged",
+                ErrorClass::BadInput,
+                format!("{} {what}", packets(count)),
+                "something rewrote the trace on its way: use the file as the device wrote it",
+            ));
+        }
+    }
+    if health.missing_profile_packets > 0 {
+        found.push(finding(
+            "packets-lost",
+            ErrorClass::Incomplete,
+            format!(
+                "{} never came: a buffer overflowed, or a part of the file is gone; dumps \
+                 they belong to are missing or lower bounds, and what was freed in them is \
+                 not counted as allocated later",
+                packets(health.missing_profile_packets)
+            ),
+            LARGER_BUFFER,
+        ));
+    }
+    if health.lost_callstacks > 0 || health.lost_frames > 0 {
+        found.push(finding(
+            "callstacks-lost",
+            ErrorClass::Incomplete,
+            format!(
+                "{} callstacks and {} frames are not in the trace; their bytes are counted \
+                 under [callstack lost] and [frame lost]",
+                health.lost_callstacks, health.lost_frames
+            ),
+            LARGER_BUFFER,
+        ));
+    }
+    if health.malformed_samples > 0 {
+        found.push(finding(
+            "samples-malformed",
+            ErrorClass::Incomplete,
+            format!(
+                "{} samples went backwards and were passed over",
+                health.malformed_samples
+            ),
+            "the trace contradicts itself: distrust its figures, and record again",
+        ));
+    }
+    if health.dumps_without_clock > 0 {
+        let mut clock = finding(
+            "no-clock",
+            ErrorClass::Incomplete,
+            format!(
+                "{} dumps have no time: the trace holds no clocks; their own timestamps stand in",
+                health.dumps_without_clock
+            ),
+            "figures are not affected",
+        );
+        clock.class = None;
+        found.push(clock);
+    }
+    if let Some(service) = &health.service {
+        let lost = [
+            (
+                service.chunks_overwritten,
+                "chunks overwritten in a ring buffer",
+            ),
+            (
+                service.chunks_discarded,
+                "chunks discarded by a full buffer",
+            ),
+            (service.writer_packet_loss, "packets lost by writers"),
+            (service.patches_failed, "chunks that stayed incomplete"),
+            (service.abi_violations, "violations of the buffer protocol"),
+            (service.invalid_packets, "packets refused"),
+        ];
+        let said: Vec<String> = lost
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        if !said.is_empty() {
+            found.push(finding(
+                "service-lost-data",
+                ErrorClass::Incomplete,
+                format!("the tracing service lost data: {}", said.join(", ")),
+                LARGER_BUFFER,
+            ));
+        }
+        if service.final_flush_failed {
+            found.push(finding(
+                "final-flush-failed",
+                ErrorClass::Incomplete,
+                "the last flush timed out: the final dump may be missing",
+                "the process was too busy: record again with a longer interval (-i)",
+            ));
+        }
+    }
+    found
+}
+
+fn packets(count: u64) -> String {
+    match count {
+        1 => "1 profile packet".to_owned(),
+        n => format!("{n} profile packets"),
+    }
+}
+
+/// Why there are no samples, from what was asked for and what came. `None` where the trace
+/// breaks off or is damaged before the first dump, which the findings on that tell: no more
+/// can be said.
+pub fn why_empty(recording: &Recording, health: &Health, has_entries: bool) -> Option<Finding> {
+    let cut = health.ends_early || health.damage_count > 0;
+    let why = why_nothing(recording, health, has_entries);
+    (!cut || !GUESSES.contains(&why.kind)).then_some(why)
+}
+
+fn why_nothing(recording: &Recording, health: &Health, has_entries: bool) -> Finding {
+    let empty = |kind, message: String, help: &str| finding(kind, ErrorClass::Empty, message, help);
+    if !recording.has_config && health.profile_packets == 0 && health.heap_graph_packets == 0 {
+        return finding(
+            "nothing-recorded",
+            ErrorClass::BadInput,
+            "the trace holds neither a heap profile nor the config it was recorded with",
+            "it is the beginning of a trace at best: fetch it again from the device",
+        );
+    }
+    if recording.requests.is_empty() && (recording.has_config || health.heap_graph_packets > 0) {
+        if health.heap_graph_packets > 0 {
+            return empty(
+                "java-heap-dump",
+                "the trace holds packets of a Java heap dump, but no object of it".to_owned(),
+                "dump again with a larger buffer: `heaptap dump -b 512mb`",
+            );
+        }
+        return empty(
+            NOT_ASKED_FOR,
+            match recording.data_sources.is_empty() {
+                true => "the trace was recorded without any data source".to_owned(),
+                false => format!(
+                    "the trace was recorded without a heap profile (it holds {})",
+                    recording.data_sources.join(", ")
+                ),
+            },
+            "record one with `heaptap record -n NAME`",
+        );
+    }
+    if has_entries {
+        return empty(
+            "no-samples",
+            "the process was found, but nothing of it was sampled".to_owned(),
+            "see the warnings on it; a smaller interval (-i 512) sees smaller heaps",
+        );
+    }
+    if let Some(refused) = recording.requests.iter().find_map(refusal) {
+        return refused;
+    }
+    if let Some(closed) = closed_package(recording) {
+        return closed;
+    }
+    let targets = targets(&recording.requests);
+    if health.missing_profile_packets > 0
+        || health
+            .service
+            .is_some_and(|s| s.chunks_overwritten + s.chunks_discarded > 0)
+    {
+        return empty(
+            "profile-lost",
+            format!("the profile of {targets} was lost in a full buffer"),
+            LARGER_BUFFER,
+        );
+    }
+    if health.profile_packets > 0 {
+        return empty(
+            "nothing-allocated",
+            format!(
+                "heapprofd had nothing to report of {targets}: it did not allocate while it was \
+                 recorded (idle, frozen or cached), or never attached"
+            ),
+            "use the app while recording; `heaptap check` says whether it may be profiled",
+        );
+    }
+    empty(
+        "no-process-matched",
+        format!(
+            "heapprofd found no process to profile for {targets}: none ran under that name, it \
+             may not be profiled, or heapprofd was not there"
+        ),
+        "`heaptap check` says which processes match and whether they may be profiled; --launch \
+         starts the app once the session is armed",
+    )
+}
+
+/// A request that heapprofd refuses without a word in the trace.
+fn refusal(request: &HeapRequest) -> Option<Finding> {
+    const PAGE: u64 = 4096;
+    let refused = |message: String, help: &str| {
+        Some(finding("request-refused", ErrorClass::Empty, message, help))
+    };
+    if request.sampling_interval_bytes == 0 {
+        return refused(
+            "the config asks for a sampling interval of 0, which heapprofd refuses".to_owned(),
+            "set sampling_interval_bytes, 4096 for one",
+        );
+    }
+    let shmem = request.shmem_size_bytes;
+    if shmem != 0 && (!shmem.is_multiple_of(PAGE) || !shmem.is_power_of_two()) {
+        return refused(
+            format!(
+                "the config asks for a shared buffer of {shmem} bytes, which heapprofd refuses"
+            ),
+            "set shmem_size_bytes to a power of two of at least 4096",
+        );
+    }
+    let pattern = request
+        .process_cmdline
+        .iter()
+        .find(|name| name.contains('*'));
+    if let Some(pattern) = pattern
+        && !request.no_startup
+    {
+        return refused(
+            format!(
+                "the config asks for {pattern}; heapprofd refuses patterns unless no_startup is set"
+            ),
+            "set no_startup, or let `heaptap record` expand the pattern",
+        );
+    }
+    let default_heap = "libc.malloc".to_owned();
+    if request.exclude_heaps.contains(&default_heap)
+        || (!request.heaps.is_empty()
+            && !request.all_heaps
+            && !request.heaps.contains(&default_heap))
+    {
+        let heaps = if request.heaps.is_empty() {
+            "every heap but libc.malloc".to_owned()
+        } else {
+            request.heaps.join(", ")
+        };
+        return refused(
+            format!("the config asks for {heaps}; the process has no such heap"),
+            "libc.malloc is the heap of malloc and new",
+        );
+    }
+    if request.min_anonymous_memory_kb > 0 {
+        return refused(
+            format!(
+                "the config asks only for processes with {} KiB of anonymous memory, and none \
+                 had so much",
+                request.min_anonymous_memory_kb
+            ),
+            "lower min_anonymous_memory_kb, or leave it out",
+        );
+    }
+    None
+}
+
+/// A target that the packages list shows to be closed to profiling.
+fn closed_package(recording: &Recording) -> Option<Finding> {
+    let package = recording.packages.iter().find(|package| {
+        !package.debuggable
+            && !package.profileable_from_shell
+            && recording.requests.iter().any(|request| {
+                request
+                    .process_cmdline
+                    .iter()
+                    .any(|name| name.split(':').next() == Some(package.name.as_str()))
+            })
+    })?;
+    Some(finding(
+        "not-profileable",
+        ErrorClass::Empty,
+        format!(
+            "{} is neither debuggable nor profileable from the shell, so a user build does not \
+             profile it",
+            package.name
+        ),
+        "add <profileable android:shell=\"true\"/> to its manifest, or use a userdebug build",
+    ))
+}
+
+fn targets(requests: &[HeapRequest]) -> String {
+    let mut names: Vec<String> = requests
+        .iter()
+        .flat_map(|request| {
+            let pids = request.pids.iter().map(|pid| format!("pid {pid}"));
+            request.process_cmdline.iter().cloned().chain(pids)
+        })
+        .collect();
+    names.dedup();
+    match names.len() {
+        0 => "any process".to_owned(),
+        _ => names.join(", "),
+    }
+}

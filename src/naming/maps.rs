@@ -1,0 +1,619 @@
+//! Java names for the frames of traces: by mapping files that were given, by what a trace itself
+//! says was renamed, and by what Gradle left in the project, in this order. Owns which files are
+//! taken, and what there is to say of them.
+
+use super::names::NameOptions;
+use crate::deobfuscate::{
+    self, AppMap, Discovered, MapError, MapFile, MapSource, Scope, SeenIn, is_same_map,
+};
+use crate::error::{Classified, ErrorClass};
+use crate::profile::{NameMaps, Recording};
+use crate::results::findings::Finding;
+use crate::results::manifest;
+use crate::symbolize::find::project_around;
+use crate::trace::{Surveyed, TraceError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+
+mod heaps;
+mod packets;
+
+use heaps::ForApps;
+pub use heaps::{HeapMaps, NamedHeap, add_used, minified};
+pub use packets::{WrittenPackage, write_known, write_packets};
+
+/// Perfetto's variable: `package=path`, several of them separated as lists of paths are.
+pub const VARIABLE: &str = "PERFETTO_PROGUARD_MAP";
+/// Between its entries: a path of Windows may hold a colon.
+const SEPARATOR: char = if cfg!(windows) { ';' } else { ':' };
+
+/// Mapping files that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum MapsError {
+    /// One that was given.
+    #[error(transparent)]
+    Map(#[from] MapError),
+    /// The variable is not of its form.
+    #[error("{VARIABLE} is PACKAGE=FILE, several separated by `{SEPARATOR}`: {entry:?} has no `=`")]
+    Variable {
+        /// The entry that is not.
+        entry: String,
+    },
+}
+
+impl Classified for MapsError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            MapsError::Map(error) => error.class(),
+            MapsError::Variable { .. } => ErrorClass::Usage,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            MapsError::Map(error) => error.kind(),
+            MapsError::Variable { .. } => "mapping-variable",
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        match self {
+            MapsError::Map(error) => error.help(),
+            MapsError::Variable { .. } => Some(format!(
+                "set it right or unset it; --mapping takes a file without its package: {VARIABLE}\
+                 =com.example.app=mapping.txt"
+            )),
+        }
+    }
+}
+
+/// Who named a mapping file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// `--mapping`.
+    Given,
+    /// [`VARIABLE`].
+    Variable,
+    /// Nobody: a build left it.
+    Discovered {
+        /// The build variant.
+        variant: String,
+        /// Maps of the project that fit as well, and are older.
+        older: usize,
+    },
+}
+
+impl Origin {
+    /// A stable word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Origin::Given => "given",
+            Origin::Variable => "variable",
+            Origin::Discovered { .. } => "project",
+        }
+    }
+}
+
+/// An opened mapping file.
+#[derive(Debug, Clone)]
+pub struct GivenMap {
+    /// The app it is of, where that was said.
+    pub package: Option<String>,
+    /// The file.
+    pub file: Arc<MapFile>,
+    /// Who named it.
+    pub origin: Origin,
+}
+
+impl GivenMap {
+    fn is_discovered(&self) -> bool {
+        matches!(self.origin, Origin::Discovered { .. })
+    }
+
+    fn as_map(&self) -> AppMap<'_> {
+        AppMap {
+            scope: match &self.package {
+                Some(package) => Scope::Package(package.clone()),
+                None => Scope::Unclaimed,
+            },
+            source: MapSource::File(&self.file),
+        }
+    }
+}
+
+/// The mapping files for a run.
+#[derive(Debug)]
+pub struct Maps {
+    given: Vec<GivenMap>,
+    /// The project to look for others in, and what it has.
+    project: Option<PathBuf>,
+    candidates: OnceLock<Vec<Discovered>>,
+    /// What was discovered there, opened once however many traces there are.
+    opened: Mutex<BTreeMap<PathBuf, Option<Arc<MapFile>>>>,
+    findings: Vec<Finding>,
+}
+
+/// The mapping files for one trace.
+#[derive(Debug, Default)]
+pub struct ForTrace {
+    /// The files with the apps each is for, in order; for none where it is for all.
+    pub maps: Vec<(GivenMap, BTreeSet<String>)>,
+    /// What the user should know.
+    pub findings: Vec<Finding>,
+}
+
+/// What came of the mapping files for one trace.
+#[derive(Debug, Default)]
+pub struct Renamed {
+    /// Frames of Java code that apps brought.
+    pub java_frames: u64,
+    /// Frames that a map knows, by whichever.
+    pub frames_named: u64,
+    /// The files, in order.
+    pub maps: Vec<UsedMap>,
+    /// The same for the Java heaps of the trace.
+    pub heaps: HeapMaps,
+    /// What the user should know.
+    pub findings: Vec<Finding>,
+}
+
+impl Renamed {
+    /// Whether each file named a frame or a class: more heaps tell nothing new of which are of use.
+    pub fn have_all_named(&self) -> bool {
+        let mut maps = self.maps.iter().zip(self.heaps.classes_named());
+        maps.all(|(map, &classes)| map.frames_named > 0 || classes > 0)
+    }
+
+    /// Once the Java heaps of the trace were named: what the files did for them, and which did
+    /// nothing at all.
+    pub fn count_heaps(&mut self) {
+        if self.heaps.heaps() == 0 {
+            return;
+        }
+        for (used, of_heaps) in self.maps.iter_mut().zip(self.heaps.used()) {
+            used.classes_named = of_heaps.classes_named;
+        }
+        let unused = unused(&self.maps, self.java_frames, true);
+        self.findings.extend(unused);
+    }
+}
+
+/// A mapping file and what it did for a trace.
+#[derive(Debug, Clone)]
+pub struct UsedMap {
+    /// The file.
+    pub map: GivenMap,
+    /// The apps it was used for; none where it was used for all.
+    pub packages: BTreeSet<String>,
+    /// Frames it named.
+    pub frames_named: u64,
+    /// Classes it named in Java heaps.
+    pub classes_named: u64,
+}
+
+impl UsedMap {
+    /// Whether it named anything.
+    pub fn named_any(&self) -> bool {
+        self.frames_named > 0 || self.classes_named > 0
+    }
+
+    /// As the manifest keeps it.
+    pub fn in_manifest(&self) -> manifest::MappingFile {
+        manifest::MappingFile {
+            path: self.map.file.path().display().to_string(),
+            packages: self.packages.iter().cloned().collect(),
+            origin: self.map.origin.word().to_owned(),
+            variant: match &self.map.origin {
+                Origin::Discovered { variant, .. } => variant.clone(),
+                Origin::Given | Origin::Variable => String::new(),
+            },
+            classes: self.map.file.survey().classes as u64,
+            frames: self.frames_named,
+            heap_classes: self.classes_named,
+        }
+    }
+}
+
+impl Maps {
+    /// Opens the files that were given. One that the environment names and that cannot be used
+    /// is told and passed over.
+    ///
+    /// # Errors
+    /// Where a file that was given with `--mapping` cannot be used, or the variable is none of
+    /// its form.
+    pub fn open(names: &NameOptions) -> Result<Maps, MapsError> {
+        let mut maps = Maps::empty(names);
+        for option in &names.mappings {
+            let file = MapFile::open(&option.path)?;
+            maps.take(option.package.clone(), file, Origin::Given);
+        }
+        maps.take_variable(names, MapFile::open)?;
+        Ok(maps)
+    }
+
+    /// The same at the end of a recording, which is complete without: files that cannot be used
+    /// are told and passed over. None of them is waited for.
+    pub fn open_what_opens(names: &NameOptions) -> Maps {
+        let mut maps = Maps::empty(names);
+        for option in &names.mappings {
+            match MapFile::open_copied(&option.path) {
+                Ok(file) => maps.take(option.package.clone(), file, Origin::Given),
+                Err(error) => maps.findings.push(finding(&error)),
+            }
+        }
+        if let Err(error) = maps.take_variable(names, MapFile::open_copied) {
+            maps.findings.push(finding(&error));
+        }
+        maps
+    }
+
+    /// Whether files that were given will be of use at the end of a recording.
+    ///
+    /// # Errors
+    /// As [`Maps::open`]; also where one is no regular file, which can be read but once.
+    pub fn check(names: &NameOptions) -> Result<(), MapsError> {
+        for option in &names.mappings {
+            MapFile::open_copied(&option.path)?;
+        }
+        entries(names.variable(VARIABLE).unwrap_or_default()).map(drop)
+    }
+
+    /// The files that were given for an app, or for whichever.
+    pub(crate) fn files_for(&self, package: &str) -> Vec<&MapFile> {
+        let fits = |map: &&GivenMap| map.package.as_deref().is_none_or(|of| of == package);
+        self.given
+            .iter()
+            .filter(fits)
+            .map(|map| &*map.file)
+            .collect()
+    }
+
+    fn empty(names: &NameOptions) -> Maps {
+        let project = names.project.clone();
+        let around = || {
+            let folder = &names.folder;
+            let known = names.discover && !folder.as_os_str().is_empty();
+            known.then(|| project_around(folder)).flatten()
+        };
+        Maps {
+            given: Vec::new(),
+            project: project.or_else(around).filter(|_| names.symbolize),
+            candidates: OnceLock::new(),
+            opened: Mutex::default(),
+            findings: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, package: Option<String>, file: MapFile, origin: Origin) {
+        self.findings.extend(of_survey(&file));
+        self.given.push(GivenMap {
+            package,
+            file: Arc::new(file),
+            origin,
+        });
+    }
+
+    fn take_variable(
+        &mut self,
+        names: &NameOptions,
+        open: fn(&Path) -> Result<MapFile, MapError>,
+    ) -> Result<(), MapsError> {
+        for (package, path) in entries(names.variable(VARIABLE).unwrap_or_default())? {
+            let package = (!package.is_empty()).then(|| package.to_owned());
+            match open(&names.folder.join(path)) {
+                Ok(file) => self.take(package, file, Origin::Variable),
+                Err(error) => self.findings.push(finding(&error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The files for a trace: those that were given, and what the project has for apps that
+    /// neither they nor the trace's own packets are for.
+    /// `dumped` are the processes of which there are Java heaps.
+    pub fn for_trace(
+        &self,
+        recording: &Recording,
+        own: &NameMaps,
+        seen: &SeenIn,
+        dumped: &BTreeSet<u64>,
+    ) -> ForTrace {
+        let mut found = ForTrace {
+            findings: self.findings.clone(),
+            ..ForTrace::default()
+        };
+        let named = self.given.iter().filter_map(|map| map.package.as_deref());
+        let claimed: BTreeSet<&str> = named.collect();
+        let ids = deobfuscate::map_ids(recording);
+        for map in &self.given {
+            let packages = match &map.package {
+                Some(package) => BTreeSet::from([package.clone()]),
+                None => {
+                    let source = MapSource::File(&map.file);
+                    deobfuscate::packages_for(recording, seen, dumped, source, &claimed)
+                }
+            };
+            found.findings.extend(other_build(&map.file, &ids));
+            found.maps.push((map.clone(), packages));
+        }
+        let all_claimed = self.given.iter().any(|map| map.package.is_none());
+        if let Some(project) = self.project.as_deref().filter(|_| !all_claimed) {
+            let mut left = deobfuscate::profiled_packages(recording, seen, dumped);
+            left.retain(|package| !claimed.contains(&**package) && own.get(package).is_none());
+            self.discover(project, &left, &ids, &mut found);
+        }
+        found
+    }
+
+    /// What the builds of a project left for some packages: the map with the id that the trace
+    /// names, where it names one; else the newest whose app is among them.
+    fn discover(
+        &self,
+        project: &Path,
+        packages: &BTreeSet<String>,
+        ids: &[String],
+        found: &mut ForTrace,
+    ) {
+        if packages.is_empty() {
+            return;
+        }
+        let candidates = self.candidates();
+        let mut taken: BTreeSet<Option<&str>> = BTreeSet::new();
+        for (at, candidate) in candidates.iter().enumerate() {
+            let package = candidate.package.as_deref();
+            let its = packages.iter().find(|its| package == Some(its.as_str()));
+            if taken.contains(&package) || package.is_some() != its.is_some() {
+                continue;
+            }
+            let Some(file) = self.open_discovered(&candidate.path) else {
+                continue;
+            };
+            let fits = if !ids.is_empty() {
+                let id = file.survey().id.as_deref();
+                id.is_some_and(|id| ids.iter().any(|other| is_same_map(id, other)))
+            } else {
+                package.is_some() || !file.mentioned(packages).is_empty()
+            };
+            if !fits {
+                continue;
+            }
+            taken.insert(package);
+            let same = |other: &&Discovered| other.package.as_deref() == package;
+            let packages = match its {
+                Some(package) => BTreeSet::from([package.clone()]),
+                None => file.mentioned(packages),
+            };
+            found.findings.extend(of_survey(&file));
+            let map = GivenMap {
+                package: candidate.package.clone(),
+                file,
+                origin: Origin::Discovered {
+                    variant: candidate.variant.clone(),
+                    older: candidates[at + 1..].iter().filter(same).count(),
+                },
+            };
+            found.maps.push((map, packages));
+        }
+        if taken.is_empty() && !ids.is_empty() && !candidates.is_empty() {
+            found.findings.push(Finding {
+                kind: "mapping-not-found",
+                class: None,
+                message: format!(
+                    "the app is of the R8 map {}, and none of the {} mapping files below {} is \
+                     that one",
+                    ids.join(", "),
+                    candidates.len(),
+                    project.display()
+                ),
+                help: Some("give the mapping file of that build with --mapping".to_owned()),
+                pid: None,
+            });
+        }
+    }
+
+    /// What the builds of the project left, looked for once.
+    fn candidates(&self) -> &[Discovered] {
+        self.candidates.get_or_init(|| {
+            let project = self.project.as_deref();
+            project.map_or_else(Vec::new, deobfuscate::discover)
+        })
+    }
+
+    fn open_discovered(&self, path: &Path) -> Option<Arc<MapFile>> {
+        let mut opened = match self.opened.lock() {
+            Ok(opened) => opened,
+            Err(poisoned) => poisoned.into_inner(),
+        };
+        // One that cannot be used was asked for by nobody.
+        let open = || MapFile::open_copied(path).ok().map(Arc::new);
+        opened.entry(path.to_owned()).or_insert_with(open).clone()
+    }
+
+    /// Names the frames of a trace, by these files and by what it says itself. Its samples are
+    /// read where that is needed to tell whose code a frame is.
+    ///
+    /// # Errors
+    /// Where the trace can't be read.
+    pub fn name(&self, surveyed: &mut Surveyed) -> Result<Renamed, TraceError> {
+        let own = Arc::clone(surveyed.name_maps());
+        let java_frames = deobfuscate::java_frames(surveyed.recording());
+        let dumped = surveyed.java_pids();
+        let has_java = java_frames > 0 || !dumped.is_empty();
+        let may_discover = has_java && !self.candidates().is_empty();
+        if self.given.is_empty() && own.is_empty() && !may_discover {
+            return Ok(Renamed {
+                java_frames,
+                findings: self.findings.clone(),
+                ..Renamed::default()
+            });
+        }
+        let seen = surveyed.frames_by_process()?;
+        let ForTrace { maps, mut findings } =
+            self.for_trace(surveyed.recording(), &own, &seen, &dumped);
+        let (given, discovered) = given_first(maps);
+        let of_trace = own.iter().filter(|(package, _)| !package.is_empty());
+        let of_trace = of_trace.map(|(package, map)| AppMap {
+            scope: Scope::Package(package.to_owned()),
+            source: MapSource::Packets(map),
+        });
+        let mut all: Vec<AppMap> = given.iter().map(|(map, _)| map.as_map()).collect();
+        all.extend(of_trace);
+        let before = all.len();
+        all.extend(discovered.iter().map(|(map, _)| map.as_map()));
+        let applied = deobfuscate::apply(surveyed.recording_mut(), &seen, &all);
+        let counts = |from: usize| applied.frames_named[from..].iter().copied();
+        let used = given.iter().zip(counts(0));
+        let used = used.chain(discovered.iter().zip(counts(before)));
+        let maps: Vec<UsedMap> = used
+            .map(|((map, packages), frames_named)| UsedMap {
+                map: map.clone(),
+                packages: packages.clone(),
+                frames_named,
+                classes_named: 0,
+            })
+            .collect();
+        // What they do for Java heaps shows when those are read.
+        if dumped.is_empty() {
+            findings.extend(unused(&maps, java_frames, false));
+        }
+        Ok(Renamed {
+            java_frames,
+            frames_named: applied.frames_named.iter().sum(),
+            maps,
+            heaps: HeapMaps::new(given, own, discovered),
+            findings,
+        })
+    }
+}
+
+/// Files that were given go before what the trace says, and that before what was found.
+fn given_first(maps: Vec<ForApps>) -> (Vec<ForApps>, Vec<ForApps>) {
+    maps.into_iter().partition(|(map, _)| !map.is_discovered())
+}
+
+/// Packages and paths of Perfetto's variable.
+fn entries(variable: &str) -> Result<Vec<(&str, &str)>, MapsError> {
+    let all = variable.split(SEPARATOR).filter(|entry| !entry.is_empty());
+    all.map(|entry| {
+        entry.split_once('=').ok_or_else(|| MapsError::Variable {
+            entry: entry.to_owned(),
+        })
+    })
+    .collect()
+}
+
+fn finding(error: &impl Classified) -> Finding {
+    Finding {
+        kind: error.kind(),
+        class: None,
+        message: error.to_string(),
+        help: error.help(),
+        pid: None,
+    }
+}
+
+fn warning(kind: &'static str, message: String, help: &str) -> Finding {
+    Finding {
+        kind,
+        class: None,
+        message,
+        help: (!help.is_empty()).then(|| help.to_owned()),
+        pid: None,
+    }
+}
+
+/// What is wrong with a mapping file that can be used.
+fn of_survey(file: &MapFile) -> Vec<Finding> {
+    let survey = file.survey();
+    let name = file.path().display();
+    let mut findings = Vec::new();
+    if survey.bad_lines > 0 {
+        let first: Vec<String> = survey
+            .first_bad_lines
+            .iter()
+            .map(|bad| format!("line {}: {}", bad.line, bad.fault))
+            .collect();
+        let more = survey.bad_lines - first.len() as u64;
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        let message = format!(
+            "{name} has lines that say nothing: {}{more}",
+            first.join("; ")
+        );
+        let help = "names that stand there are missing; was the file cut or edited?";
+        findings.push(warning("mapping-bad-lines", message, help));
+    }
+    if survey.duplicates > 0 {
+        let more = survey.duplicates - survey.first_duplicates.len() as u64;
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        let message = format!(
+            "{name} has several classes called {}{more} in the app; the last one counts",
+            survey.first_duplicates.join(", ")
+        );
+        let help = "were mapping files of several builds put into one?";
+        findings.push(warning("mapping-duplicates", message, help));
+    }
+    if survey.foreign_version {
+        let message = format!("{name} is of a version of the format that is not known in full");
+        let help = "names and lines count; notes beside them that are not understood were passed \
+                    over, such as which code the compiler made";
+        findings.push(warning("mapping-version", message, help));
+    }
+    findings
+}
+
+/// Whether a trace names the maps that its apps were built with, and a file is none of them.
+fn other_build(file: &MapFile, ids: &[String]) -> Option<Finding> {
+    let id = file.survey().id.as_deref()?;
+    if ids.is_empty() || ids.iter().any(|other| is_same_map(id, other)) {
+        return None;
+    }
+    let message = format!(
+        "{} is the map {id}, and the app on the phone is of {}: your build differs from it",
+        file.path().display(),
+        ids.join(", ")
+    );
+    let help = "names by it may be wrong: give the mapping file of the build on the phone";
+    Some(warning("mapping-other-build", message, help))
+}
+
+/// Files that named nothing where there was something to name.
+fn unused(maps: &[UsedMap], java_frames: u64, has_heaps: bool) -> Vec<Finding> {
+    let unused = maps.iter().filter(|map| !map.named_any());
+    let asked = unused.filter(|used| !used.map.is_discovered());
+    asked
+        .map(|used| {
+            let packages: Vec<&str> = used.packages.iter().map(String::as_str).collect();
+            let of = match &packages[..] {
+                [] => String::new(),
+                packages => format!(" for {}", packages.join(", ")),
+            };
+            let path = used.map.file.path().display();
+            if java_frames == 0 && has_heaps {
+                let message = format!("{path} knows no class of the Java heap{of}");
+                let help = "is it of this app, and of the build on the phone? --mapping \
+                            PACKAGE=FILE says which app it is of";
+                return warning("mapping-unused", message, help);
+            }
+            if java_frames == 0 {
+                let message = format!("the trace has no Java frames{of} that {path} could name");
+                return warning("mapping-unused", message, "");
+            }
+            let message = format!("{path} named none of the {java_frames} Java frames{of}");
+            let help = "is it of this app, and of the build on the phone? --mapping \
+                        PACKAGE=FILE says which app it is of";
+            warning("mapping-unused", message, help)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

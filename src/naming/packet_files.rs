@@ -1,0 +1,375 @@
+//! The files of packets that stand beside a trace: `symbols`, `deobfuscation-packets`, and the
+//! `symbolized-trace` that is the trace with both behind it. Owns their names, and
+//! that nothing comes into them through a link; what is in them is `export`'s.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::fs::File;
+use std::io::{self, Read as _, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::maps::{UsedMap, write_known, write_packets};
+use crate::export::packets::{Written, write_symbols};
+use crate::folder::SYMBOLIZED_TRACE;
+use crate::import::{self, ImportError};
+use crate::profile::{FrameId, NameMaps, Recording};
+use crate::results::findings;
+use crate::results::manifest::{self, Manifest};
+use crate::results::whole_file::{WholeFile, open_inside};
+use crate::trace::{Surveyed, TraceError};
+
+/// Symbols alone.
+pub const SYMBOLS: &str = "symbols";
+/// What was renamed, alone.
+pub const DEOBFUSCATION: &str = "deobfuscation-packets";
+
+/// The files of a folder while they are written.
+#[derive(Debug)]
+pub struct PacketFiles {
+    folder: PathBuf,
+    symbols: Option<WholeFile>,
+    deobfuscation: Option<WholeFile>,
+}
+
+impl PacketFiles {
+    /// For a folder; nothing is written yet.
+    pub fn new(folder: &Path) -> PacketFiles {
+        PacketFiles {
+            folder: folder.to_owned(),
+            symbols: None,
+            deobfuscation: None,
+        }
+    }
+
+    /// Adds the symbols of the frames that `chosen` takes.
+    ///
+    /// # Errors
+    /// Where the folder cannot be written.
+    pub fn add_symbols(
+        &mut self,
+        recording: &Recording,
+        chosen: impl Fn(FrameId) -> bool,
+    ) -> io::Result<Written> {
+        let mut lazy = Lazy {
+            goal: self.folder.join(SYMBOLS),
+            file: &mut self.symbols,
+        };
+        let written = write_symbols(recording, chosen, &mut lazy);
+        if written.is_err() {
+            // Half of them would be taken for all.
+            self.symbols = None;
+        }
+        written
+    }
+
+    /// Adds the maps that named something, for the apps they are of. What the folder knows of
+    /// other apps stays; it is read only where there is something to add.
+    ///
+    /// # Errors
+    /// Where what the folder knows cannot be read, or the folder cannot be written.
+    pub fn keep_maps(&mut self, maps: &[UsedMap]) -> io::Result<()> {
+        let maps: Vec<UsedMap> = maps.iter().filter(|map| map.named_any()).cloned().collect();
+        if maps.is_empty() {
+            return Ok(());
+        }
+        let known = known_maps_io(&self.folder)?;
+        let mut packages: BTreeSet<&str> = BTreeSet::new();
+        for map in &maps {
+            match map.packages.is_empty() {
+                true => packages.insert(""),
+                false => {
+                    packages.extend(map.packages.iter().map(String::as_str));
+                    true
+                }
+            };
+        }
+        let mut lazy = Lazy {
+            goal: self.folder.join(DEOBFUSCATION),
+            file: &mut self.deobfuscation,
+        };
+        let keeps = |package: &str, _: &str| !packages.contains(package);
+        let known = write_known(&known, keeps, &mut lazy);
+        let written = known.and_then(|()| write_packets(&maps, true, &mut lazy));
+        if written.is_err() {
+            self.deobfuscation = None;
+        }
+        written.map(drop)
+    }
+
+    /// Gives the file of maps its name, where there is no trace to go with it.
+    ///
+    /// # Errors
+    /// Where the folder cannot be written.
+    pub fn finish_maps(self, written: &mut Vec<&'static str>) -> io::Result<()> {
+        if let Some(file) = self.deobfuscation {
+            file.finish()?;
+            written.push(DEOBFUSCATION);
+        }
+        Ok(())
+    }
+
+    /// Gives the files their names, and writes the trace with them: behind the first `bytes` of
+    /// `raw`, since a reader that finds a cut packet looks for its end in what follows. Adds the
+    /// names of what was written to `written`.
+    ///
+    /// # Errors
+    /// Where the folder cannot be written.
+    pub fn finish(self, raw: &Path, bytes: u64, written: &mut Vec<&'static str>) -> io::Result<()> {
+        for (name, file) in [(SYMBOLS, self.symbols), (DEOBFUSCATION, self.deobfuscation)] {
+            if let Some(file) = file {
+                file.finish()?;
+                written.push(name);
+            }
+        }
+        let parts: Vec<&str> = [SYMBOLS, DEOBFUSCATION]
+            .into_iter()
+            .filter(|name| is_own_file(&self.folder.join(name)))
+            .collect();
+        if parts.is_empty() {
+            return Ok(());
+        }
+        let mut whole = WholeFile::named(&self.folder.join(SYMBOLIZED_TRACE))?;
+        let raw = File::open(raw)?.take(bytes);
+        append(raw, &mut whole)?;
+        for part in parts {
+            append(open_inside(&self.folder, part)?.take(u64::MAX), &mut whole)?;
+        }
+        whole.finish()?;
+        written.push(SYMBOLIZED_TRACE);
+        Ok(())
+    }
+}
+
+/// Keeps the names of Java code in the folder of a recording that has no trace: an HPROF holds
+/// none, and the mapping file might be gone when the heap is looked at. Maps that named nothing
+/// leave what is kept as it is. Gives what went wrong.
+pub fn keep_maps(
+    manifest: &mut Manifest,
+    maps: &[UsedMap],
+    folder: &Path,
+    written: &mut Vec<&'static str>,
+) -> Option<manifest::Warning> {
+    if !maps.iter().any(UsedMap::named_any) {
+        return None;
+    }
+    let names = manifest.symbolization.get_or_insert_default();
+    names.mappings = maps.iter().map(UsedMap::in_manifest).collect();
+    let mut files = PacketFiles::new(folder);
+    let kept = files.keep_maps(maps);
+    let error = kept.and_then(|()| files.finish_maps(written)).err()?;
+    Some(findings::packets_unwritten(&error).into_warning())
+}
+
+/// Adds the names of Java code that the folder `from` keeps to those that `folder` keeps. For a
+/// class that both know, those of `from` count.
+///
+/// # Errors
+/// Where one of them cannot be read, or `folder` cannot be written.
+pub fn join_maps(folder: &Path, from: &Path) -> io::Result<()> {
+    if !is_own_file(&from.join(DEOBFUSCATION)) {
+        return Ok(());
+    }
+    let (known, new) = (known_maps_io(folder)?, known_maps_io(from)?);
+    let mut named: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for (package, map) in new.iter() {
+        let classes = (0..map.class_count()).map(|at| map.class(at).obfuscated);
+        named.extend(classes.map(|class| (package, class)));
+    }
+    let mut whole = WholeFile::named(&folder.join(DEOBFUSCATION))?;
+    let keeps = |package: &str, class: &str| !named.contains(&(package, class));
+    write_known(&known, keeps, &mut whole)?;
+    append(open_inside(from, DEOBFUSCATION)?.take(u64::MAX), &mut whole)?;
+    whole.finish()
+}
+
+/// [`known_maps`], for whoever writes them again.
+fn known_maps_io(folder: &Path) -> io::Result<Arc<NameMaps>> {
+    known_maps::<Box<dyn Error + Send + Sync>>(folder).map_err(io::Error::other)
+}
+
+/// The names that a recording keeps for Java code; none if it keeps none. `path` is its folder
+/// or a file in it.
+///
+/// # Errors
+/// Where they are there and cannot be read.
+pub fn known_maps<E: From<ImportError> + From<TraceError>>(
+    path: &Path,
+) -> Result<Arc<NameMaps>, E> {
+    let folder = match path.is_dir() {
+        true => Some(path),
+        // Beside a file in any other folder, a file of that name is somebody else's.
+        false => path
+            .parent()
+            .filter(|of| of.join(manifest::FILE_NAME).is_file()),
+    };
+    let packets = folder.map(|folder| folder.join(DEOBFUSCATION));
+    let Some(packets) = packets.filter(|packets| is_own_file(packets)) else {
+        return Ok(Arc::default());
+    };
+    let Some(packets) = import::open(&packets)?.pop() else {
+        return Ok(Arc::default());
+    };
+    Ok(Arc::clone(Surveyed::read(packets.source)?.name_maps()))
+}
+
+fn append(mut from: io::Take<File>, to: &mut WholeFile) -> io::Result<()> {
+    // From file to file the system may share the bytes instead of copying them.
+    io::copy(&mut from, to.flushed()?)?;
+    Ok(())
+}
+
+/// Whether a folder has a file of this name, and not a link to one.
+pub(crate) fn is_own_file(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
+}
+
+/// Takes the symbolized trace away, where there is one: it can be made again, and takes as much
+/// room as the trace. Whether there is more room now.
+pub fn make_room(folder: &Path) -> bool {
+    std::fs::remove_file(folder.join(SYMBOLIZED_TRACE)).is_ok()
+}
+
+/// A file that is opened with its first byte.
+struct Lazy<'a> {
+    goal: PathBuf,
+    file: &'a mut Option<WholeFile>,
+}
+
+impl Write for Lazy<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.file.is_none() {
+            *self.file = Some(WholeFile::named(&self.goal)?);
+        }
+        self.file.as_mut().map_or(Ok(0), |file| file.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.as_mut().map_or(Ok(()), WholeFile::flush)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deobfuscate::MapFile;
+    use crate::export::deobfuscation_packets::MapWriter;
+    use crate::naming::maps::{GivenMap, Origin};
+
+    fn listed(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let names = entries.map(|e| e.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+
+    /// Packets of classes: package, minified name, name.
+    fn packets(classes: &[(&str, &str, &str)]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (package, obfuscated, original) in classes {
+            let mut writer = MapWriter::new(package, &mut bytes);
+            writer.class(obfuscated, original).unwrap();
+            writer.finish().unwrap();
+        }
+        bytes
+    }
+
+    fn kept(folder: &Path) -> Vec<(String, String, String)> {
+        let maps = known_maps_io(folder).unwrap();
+        let mut all = Vec::new();
+        for (package, map) in maps.iter() {
+            for class in (0..map.class_count()).map(|at| map.class(at)) {
+                let names = [package, class.obfuscated, class.original];
+                all.push(names.map(str::to_owned).into());
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn names_of_an_app_that_ended_stay_when_others_are_added() {
+        let (folder, from) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        join_maps(folder.path(), from.path()).unwrap();
+        assert_eq!(listed(folder.path()), [""; 0], "there is nothing to add");
+        let add = |classes: &[(&str, &str, &str)]| {
+            std::fs::write(from.path().join(DEOBFUSCATION), packets(classes)).unwrap();
+            join_maps(folder.path(), from.path()).unwrap();
+        };
+        let of = |classes: &[(&str, &str, &str)]| -> Vec<(String, String, String)> {
+            let owned = |c: &(&str, &str, &str)| (c.0.into(), c.1.into(), c.2.into());
+            classes.iter().map(owned).collect()
+        };
+        // Without a package are the maps of an app that nobody named.
+        let both = [
+            ("", "a", "Old"),
+            ("", "b", "Other"),
+            ("one", "a", "Activity"),
+            ("two", "a", "Service"),
+        ];
+        add(&both);
+        assert_eq!(kept(folder.path()), of(&both));
+        add(&[("", "a", "New"), ("one", "a", "Activity")]);
+        let mut all = kept(folder.path());
+        all.sort();
+        assert_eq!(
+            all,
+            of(&[
+                ("", "a", "New"),
+                ("", "b", "Other"),
+                ("one", "a", "Activity"),
+                ("two", "a", "Service"),
+            ])
+        );
+        assert_eq!(listed(folder.path()), [DEOBFUSCATION]);
+    }
+
+    #[test]
+    fn names_that_cannot_be_read_matter_only_where_others_are_added() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("mapping.txt"), "com.example.App -> a:\n").unwrap();
+        std::fs::write(path(DEOBFUSCATION), "damaged").unwrap();
+        let mut used = UsedMap {
+            map: GivenMap {
+                package: None,
+                file: Arc::new(MapFile::open(&path("mapping.txt")).unwrap()),
+                origin: Origin::Given,
+            },
+            packages: BTreeSet::new(),
+            frames_named: 0,
+            classes_named: 0,
+        };
+        let keep =
+            |used: &UsedMap| PacketFiles::new(folder.path()).keep_maps(std::slice::from_ref(used));
+        keep(&used).unwrap();
+        used.classes_named = 1;
+        keep(&used).unwrap_err();
+        let kept = std::fs::read(path(DEOBFUSCATION)).unwrap();
+        assert_eq!(kept, b"damaged", "what cannot be read is not replaced");
+    }
+
+    #[test]
+    fn the_whole_trace_is_the_trace_and_what_is_behind_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("raw-trace"), "trace, cut").unwrap();
+        let finished = |files: PacketFiles, bytes| {
+            let mut written = Vec::new();
+            files
+                .finish(&path("raw-trace"), bytes, &mut written)
+                .unwrap();
+            written
+        };
+        let files = || PacketFiles::new(folder.path());
+        assert_eq!(finished(files(), 99), [""; 0]);
+        assert_eq!(listed(folder.path()), ["raw-trace"]);
+        std::fs::write(path(DEOBFUSCATION), " renamed").unwrap();
+        std::fs::write(path(SYMBOLS), " symbols").unwrap();
+        assert_eq!(finished(files(), 99), [SYMBOLIZED_TRACE]);
+        let whole = || std::fs::read_to_string(path(SYMBOLIZED_TRACE)).unwrap();
+        assert_eq!(whole(), "trace, cut symbols renamed");
+        assert_eq!(finished(files(), 5), [SYMBOLIZED_TRACE]);
+        assert_eq!(whole(), "trace symbols renamed");
+    }
+}

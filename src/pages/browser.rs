@@ -1,0 +1,130 @@
+//! The user's browser, told to show a file or an address. Owns how each system is asked. All users
+//! of a computer see what a program was started with, so an address that is given here holds no
+//! secret.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use crate::error::{Classified, ErrorClass};
+
+/// How long a program that was asked may take to say that it can't. Some end at once, others with
+/// the browser's window.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Nobody shows it.
+#[derive(Debug, thiserror::Error)]
+#[error("no browser could be started for {url}: {source}")]
+pub struct NoBrowser {
+    /// What should be shown.
+    pub url: String,
+    /// Who was asked, and why not.
+    pub source: io::Error,
+}
+
+impl Classified for NoBrowser {
+    fn class(&self) -> ErrorClass {
+        ErrorClass::HostWrite
+    }
+
+    fn kind(&self) -> &'static str {
+        "no-browser"
+    }
+
+    fn help(&self) -> Option<String> {
+        Some("open it in a browser yourself, or name one with BROWSER".to_owned())
+    }
+}
+
+/// Asks the system to show `what`, a file or an address. Returns as soon as a program took it.
+///
+/// # Errors
+/// Where none did, with what each said.
+pub async fn open(what: &OsStr) -> io::Result<()> {
+    let named = std::env::var_os("BROWSER");
+    let mut tried = Vec::new();
+    for words in openers(named.as_deref(), what) {
+        let Some((program, arguments)) = words.split_first() else {
+            continue;
+        };
+        match ask(program, arguments).await {
+            Ok(()) => return Ok(()),
+            Err(error) => tried.push(format!("{}: {error}", program.to_string_lossy())),
+        }
+    }
+    Err(io::Error::other(tried.join("; ")))
+}
+
+/// Runs a program that shows something.
+async fn ask(program: &OsStr, arguments: &[OsString]) -> io::Result<()> {
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    match timeout(PATIENCE, child.wait()).await {
+        Ok(ended) => match ended? {
+            status if status.success() => Ok(()),
+            status => Err(io::Error::other(status.to_string())),
+        },
+        Err(_) => Ok(()),
+    }
+}
+
+/// Who may be asked, best first. `BROWSER` goes before all: commands with `:` between them,
+/// `%s` for what is to be shown, as xdg-open and Python have it.
+fn openers(named: Option<&OsStr>, what: &OsStr) -> Vec<Vec<OsString>> {
+    let mut all: Vec<Vec<OsString>> = Vec::new();
+    let separator = if cfg!(windows) { ';' } else { ':' };
+    for command in named.and_then(OsStr::to_str).unwrap_or("").split(separator) {
+        let mut words: Vec<OsString> = command.split_whitespace().map(OsString::from).collect();
+        if words.is_empty() {
+            continue;
+        }
+        let places = words.iter_mut().filter(|word| *word == "%s");
+        if places.map(|word| word.clone_from(&what.to_owned())).count() == 0 {
+            words.push(what.to_owned());
+        }
+        all.push(words);
+    }
+    let usual: &[&[&str]] = if cfg!(target_os = "macos") {
+        &[&["open"]]
+    } else if cfg!(windows) {
+        // `start` and `explorer` take parts of an address for something else.
+        &[&["rundll32", "url.dll,FileProtocolHandler"]]
+    } else {
+        &[&["xdg-open"], &["gio", "open"], &["wslview"]]
+    };
+    for opener in usual {
+        let words = opener.iter().map(OsString::from);
+        all.push(words.chain([what.to_owned()]).collect());
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_browser_that_is_named_goes_first() {
+        let of = |named: &str| openers(Some(OsStr::new(named)), OsStr::new("http://x/?a b"));
+        let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        assert_eq!(
+            of("firefox -P work")[0],
+            words(&["firefox", "-P", "work", "http://x/?a b"])
+        );
+        let one = "chromium --app %s --new";
+        assert_eq!(
+            of(one)[0],
+            words(&["chromium", "--app", "http://x/?a b", "--new"])
+        );
+        assert_eq!(of("").len(), openers(None, OsStr::new("x")).len());
+        assert!(!openers(None, OsStr::new("x")).is_empty());
+    }
+}

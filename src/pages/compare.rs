@@ -1,0 +1,121 @@
+//! Several inputs of one page: joined in one table, and which dumps of them are compared.
+
+use super::ReportInput;
+use crate::heaps::java::Which;
+use crate::heaps::look::{NativeFile, Wanted};
+use crate::report::data::header::{Diff, Pair, Per};
+use crate::stacks::{Dump, JoinBy, StackProfile, join};
+
+/// Several inputs in one table, and where the dumps of each begin.
+pub(super) fn joined(files: Vec<(String, Box<NativeFile>)>) -> (StackProfile, Vec<usize>) {
+    let tables: Vec<_> = files.iter().map(|(_, file)| &file.profile.table).collect();
+    let joined = join(&tables, JoinBy::Name);
+    let mut dumps: Vec<Dump> = Vec::new();
+    let mut starts = Vec::new();
+    for ((name, file), nodes) in files.into_iter().zip(&joined.nodes) {
+        starts.push(dumps.len());
+        for mut dump in file.profile.dumps {
+            dump.move_to(nodes);
+            dump.facts.label = Some(match dump.facts.label {
+                Some(label) if !name.contains('@') => format!("{name}@{label}"),
+                _ => name.clone(),
+            });
+            dumps.push(dump);
+        }
+    }
+    let profile = StackProfile {
+        table: joined.table,
+        dumps,
+    };
+    (profile, starts)
+}
+
+/// Which dumps are compared: of each heap the last one that is meant, on both sides.
+pub(super) fn diff(
+    base: &ReportInput,
+    main: &ReportInput,
+    per: Option<Per>,
+    profile: &StackProfile,
+    starts: &[usize],
+) -> Diff {
+    let dumps = &profile.dumps;
+    // Several inputs are joined, that of the base first.
+    let same_recording = starts.is_empty();
+    let (before, mut after) = match starts.get(1) {
+        Some(&second) => {
+            let end = starts.get(2).copied().unwrap_or(dumps.len());
+            (
+                last_of_each(dumps, 0..second),
+                last_of_each(dumps, second..end),
+            )
+        }
+        None => {
+            let all = 0..dumps.len();
+            let end = Which::End.to_string();
+            let labelled_end = dumps
+                .iter()
+                .any(|dump| dump.facts.label.as_ref() == Some(&end));
+            let meant = |input: &ReportInput| {
+                let meant = all
+                    .clone()
+                    .filter(|&at| is_meant(&dumps[at], &input.wanted, labelled_end));
+                last_of_each(dumps, meant)
+            };
+            (meant(base), meant(main))
+        }
+    };
+    let mut pairs: Vec<Pair> = Vec::new();
+    // One heap on each side is the same, whatever it is called: a debug build has a name of
+    // its own.
+    let alone = before.len() == 1 && after.len() == 1;
+    for &at in &before {
+        let other = after
+            .iter()
+            .position(|&other| alone || heap_of(&dumps[other]) == heap_of(&dumps[at]));
+        pairs.push(Pair {
+            before: Some(at),
+            after: other.map(|other| after.remove(other)),
+        });
+    }
+    pairs.extend(after.into_iter().map(|at| Pair {
+        before: None,
+        after: Some(at),
+    }));
+    Diff {
+        before: base.to_string(),
+        after: main.to_string(),
+        pairs,
+        same_recording,
+        per,
+    }
+}
+
+/// What tells heaps of one input apart, and is the same in another.
+fn heap_of(dump: &Dump) -> (&str, &str) {
+    (&dump.facts.process, &dump.facts.heap)
+}
+
+fn last_of_each(dumps: &[Dump], among: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut last: Vec<usize> = Vec::new();
+    for at in among {
+        last.retain(|&before| heap_of(&dumps[before]) != heap_of(&dumps[at]));
+        last.push(at);
+    }
+    last
+}
+
+/// `labelled_end`: a dump has the label that else means the end.
+fn is_meant(dump: &Dump, wanted: &Wanted, labelled_end: bool) -> bool {
+    let Wanted::These(named) = wanted else {
+        return true;
+    };
+    named.iter().any(|which| match which {
+        Which::Last => true,
+        Which::End => !labelled_end || dump.facts.label.as_deref() == Some(&which.to_string()),
+        Which::Number(number) => {
+            let label = number.to_string();
+            dump.facts.number == *number || dump.facts.label.as_deref() == Some(&label)
+        }
+        Which::Label(label) => dump.facts.label.as_ref() == Some(label),
+    })
+}

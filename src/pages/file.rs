@@ -1,0 +1,157 @@
+//! The file of a page: opened before the work begins, never put in the place of anything but a
+//! page, and there once it is whole.
+
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+use super::ReportError;
+use crate::report::{self, Report};
+use crate::results::whole_file::WholeFile;
+use crate::units::hex;
+
+/// Name of the page in a recording's folder.
+pub const PAGE: &str = "report.html";
+
+/// Where a page goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PagePlace {
+    /// To a path that the user typed; `-` is standard output.
+    Typed(PathBuf),
+    /// To a file whose name heaptap chose.
+    Named(PathBuf),
+}
+
+impl PagePlace {
+    /// Where that is.
+    pub fn path(&self) -> &Path {
+        match self {
+            PagePlace::Typed(path) | PagePlace::Named(path) => path,
+        }
+    }
+}
+
+/// The file of a page, which has its name once it is whole.
+pub struct ReportFile {
+    file: WholeFile,
+    path: PathBuf,
+}
+
+/// A page that was written.
+pub(super) struct WrittenPage {
+    pub(super) path: PathBuf,
+    pub(super) bytes: u64,
+    /// SHA-256 of it, hex.
+    pub(super) sha256: String,
+}
+
+impl ReportFile {
+    /// Opens it before the work begins, so that a place that can't be written costs none.
+    ///
+    /// # Errors
+    /// Where it is an input, or another file than a report and `force` is not given, or can't
+    /// be written.
+    pub fn create(
+        place: &PagePlace,
+        inputs: &[&Path],
+        force: bool,
+    ) -> Result<ReportFile, ReportError> {
+        let path = place.path();
+        let real = |path: &Path| path.canonicalize().ok();
+        // The folder of a recording keeps its files, whatever is asked for.
+        let folder = path.canonicalize().ok();
+        let folder = folder.as_deref().and_then(Path::parent);
+        let is_input = inputs.iter().any(|input| {
+            real(path).is_some() && real(path) == real(input)
+                || folder.is_some() && folder == real(input).as_deref()
+        });
+        let is_link = matches!(place, PagePlace::Named(_)) && path.is_symlink();
+        if !is_link && !is_replaceable(path) && (is_input || !force) {
+            return Err(ReportError::Taken(path.to_owned()));
+        }
+        let file = match place {
+            PagePlace::Typed(path) => WholeFile::typed(path),
+            PagePlace::Named(path) => WholeFile::named(path),
+        };
+        match file {
+            Ok(file) => Ok(ReportFile {
+                file,
+                path: path.to_owned(),
+            }),
+            Err(source) => Err(ReportError::Write {
+                path: path.to_owned(),
+                source,
+            }),
+        }
+    }
+
+    /// Writes the page.
+    ///
+    /// # Errors
+    /// Where it can't be written.
+    pub(super) fn finish(mut self, report: Report) -> Result<WrittenPage, ReportError> {
+        let mut counted = Counted {
+            out: &mut self.file,
+            bytes: 0,
+            hash: Sha256::new(),
+        };
+        let written = report.write(&mut counted);
+        let (bytes, hash) = (counted.bytes, counted.hash);
+        let finished = written.and_then(|()| self.file.finish());
+        match finished {
+            Ok(()) => Ok(WrittenPage {
+                path: self.path,
+                bytes,
+                sha256: hex(&hash.finalize()),
+            }),
+            Err(source) => Err(ReportError::Write {
+                path: self.path,
+                source,
+            }),
+        }
+    }
+}
+
+/// Counts what passes, and sums it up.
+struct Counted<'a> {
+    out: &'a mut WholeFile,
+    bytes: u64,
+    hash: Sha256,
+}
+
+impl io::Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.bytes += written as u64;
+        self.hash.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Whether nothing is lost with the file: it is not there, holds nothing, or is a report.
+fn is_replaceable(path: &Path) -> bool {
+    let Ok(metadata) = std::fs::metadata(path) else {
+        return true;
+    };
+    if !metadata.is_file() || metadata.len() == 0 {
+        return true;
+    }
+    is_page(path)
+}
+
+/// Whether a file is a page that heaptap wrote, of any version.
+pub fn is_page(path: &Path) -> bool {
+    // Opening a pipe would wait for whoever writes to it.
+    if !path.is_file() {
+        return false;
+    }
+    let mut head = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(1024).read_to_end(&mut head));
+    let head = String::from_utf8_lossy(&head);
+    read.is_ok() && head.starts_with("<!doctype html") && head.contains(report::MARK)
+}

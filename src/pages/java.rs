@@ -1,0 +1,189 @@
+//! What a page shows of a Java heap: gathered from the analyses, one after the other.
+
+use crate::analyze::filter::Filter;
+use crate::analyze::histogram::{Among, By, Row, histogram};
+use crate::analyze::holders::{self, Holders};
+use crate::analyze::paths::Ways;
+use crate::analyze::{label, largest, leaks, tree, waste};
+use crate::heap_graph::{ClassIndex, DumpSource, ObjectIndex, Reachable, Referrers};
+use crate::heaps::java::diff::{ChangeRow, DiffReport};
+use crate::heaps::java::facts::Figures;
+use crate::heaps::java::{JavaHeap, Steps};
+use crate::report::java::change::{Change, Changed, ChangedLeak, Sizes};
+use crate::report::java::{self, JavaPage, JavaPart};
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+/// Objects that are listed with the way to each.
+const LARGEST: usize = 40;
+/// Rows of each table of waste.
+const WASTE: usize = 15;
+/// Classes of which is shown who holds them.
+const HELD: usize = 12;
+/// Classes that grew since another dump of which that is shown.
+const GROWN: usize = 20;
+/// What retains less than this share of the heap is left out of the tree.
+const LEAST_SHARE: u64 = 20_000;
+
+/// The pages of a heap. `number` is unique among those of one page; texts of the heap are shown
+/// only with `contents`. Blocks: computes paths,
+/// dominators and leaks.
+pub(super) fn part(
+    heap: &JavaHeap,
+    wall_ms: Option<f64>,
+    number: usize,
+    contents: bool,
+    change: Option<Change>,
+    steps: &Steps,
+) -> JavaPart {
+    let graph = &heap.graph;
+    let dominators = heap.dominators();
+    steps.begin("writing the page");
+    let everything = Filter::default();
+    let by = |by| histogram(graph, Among::Reachable(dominators), by, &everything);
+    let classes = by(By::Class);
+    let garbage = graph
+        .objects()
+        .filter(|&object| !dominators.is_reachable(object))
+        .fold((0, 0u64), |(count, bytes), object| {
+            (count + 1, bytes.saturating_add(graph.shallow_bytes(object)))
+        });
+    let total = classes
+        .total
+        .shallow_bytes
+        .saturating_add(classes.total.native_bytes);
+    let large = largest::largest(graph, dominators, &everything, LARGEST, true);
+    let reachable = Reachable::of(graph, heap.follow);
+    let of_dump = match graph.facts.source {
+        // Its header has the wall clock.
+        DumpSource::Hprof { .. } if graph.facts.time_ns > 0 => {
+            Some((graph.facts.time_ns / 1_000_000) as f64)
+        }
+        _ => None,
+    };
+    let mut ways = Ways::of(graph, heap.paths(), heap.follow);
+    let page = JavaPage {
+        name: heap.name(),
+        number: heap.number,
+        label: heap.label.clone(),
+        wall_ms: wall_ms.or(of_dump),
+        graph,
+        dominators,
+        warnings: heap
+            .findings
+            .iter()
+            .map(|finding| (finding.message.clone(), finding.help.clone()))
+            .collect(),
+        packages: by(By::Package),
+        garbage,
+        largest: large
+            .into_iter()
+            .filter(|large| large.retained.total_bytes() >= total / 1000)
+            .map(|large| {
+                let way = ways.to(large.object);
+                (large, way)
+            })
+            .collect(),
+        leaks: match contents {
+            true => leaks::find(graph),
+            false => leaks::find_without_texts(graph),
+        },
+        contents,
+        waste: waste::find(graph, &reachable, WASTE),
+        tree: tree::merged(graph, dominators, total / LEAST_SHARE),
+        held: held(heap, &classes.rows, change.as_ref()),
+        change,
+        classes,
+    };
+    java::part(&page, number)
+}
+
+/// Who holds the classes that grew most, and those that have most bytes of their own. Their names
+/// are those of `diff`, without what differs from run to run.
+fn held(heap: &JavaHeap, rows: &[Row], change: Option<&Change>) -> Vec<(String, Holders)> {
+    let graph = &heap.graph;
+    let mut rows: Vec<_> = rows.iter().collect();
+    rows.sort_by_key(|row| {
+        let own = row.sums.shallow_bytes.saturating_add(row.sums.native_bytes);
+        (Reverse(own), &row.name)
+    });
+    let grown = change.into_iter().flat_map(|change| &change.classes);
+    let grown = grown.filter(|row| row.has_grown()).take(GROWN);
+    let largest = rows.iter().take(HELD);
+    let mut names: Vec<Cow<'_, str>> = grown
+        .map(|row| Cow::Borrowed(row.name.as_str()))
+        .chain(largest.map(|row| label::without_address(&row.name)))
+        .collect();
+    let mut place: HashMap<Cow<'_, str>, usize> = HashMap::new();
+    names.retain(|name| {
+        let next = place.len();
+        *place.entry(name.clone()).or_insert(next) == next
+    });
+    let of_class: Vec<Option<usize>> = (0..graph.classes().len() as u32)
+        .map(|class| {
+            let name = label::class_name(graph, ClassIndex(class));
+            place.get(label::without_address(name).as_ref()).copied()
+        })
+        .collect();
+    let mut objects: Vec<Vec<ObjectIndex>> = vec![Vec::new(); names.len()];
+    for object in graph.objects() {
+        if let Some(at) = of_class[graph.class_of(object).at()] {
+            objects[at].push(object);
+        }
+    }
+    let referrers = Referrers::of(graph, heap.follow);
+    let (dominators, follow) = (heap.dominators(), heap.follow);
+    names
+        .iter()
+        .zip(objects)
+        .map(|(name, objects)| {
+            let tree = holders::holders(graph, dominators, &referrers, follow, name, &objects);
+            (name.clone().into_owned(), tree)
+        })
+        .collect()
+}
+
+/// A difference of heaps as the page shows it.
+pub(super) fn change(name: String, report: DiffReport) -> Change {
+    let sizes = |figures: &Figures| Sizes {
+        count: figures.count,
+        shallow: figures.shallow_bytes,
+        native: figures.native_bytes,
+        retained: figures.retained_total(),
+    };
+    let changed = |name: &str, depth: usize, change: &ChangeRow| Changed {
+        name: name.to_owned(),
+        status: change.status,
+        depth,
+        before: sizes(&change.before),
+        after: sizes(&change.after),
+    };
+    Change {
+        before: name,
+        of_two_kinds: report.before.source != report.after.source,
+        total: (sizes(&report.total.before), sizes(&report.total.after)),
+        classes: report
+            .classes
+            .iter()
+            .map(|row| changed(&row.name, 0, &row.change))
+            .collect(),
+        tree: report
+            .paths
+            .iter()
+            .map(|row| changed(&row.name, row.depth, &row.change))
+            .collect(),
+        leaks: report
+            .leaks
+            .into_iter()
+            .map(|leak| ChangedLeak {
+                class: leak.class,
+                what: leak.what,
+                way: leak.path,
+                status: leak.status,
+                count: (leak.before_count, leak.after_count),
+                bytes: (leak.before_bytes, leak.after_bytes),
+            })
+            .collect(),
+    }
+}

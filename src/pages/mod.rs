@@ -1,0 +1,375 @@
+//! Pages: gathers what a page shows of one or more inputs, and owns the file it goes to.
+
+mod beside;
+mod compare;
+mod error;
+mod file;
+mod growth;
+mod java;
+mod native;
+mod open;
+mod unseen;
+mod whole;
+
+pub use error::ReportError;
+pub use file::{PAGE, PagePlace, ReportFile, is_page};
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use time::OffsetDateTime;
+
+use self::compare::{diff, joined};
+use self::open::{Comparison, Opened, open, to_open};
+use self::whole::Measured;
+use crate::error::ErrorClass;
+use crate::heaps::java::Which;
+use crate::heaps::java::{JavaOptions, Steps};
+use crate::heaps::look::{LookOptions, NativeFile, Wanted};
+use crate::naming::names::MappingOption;
+use crate::report::data::header::{Fact, Header, Per, Recorded};
+use crate::report::java::JavaPart;
+use crate::report::{self, Report};
+use crate::results::findings::{Finding, PAGE_UNNOTED};
+use crate::results::manifest::{DumpId, Manifest};
+use crate::stacks::Dump;
+use crate::untrusted::shell::{quoted, quoted_dump, quoted_path};
+
+/// An input and the dumps of it that are meant.
+#[derive(Debug, Clone)]
+pub struct ReportInput {
+    /// A recording's folder, a trace, a pprof or an HPROF.
+    pub path: PathBuf,
+    /// All dumps, or those that were named.
+    pub wanted: Wanted,
+    /// Mapping files of this input alone, before those of all.
+    pub mappings: Vec<MappingOption>,
+}
+
+impl ReportInput {
+    /// As one types it, quoted for the shell.
+    fn typed(&self) -> Vec<String> {
+        match &self.wanted {
+            Wanted::These(named) => {
+                let dumps = named.iter().map(|which| quoted_dump(&self.path, which));
+                dumps.collect()
+            }
+            Wanted::All => vec![quoted_path(&self.path)],
+            Wanted::Last => vec![quoted_dump(&self.path, Which::Last)],
+        }
+    }
+}
+
+impl fmt::Display for ReportInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self.path.file_name() {
+            Some(name) => Path::new(name),
+            None => &self.path,
+        };
+        write!(f, "{}", name.display())?;
+        match &self.wanted {
+            Wanted::These(named) => named.iter().try_for_each(|which| write!(f, "@{which}")),
+            Wanted::All => Ok(()),
+            Wanted::Last => write!(f, "@{}", Which::Last),
+        }
+    }
+}
+
+/// What a page is to show.
+#[derive(Debug, Clone)]
+pub struct ReportRequest {
+    /// The inputs, at least one; of several, callsites are joined by name.
+    pub inputs: Vec<ReportInput>,
+    /// What the first input is compared with.
+    pub base: Option<ReportInput>,
+    /// What differences are divided by.
+    pub per: Option<Per>,
+    /// How native heaps are opened.
+    pub look: LookOptions,
+    /// How Java heaps are opened.
+    pub java: JavaOptions,
+    /// Java heaps alone.
+    pub java_only: bool,
+    /// Every callsite, however many there are.
+    pub full: bool,
+    /// Texts and other contents of Java heaps as well.
+    pub contents: bool,
+}
+
+/// Where a page goes.
+pub enum Target {
+    /// Into a file.
+    File(ReportFile),
+    /// To whoever asked.
+    Memory,
+}
+
+/// What was shown, for whoever asked.
+#[derive(Debug)]
+pub struct Told {
+    /// What the user should know.
+    pub findings: Vec<Finding>,
+    /// What the exit code tells of; `None` where nothing is missing.
+    pub class: Option<ErrorClass>,
+    /// Bytes of the page.
+    pub bytes: u64,
+    /// SHA-256 of the page's file, hex; empty where it went into none.
+    pub sha256: String,
+    /// The page, where it went into no file.
+    pub page: Option<Vec<u8>>,
+}
+
+/// Gathers what the request names and writes the page. Blocks.
+///
+/// # Errors
+/// Where an input can't be read or holds nothing that was asked for, or the page can't be
+/// written.
+pub fn write(request: &ReportRequest, steps: &Steps, target: Target) -> Result<Told, ReportError> {
+    let mut opened = Vec::new();
+    let mut number = 0;
+    let mut comparison = Comparison::of(request);
+    for input in to_open(request) {
+        let one = open(&input, request, number, &mut comparison, steps)?;
+        number += one.java.len();
+        opened.push(one);
+    }
+    steps.begin("writing the page");
+    let mut told = Told {
+        findings: Vec::new(),
+        class: ErrorClass::first_of(opened.iter().filter_map(|one| one.class)),
+        bytes: 0,
+        sha256: String::new(),
+        page: None,
+    };
+    let recorded = beside::timelines(&mut opened);
+    let (reconciled, left_out) = beside::reconciled(&mut opened);
+    let mut header = header(request, &opened, recorded);
+    header.reconcile = reconciled;
+    if left_out > 0 {
+        header.facts.push(Fact {
+            name: "Figures side by side".to_owned(),
+            value: format!("{left_out} earlier moments are left out: heaptap reconcile --all"),
+        });
+    }
+    let mut with_native = opened.iter().filter_map(|one| one.native.as_deref());
+    if let (Some(file), None) = (with_native.next(), with_native.next()) {
+        header.growth = growth::growth(file);
+    }
+    let parts: Vec<JavaPart> = opened
+        .iter_mut()
+        .flat_map(|one| std::mem::take(&mut one.java))
+        .collect();
+    for one in &mut opened {
+        told.findings.append(&mut one.findings);
+    }
+    let mut profiles: Vec<(String, Box<NativeFile>)> = opened
+        .into_iter()
+        .filter_map(|one| Some((one.name, one.native?)))
+        .collect();
+    let mut inputs = Vec::new();
+    let profile = match profiles.len() {
+        0 => None,
+        1 => profiles.pop().map(|(_, file)| file.profile),
+        _ => {
+            let (joined, starts) = joined(profiles);
+            inputs = starts;
+            Some(joined)
+        }
+    };
+    if let (Some(base), Some(main), Some(profile)) =
+        (&request.base, request.inputs.first(), &profile)
+    {
+        header.diff = Some(diff(base, main, request.per.clone(), profile, &inputs));
+    }
+    let full = (!request.full).then(|| full_command(request));
+    let report = Report {
+        header,
+        native: profile,
+        full,
+        inputs,
+        java: parts,
+    };
+    match target {
+        Target::File(file) => {
+            let page = file.finish(report)?;
+            told.bytes = page.bytes;
+            told.findings.extend(note(&page.path, &page.sha256));
+            told.sha256 = page.sha256;
+        }
+        Target::Memory => {
+            let mut page = Vec::new();
+            report
+                .write(&mut page)
+                .map_err(|source| ReportError::Write {
+                    path: PathBuf::from("-"),
+                    source,
+                })?;
+            told.bytes = page.len() as u64;
+            told.page = Some(page);
+        }
+    }
+    Ok(told)
+}
+
+/// The command that writes the same page with every callsite.
+fn full_command(request: &ReportRequest) -> String {
+    let mut words = vec!["heaptap report --full".to_owned()];
+    words.extend(request.inputs.iter().flat_map(ReportInput::typed));
+    if let Some(base) = request.base.as_ref().and_then(|base| base.typed().pop()) {
+        words.push(format!("--base {base}"));
+        words.extend(request.per.iter().map(|per| format!("--per {}", per.times)));
+    }
+    let filters = [
+        ("--process", &request.look.process),
+        ("--heap", &request.look.heap),
+    ];
+    let filters = filters
+        .into_iter()
+        .filter_map(|(flag, of)| Some((flag, of.as_ref()?)));
+    words.extend(filters.map(|(flag, of)| format!("{flag} {}", quoted(of))));
+    words.join(" ")
+}
+
+/// Notes the page of a recording's folder in the manifest: by that `open` knows it. What is to be
+/// said where it can't.
+fn note(page: &Path, sha256: &str) -> Option<Finding> {
+    let folder = page.parent()?;
+    if page.file_name()? != PAGE {
+        return None;
+    }
+    let error = Manifest::note_page(folder, PAGE, sha256).err()?;
+    Some(Finding {
+        kind: PAGE_UNNOTED,
+        class: None,
+        message: format!("{PAGE} is not noted in the folder's manifest: {error}"),
+        help: Some("`heaptap open` takes it by its own path alone".to_owned()),
+        pid: None,
+    })
+}
+
+fn milliseconds(moment: OffsetDateTime) -> f64 {
+    (moment.unix_timestamp_nanos() / 1_000_000) as f64
+}
+
+/// What is known beside the numbers.
+fn header(request: &ReportRequest, opened: &[Opened], mut recorded: Vec<Recorded>) -> Header {
+    let now = OffsetDateTime::now_utc();
+    let mut header = Header {
+        tool: format!("heaptap {}", crate::results::manifest::version()),
+        made_wall_ms: Some(milliseconds(now)),
+        title: title(request, opened),
+        ..Header::default()
+    };
+    let several = opened.len() > 1;
+    let has_java = opened.iter().any(|one| !one.java.is_empty());
+    let mut first = 0;
+    for (at, one) in opened.iter().enumerate() {
+        let file = one.native.as_deref();
+        let mut facts = vec![Fact {
+            name: "Input".to_owned(),
+            value: one.name.clone(),
+        }];
+        facts.extend(file.map(native::facts).into_iter().flatten());
+        let manifest = file.and_then(|file| file.manifest.as_ref());
+        for mut fact in facts {
+            if several {
+                fact.name = format!("{} ({})", fact.name, at + 1);
+            }
+            header.facts.push(fact);
+        }
+        let place_of = |wanted: &DumpId| {
+            let mut dumps = file?.profile.dumps.iter();
+            let is_it = |dump: &Dump| {
+                let facts = &dump.facts;
+                (facts.pid, &facts.heap, facts.number) == (wanted.pid, &wanted.heap, wanted.number)
+            };
+            Some(first + dumps.position(is_it)?)
+        };
+        for mut warning in native::warnings(&one.findings, manifest, place_of) {
+            if several {
+                warning.message = format!("{}: {}", one.name, warning.message);
+            }
+            header.warnings.push(warning);
+        }
+        first += one.dumps();
+    }
+    header.facts.push(Fact {
+        name: "Page written".to_owned(),
+        value: format!(
+            "{}, by heaptap {}",
+            report::moment(now),
+            crate::results::manifest::version()
+        ),
+    });
+    // Of several inputs, what is last is what is looked at.
+    let file = opened.iter().rev().find_map(|one| one.native.as_deref());
+    let heap = opened.iter().rev().find_map(|one| one.java.last());
+    let java = heap.map(JavaPart::totals);
+    // The dumps of that input are the last of the page.
+    let dumps: usize = opened.iter().map(Opened::dumps).sum();
+    let of_file = recorded
+        .iter()
+        .find(|one| one.from < one.to && one.to == dumps);
+    let measured = file
+        .zip(of_file)
+        .and_then(|(file, recorded)| Measured::at_dump(&file.profile, &recorded.timeline));
+    header.went = Some(match &measured {
+        Some(measured) => measured.went(java),
+        None => native::went(file, java),
+    });
+    match several {
+        true => header.timelines = recorded,
+        false => header.timeline = recorded.pop().map(|only| only.timeline),
+    }
+    header.symbolization = file
+        .and_then(|file| file.symbolization.as_ref())
+        .map(native::symbolization);
+    if let Some(input) = request.inputs.first() {
+        header.commands = native::commands(&input.path, file, has_java);
+    }
+    header.unseen = unseen::unseen(file.map(|file| &file.profile), has_java, measured.as_ref());
+    header
+}
+
+/// The process, and whose phone it ran on; else the input.
+fn title(request: &ReportRequest, opened: &[Opened]) -> String {
+    let names: Vec<&str> = opened.iter().map(|one| one.name.as_str()).collect();
+    if request.base.is_some()
+        && let [before, after] = names[..]
+    {
+        return format!("{before} → {after}");
+    }
+    let Some(one) = opened.first() else {
+        return String::new();
+    };
+    let of_one = |one: &'_ Opened| -> Vec<String> {
+        match &one.native {
+            Some(file) => {
+                let dumps = file.profile.dumps.iter();
+                dumps.map(|dump| dump.facts.process.clone()).collect()
+            }
+            None => one.java.iter().map(|part| part.name().to_owned()).collect(),
+        }
+    };
+    let mut processes: Vec<String> = opened.iter().flat_map(of_one).collect();
+    processes.retain(|name| !name.is_empty());
+    processes.sort_unstable();
+    processes.dedup();
+    let model = one.native.as_ref().and_then(|file| {
+        let device = file.manifest.as_ref()?.device.as_ref()?;
+        device.model.as_deref()
+    });
+    let what = match &processes[..] {
+        [] => names.join(", "),
+        [process] => process.clone(),
+        [first, ..] => format!("{first} and {} more", processes.len() - 1),
+    };
+    match model {
+        Some(model) => format!("{what} on {model}"),
+        None => what,
+    }
+}
+
+pub mod browser;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,300 @@
+//! What a page says of an input beside its numbers: facts of the recording, warnings, names that
+//! are missing, commands to go on.
+
+use std::path::Path;
+
+use crate::heaps::look::NativeFile;
+use crate::profile::DumpKind;
+use crate::report::data::header::{
+    Command, Fact, MissingLibrary, Part, Symbolization, Warning, Where,
+};
+use crate::report::moment;
+use crate::results::findings::Finding;
+use crate::results::manifest::{self, DumpId, Manifest};
+use crate::stacks::{Dump, View};
+use crate::units::{ByteSize, HumanDuration, thousands};
+use crate::untrusted::shell::quoted_path;
+
+/// Facts of an input, in the order in which people ask for them.
+pub(super) fn facts(file: &NativeFile) -> Vec<Fact> {
+    let mut all = Facts(Vec::new());
+    let manifest = file.manifest.as_ref();
+    if let Some(device) = manifest.and_then(|manifest| manifest.device.as_ref()) {
+        let model = device.model.as_deref().unwrap_or("a phone");
+        let mut text = model.to_owned();
+        if let Some(android) = &device.android {
+            text += &format!(", Android {android}");
+        }
+        if let Some(sdk) = device.sdk {
+            text += &format!(" (API {sdk})");
+        }
+        for more in [&device.build_type, &device.abi].into_iter().flatten() {
+            text += &format!(", {more}");
+        }
+        all.add("Device", text);
+        all.add("Serial number", device.serial.clone());
+        if let Some(fingerprint) = &device.build_fingerprint {
+            all.add("Build", fingerprint.clone());
+        }
+    } else {
+        let system = &file.system;
+        if system.sdk > 0 {
+            all.add("Android", format!("API {}", system.sdk));
+        }
+        all.add("Build", system.fingerprint.clone());
+        all.add("Machine", system.machine.clone());
+    }
+    all.add("Tracing service", file.system.tracing_service.clone());
+    if let Some(manifest) = manifest {
+        of_manifest(&mut all, manifest);
+    }
+    let of_dump = |dump: &Dump| match dump.facts.sampling_interval_bytes {
+        0 => None,
+        1 => Some("every allocation".to_owned()),
+        interval => Some(format!("one sample in {}", ByteSize(interval))),
+    };
+    let mut intervals: Vec<String> = file.profile.dumps.iter().filter_map(of_dump).collect();
+    intervals.sort();
+    intervals.dedup();
+    all.add("Sampling", intervals.join(", "));
+    all.0
+}
+
+struct Facts(Vec<Fact>);
+
+impl Facts {
+    /// What is not known is left out.
+    fn add(&mut self, name: &str, value: String) {
+        if !value.is_empty() {
+            self.0.push(Fact {
+                name: name.to_owned(),
+                value,
+            });
+        }
+    }
+}
+
+fn of_manifest(all: &mut Facts, manifest: &Manifest) {
+    let at = |step: &str| manifest.steps.iter().find(|s| s.step == step).map(|s| s.at);
+    let started = at("started").or_else(|| manifest.steps.first().map(|step| step.at));
+    if let Some(started) = started {
+        all.add("Recorded", moment(started));
+        if let Some(ended) = at("trace-complete") {
+            let length = (ended - started).try_into().unwrap_or_default();
+            all.add("For", HumanDuration(length).to_string());
+        }
+    }
+    all.add(
+        "Ended by",
+        manifest.outcome.ended_by.clone().unwrap_or_default(),
+    );
+    for target in &manifest.targets {
+        let mut text = target.name.clone();
+        if let Some(pid) = target.pid {
+            text += &format!(" ({pid})");
+        }
+        match target.from_startup {
+            Some(true) => text += ", from its start",
+            Some(false) => text += ", attached while it ran",
+            None => {}
+        }
+        all.add("Target", text);
+    }
+    if let Some(trace) = &manifest.trace {
+        all.add(
+            "Trace",
+            format!(
+                "{}, {} bytes, SHA-256 {}",
+                trace.file,
+                thousands(trace.size),
+                trace.sha256
+            ),
+        );
+    }
+    all.add(
+        "Recorded with",
+        format!("{} {}", manifest.tool.name, manifest.tool.version),
+    );
+}
+
+/// Findings of reading, and what the recording said of itself.
+/// `place_of`: where a dump stands on the page, if it does.
+pub(super) fn warnings(
+    findings: &[Finding],
+    manifest: Option<&Manifest>,
+    place_of: impl Fn(&DumpId) -> Option<usize>,
+) -> Vec<Warning> {
+    let mut all: Vec<Warning> = findings
+        .iter()
+        .map(|finding| Warning {
+            kind: Some(finding.kind.to_owned()),
+            message: finding.message.clone(),
+            help: finding.help.clone(),
+            dumps: Vec::new(),
+        })
+        .collect();
+    for warning in manifest.iter().flat_map(|manifest| &manifest.warnings) {
+        let dumps: Vec<usize> = warning.dumps.iter().filter_map(&place_of).collect();
+        match all
+            .iter_mut()
+            .find(|known| known.message == warning.message)
+        {
+            Some(known) => known.dumps = dumps,
+            None => all.push(Warning {
+                kind: Some(warning.kind.clone()),
+                message: warning.message.clone(),
+                help: warning.help.clone(),
+                dumps,
+            }),
+        }
+    }
+    all
+}
+
+/// Names that are missing.
+pub(super) fn symbolization(of: &manifest::Symbolization) -> Symbolization {
+    Symbolization {
+        frames_named: of.frames_named,
+        frames_unnamed: of.frames_unnamed,
+        frames_with_lines: of.frames_with_lines,
+        leaf_share_unnamed: of.leaf_share_unnamed,
+        share_unnamed: of.share_unnamed,
+        missing: of
+            .libraries_missing
+            .iter()
+            .map(|library| MissingLibrary {
+                path: library.path.clone(),
+                build_id: library.build_id.clone(),
+                frames: library.frames,
+                share: library.share,
+            })
+            .collect(),
+    }
+}
+
+/// Where the memory is, as far as this input tells: what is held at the last dump of each heap.
+pub(super) fn went(file: Option<&NativeFile>, java: Option<(u64, u64)>) -> Where {
+    let mut parts = Vec::new();
+    let mut add = |name: &str, bytes: Option<u64>, how: String| {
+        parts.push(Part {
+            name: name.to_owned(),
+            bytes: bytes.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX)),
+            how,
+        });
+    };
+    match file {
+        Some(file) => {
+            let mut last: Vec<&Dump> = Vec::new();
+            for dump in &file.profile.dumps {
+                let key = |dump: &Dump| (dump.facts.pid, dump.facts.heap.clone());
+                last.retain(|before| key(before) != key(dump));
+                last.push(dump);
+            }
+            let mut held = None;
+            let mut heaps: Vec<&str> = Vec::new();
+            for dump in last {
+                if dump.facts.kind == DumpKind::AllocationsOnly {
+                    continue;
+                }
+                if let Some(column) = dump.column(View::Space) {
+                    let sum = column.iter().fold(0i64, |sum, v| sum.saturating_add(*v));
+                    let sum = u64::try_from(sum).unwrap_or(0);
+                    held = Some(held.unwrap_or(0u64).saturating_add(sum));
+                    heaps.push(&dump.facts.heap);
+                }
+            }
+            heaps.retain(|heap| !heap.is_empty());
+            heaps.sort_unstable();
+            heaps.dedup();
+            let how = match held {
+                Some(_) => format!("sampled: held at the last dump of {}", in_words(&heaps)),
+                None => "no heap that knows frees was sampled".to_owned(),
+            };
+            add("native", held, how);
+        }
+        None => add("native", None, "not sampled: `heaptap record`".to_owned()),
+    }
+    match java {
+        Some((shallow, native)) => {
+            let how = "reachable objects of the last Java heap dump";
+            let how = match native {
+                0 => how.to_owned(),
+                // Part of what the other rows count: no row of its own.
+                native => format!(
+                    "{how}; they say that they own {} of native or graphics memory",
+                    ByteSize(native)
+                ),
+            };
+            add("java", Some(shallow), how);
+        }
+        None => add("java", None, "not dumped: `heaptap dump`".to_owned()),
+    }
+    add(
+        "graphics",
+        None,
+        "in no heap: `heaptap meminfo PROCESS` tells, and `heaptap record --with meminfo` beside the \
+         dumps".to_owned(),
+    );
+    add(
+        "unseen",
+        None,
+        "what this profile cannot see stands below".to_owned(),
+    );
+    Where {
+        total: None,
+        of: None,
+        at: None,
+        parts,
+    }
+}
+
+fn in_words(heaps: &[&str]) -> String {
+    match heaps {
+        [] => "each heap".to_owned(),
+        heaps => heaps.join(", "),
+    }
+}
+
+/// What to type next; `input` as it was typed.
+pub(super) fn commands(input: &Path, file: Option<&NativeFile>, has_java: bool) -> Vec<Command> {
+    let input = quoted_path(input);
+    let mut all = Vec::new();
+    let mut add = |what: &str, command: String| {
+        all.push(Command {
+            what: what.to_owned(),
+            command,
+        });
+    };
+    if let Some(file) = file {
+        add("as a table", format!("heaptap top {input}"));
+        if file.listed.len() > 1 {
+            add("what grows", format!("heaptap leaks {input}"));
+        }
+        add(
+            "with SQL",
+            format!("heaptap query {input} \"select * from heap_profile_allocation\""),
+        );
+        if file
+            .symbolization
+            .as_ref()
+            .is_some_and(|s| s.frames_unnamed > 0)
+        {
+            add(
+                "look for the missing symbols again",
+                format!("heaptap symbolize {input} --symbols DIR"),
+            );
+        }
+    }
+    if has_java {
+        let java = if file.is_some() { " --java" } else { "" };
+        add(
+            "Java objects that leak",
+            format!("heaptap leaks{java} {input}"),
+        );
+        add(
+            "what holds a class",
+            format!("heaptap paths {input} --class CLASS"),
+        );
+    }
+    all
+}

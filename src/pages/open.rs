@@ -1,0 +1,295 @@
+//! The inputs of a page, opened: native heaps, Java heaps, and what was read beside them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::{ReportError, ReportInput, ReportRequest, java, milliseconds};
+use crate::analyze::filter::Filter;
+use crate::error::ErrorClass;
+use crate::heaps::java::diff::{self, Half};
+use crate::heaps::java::{JavaError, JavaFile, JavaHeap, Steps, lying_in as java_lying_in};
+use crate::heaps::look::{self, Look, LookError, NativeFile, Wanted};
+use crate::memory::reconcile::Table;
+use crate::report::data::timeline::Timeline;
+use crate::report::java::JavaPart;
+use crate::report::java::change::Change;
+use crate::results::findings::Finding;
+use crate::results::timeline as readings;
+use crate::system::reconcile;
+
+/// Java heaps of one input that have pages; of more, the first and the last ones.
+const JAVA_HEAPS: usize = 6;
+
+/// Levels of the dominator tree in which a difference is shown, as `diff` has them.
+const LEVELS: usize = 8;
+
+/// An input with all that is shown of it.
+pub(super) struct Opened {
+    pub(super) name: String,
+    pub(super) native: Option<Box<NativeFile>>,
+    pub(super) java: Vec<JavaPart>,
+    pub(super) findings: Vec<Finding>,
+    pub(super) class: Option<ErrorClass>,
+    pub(super) timeline: Option<Timeline>,
+    /// Figures side by side, in order of time.
+    pub(super) reconciled: Vec<Table>,
+}
+
+impl Opened {
+    /// How many dumps of native heaps it has.
+    pub(super) fn dumps(&self) -> usize {
+        self.native
+            .as_ref()
+            .map_or(0, |file| file.profile.dumps.len())
+    }
+}
+
+/// The two Java heaps that a page compares, while its inputs are opened one after the other.
+pub(super) struct Comparison {
+    wanted: diff::Wanted,
+    /// What is kept of the first, and what it is called.
+    before: Option<(String, Half)>,
+}
+
+impl Comparison {
+    pub(super) fn of(request: &ReportRequest) -> Comparison {
+        Comparison {
+            wanted: diff::Wanted {
+                filter: Filter::default(),
+                limit: 0,
+                unchanged: false,
+                least: None,
+                depth: LEVELS,
+                texts: request.contents,
+            },
+            before: None,
+        }
+    }
+
+    /// Compares a heap with the first; `None` where none was seen.
+    fn with(&mut self, heap: &JavaHeap, steps: &Steps) -> Option<Change> {
+        let (name, before) = self.before.take()?;
+        let after = Half::of(heap, &self.wanted, steps);
+        let report = diff::compare(before, after, &self.wanted);
+        Some(java::change(name, report))
+    }
+}
+
+/// What is opened, in order: two dumps of one recording are of one input.
+pub(super) fn to_open(request: &ReportRequest) -> Vec<ReportInput> {
+    let mut inputs = request.inputs.clone();
+    if let Some(base) = &request.base {
+        match inputs.first_mut() {
+            Some(main) if is_same(&base.path, &main.path) => {
+                main.wanted = match (&base.wanted, &main.wanted) {
+                    (Wanted::These(before), Wanted::These(after)) => {
+                        Wanted::These([&before[..], &after[..]].concat())
+                    }
+                    _ => Wanted::All,
+                };
+            }
+            _ => inputs.insert(0, base.clone()),
+        }
+    }
+    inputs
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+/// Opens an input: native heaps, Java heaps or both.
+pub(super) fn open(
+    input: &ReportInput,
+    request: &ReportRequest,
+    number: usize,
+    comparison: &mut Comparison,
+    steps: &Steps,
+) -> Result<Opened, ReportError> {
+    let mut opened = Opened {
+        name: input.to_string(),
+        native: None,
+        java: Vec::new(),
+        findings: Vec::new(),
+        class: None,
+        timeline: None,
+        reconciled: Vec::new(),
+    };
+    let mut unmeant = None;
+    let known = match request.java_only {
+        true => None,
+        false => Some(readings::beside(&input.path)),
+    };
+    if let Some(known) = &known {
+        let mut options = request.look.clone();
+        options.names.mappings.splice(0..0, input.mappings.clone());
+        options.memory = true;
+        // The figures side by side are of all labels.
+        options.errors = input.path.is_dir() && !known.timeline.entries.is_empty();
+        match look::open(&input.path, &input.wanted, &options, steps) {
+            Ok(Look::Native(file)) => {
+                opened.findings = file.findings.clone();
+                opened.class = file.class();
+                opened.native = Some(file);
+            }
+            Ok(Look::Java) => {}
+            // The dump that was named may be of a Java heap.
+            Err(error @ (LookError::NoSuchDump { .. } | LookError::NoSuchProcess { .. })) => {
+                unmeant = Some(error);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    // What lies beside the dumps of a recording is no dump that could be named.
+    let beside = || input.wanted == Wanted::All && java_lying_in(&input.path).is_some();
+    let has_java = opened
+        .native
+        .as_ref()
+        .is_none_or(|file| file.java_dumps > 0 || beside());
+    // A heap of a name is a native one.
+    if has_java && request.look.heap.is_none() {
+        let found = add_java(&mut opened, input, request, number, comparison, steps);
+        match (found, &opened.native, unmeant) {
+            (Ok(()), ..) => {}
+            // Of a recording with both, one may be what was named.
+            (Err(error), Some(_), _) if is_choice(&error) => {}
+            (Err(error), None, Some(native)) if is_choice(&error) => return Err(native.into()),
+            (Err(error), ..) => return Err(error.into()),
+        }
+    }
+    if let Some(known) = known {
+        add_timeline(&mut opened, &input.path, known);
+    }
+    Ok(opened)
+}
+
+/// What was read beside the dumps, of the processes that the input names.
+fn add_timeline(opened: &mut Opened, path: &Path, mut known: readings::Known) {
+    if let Some(file) = &mut opened.native {
+        known.add(std::mem::take(&mut file.memory));
+    }
+    if let Some(file) = opened.native.as_ref().filter(|_| path.is_dir()) {
+        let moments = reconcile::of_folder(path, &file.listed, &known.timeline);
+        opened.reconciled = moments.into_iter().map(|moment| moment.table).collect();
+    }
+    let class = known.findings.iter().filter_map(|finding| finding.class);
+    opened.class = ErrorClass::first_of(opened.class.into_iter().chain(class));
+    opened.findings.extend(known.findings);
+    let dumps = opened.native.iter().flat_map(|file| &file.listed);
+    let names: BTreeMap<u64, &str> = dumps
+        .map(|dump| (dump.facts.pid, dump.facts.process.as_str()))
+        .collect();
+    let name_of = |pid: u32| names.get(&u64::from(pid)).map(|name| (*name).to_owned());
+    opened.timeline = Timeline::of(&known.timeline, &name_of);
+}
+
+/// Whether nothing is wrong but that no Java heap is the one that was named.
+fn is_choice(error: &JavaError) -> bool {
+    matches!(
+        error,
+        JavaError::NoSuchDump { .. }
+            | JavaError::NoSuchMoment { .. }
+            | JavaError::NoSuchProcess { .. }
+            | JavaError::NoHeap { .. }
+            | JavaError::Native { .. }
+    )
+}
+
+fn add_java(
+    opened: &mut Opened,
+    input: &ReportInput,
+    request: &ReportRequest,
+    number: usize,
+    comparison: &mut Comparison,
+    steps: &Steps,
+) -> Result<(), JavaError> {
+    let mut options = request.java.clone();
+    options.names.mappings.splice(0..0, input.mappings.clone());
+    let mut file = JavaFile::open(&input.path, options, steps)?;
+    let count = file.dumps().len();
+    let mut chosen: Vec<usize> = match &input.wanted {
+        Wanted::These(named) => {
+            // Some may be of native heaps.
+            let all = named.iter().map(|which| file.choose_all(Some(which)));
+            let found: Vec<_> = all.collect();
+            let is_found = found.iter().any(Result::is_ok);
+            let error = found.iter().position(Result::is_err).filter(|_| !is_found);
+            match error {
+                Some(at) => return found.into_iter().nth(at).map_or(Ok(()), |e| e.map(drop)),
+                None => found.into_iter().flatten().flatten().collect(),
+            }
+        }
+        Wanted::Last => file.choose_all(None)?,
+        Wanted::All if count <= JAVA_HEAPS => (0..count).collect(),
+        // The beginning and the end tell most.
+        Wanted::All => std::iter::once(0)
+            .chain(count + 1 - JAVA_HEAPS..count)
+            .collect(),
+    };
+    // The heaps that are compared are among them.
+    let meant = |side: Option<&ReportInput>| {
+        let side =
+            side.filter(|side| request.base.is_some() && is_same(&side.path, &input.path))?;
+        let which = match &side.wanted {
+            Wanted::These(named) => named.last(),
+            Wanted::Last | Wanted::All => None,
+        };
+        file.choose(which).ok()
+    };
+    let base = meant(request.base.as_ref());
+    let main = meant(request.inputs.first()).filter(|main| Some(*main) != base);
+    for at in base.into_iter().chain(main) {
+        if !chosen.contains(&at) {
+            chosen.push(at);
+            chosen.sort_unstable();
+        }
+    }
+    if chosen.len() < count && input.wanted == Wanted::All {
+        let left_out: Vec<String> = (0..count)
+            .filter(|at| !chosen.contains(at))
+            .map(|at| file.name_of(at))
+            .collect();
+        opened.findings.push(Finding {
+            kind: "java-heaps-left-out",
+            class: None,
+            message: format!(
+                "{} Java heaps are not in the page: {}",
+                left_out.len(),
+                left_out.join(", ")
+            ),
+            help: Some(format!(
+                "name one to see it: heaptap report INPUT@N{}",
+                match file.has_several_processes() {
+                    true => " --process NAME|PID",
+                    false => "",
+                }
+            )),
+            pid: None,
+        });
+    }
+    // What is compared with is read first; the page keeps the order.
+    let mut order: Vec<(usize, usize)> = chosen.into_iter().enumerate().collect();
+    order.sort_by_key(|&(at, dump)| (Some(dump) != base, at));
+    let mut parts = Vec::new();
+    for (at, dump) in order {
+        let wall_ms = file.dumps()[dump].time.map(milliseconds);
+        let heap = file.read(dump)?;
+        let class = heap.class();
+        opened.findings.extend(heap.findings.iter().cloned());
+        opened.class = ErrorClass::first_of([opened.class, class].into_iter().flatten());
+        let change = match Some(dump) == main {
+            true => comparison.with(&heap, steps),
+            false => None,
+        };
+        if Some(dump) == base {
+            let half = Half::of(&heap, &comparison.wanted, steps);
+            comparison.before = Some((heap.name(), half));
+        }
+        let number = number + at;
+        let part = java::part(&heap, wall_ms, number, request.contents, change, steps);
+        parts.push((at, part));
+    }
+    parts.sort_by_key(|(at, _)| *at);
+    opened.java.extend(parts.into_iter().map(|(_, part)| part));
+    Ok(())
+}

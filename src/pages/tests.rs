@@ -1,0 +1,249 @@
+//! Pages of Java heaps, and the files of pages.
+
+use sha2::{Digest as _, Sha256};
+
+use super::*;
+use crate::error::Classified as _;
+use crate::heap_graph::{
+    Class, ClassIndex, DumpFacts, Follow, GraphBuilder, HeapKind, NewObject, NoContents, ObjectId,
+    RootKind,
+};
+use crate::heaps::java::JavaHeap;
+use crate::report::data;
+
+fn java_part() -> JavaPart {
+    let mut builder = GraphBuilder::default();
+    let mut object = |id, class, shallow_bytes, targets: &[u64]| {
+        builder.object(NewObject {
+            id: ObjectId(id),
+            class: ClassIndex(class),
+            shallow_bytes,
+            heap: HeapKind::App,
+        });
+        for &target in targets {
+            builder.reference(ObjectId(target));
+        }
+    };
+    object(16, 0, 24, &[32]);
+    object(32, 1, 5000, &[48, 64]);
+    object(48, 2, 70_000, &[]);
+    object(64, 2, 30_000, &[]);
+    object(80, 2, 7, &[]);
+    builder.root(ObjectId(16), RootKind::JniGlobal, None, None);
+    let class = |name: &str| Class {
+        name: name.to_owned(),
+        ..Class::default()
+    };
+    let classes = vec![
+        class("com.example.Cache"),
+        class("evil</pre><script>alert(1)</script>\u{202e}"),
+        class("byte[]"),
+    ];
+    let facts = DumpFacts {
+        process: "com.example.<b>app".to_owned(),
+        ..DumpFacts::default()
+    };
+    let graph = builder
+        .finish(classes, Vec::new(), Box::new(NoContents), facts, false)
+        .expect("it is small");
+    let steps = Steps::default();
+    let path = PathBuf::from("dump.hprof");
+    let heap = JavaHeap::new(graph, path, 0, Follow::default(), steps.clone());
+    java::part(&heap, Some(0.0), 0, false, None, &steps)
+}
+
+fn report() -> Report {
+    Report {
+        header: Header {
+            title: "com.example.<b>app".to_owned(),
+            ..Header::default()
+        },
+        native: None,
+        full: None,
+        inputs: Vec::new(),
+        java: vec![java_part()],
+    }
+}
+
+#[test]
+fn the_page_of_a_java_heap_shows_who_retains_what() {
+    let mut page = Vec::new();
+    report().write(&mut page).expect("memory takes all");
+    let page = String::from_utf8(page).expect("it is text");
+    let (head, _) = page.split_once("</main>").expect("it has a static part");
+    let (_, body) = head.split_once("<body>").expect("it has a body");
+    for expected in [
+        "com.example.&lt;b&gt;app",
+        "102.6 KiB",
+        "evil&lt;/pre&gt;&lt;script&gt;",
+        "JNI global",
+        "No object was found that Android is done with",
+        "<td class=\"n\">97.7 KiB</td>",
+        "1970-01-01 00:00:00 UTC",
+        "as the runtime reports them",
+    ] {
+        assert!(body.contains(expected), "{expected}: {body}");
+    }
+    for unwanted in [
+        "<script", "\u{202e}", "http://", "https://", " onclick", "style=\"",
+    ] {
+        assert!(!body.contains(unwanted), "{unwanted}: {body}");
+    }
+    for tag in ["details", "table", "pre", "svg", "dl", "div"] {
+        let opened =
+            body.matches(&format!("<{tag}>")).count() + body.matches(&format!("<{tag} ")).count();
+        assert_eq!(body.matches(&format!("</{tag}>")).count(), opened, "{tag}");
+    }
+}
+
+#[test]
+fn the_data_of_a_java_heap_has_the_dominators_with_what_they_keep() {
+    let mut page = Vec::new();
+    report().write(&mut page).expect("memory takes all");
+    let page = String::from_utf8(page).expect("it is text");
+    let bytes = data::from_page(&page).expect("it has data");
+    let read = data::Data::decode(&bytes).expect("it was just written");
+    let entry = &read.header.java[0];
+    assert_eq!((entry.objects, entry.shallow), (4, 105_024));
+    let heap = &read.java[0];
+    let name = |number: &serde_json::Value| {
+        let number = number.as_u64().expect("a number") as usize;
+        heap["strings"][number].as_str().expect("a text").to_owned()
+    };
+    let dominators = &heap["dominators"];
+    let labels: Vec<String> = dominators["label"]
+        .as_array()
+        .expect("a column")
+        .iter()
+        .map(name)
+        .collect();
+    assert_eq!(labels.len(), 4);
+    assert_eq!(labels[0], "com.example.Cache");
+    assert_eq!(labels[2..], ["byte[]", "byte[]"]);
+    assert_eq!(dominators["pop"], serde_json::json!([0, 0, 0, 1]));
+    assert_eq!(
+        dominators["retained"],
+        serde_json::json!([105_024, 105_000, 70_000, 30_000])
+    );
+    assert_eq!(dominators["below"], serde_json::json!([3, 2, 0, 0]));
+    assert_eq!(name(&heap["histogram"]["name"][0]), "byte[]");
+    assert_eq!(heap["histogram"]["count"][0], 2);
+}
+
+#[test]
+fn only_reports_are_replaced_and_inputs_never() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("dump"), "JAVA PROFILE").expect("it can be written");
+    std::fs::write(path("notes.html"), "<p>mine").expect("it can be written");
+    let typed = |name: &str| PagePlace::Typed(path(name));
+    let create = |name: &str, force| ReportFile::create(&typed(name), &[&path("dump")], force);
+    assert!(matches!(
+        create("notes.html", false),
+        Err(ReportError::Taken(_))
+    ));
+    assert!(matches!(create("dump", true), Err(ReportError::Taken(_))));
+    let of_folder = ReportFile::create(&typed("dump"), &[folder.path()], true);
+    assert!(matches!(of_folder, Err(ReportError::Taken(_))));
+    for (name, force) in [
+        ("new.html", false),
+        ("new.html", false),
+        ("notes.html", true),
+    ] {
+        let file = create(name, force).expect("it may be written");
+        let written = file.finish(report()).expect("it is written");
+        let page = std::fs::read(path(name)).expect("it is there");
+        assert_eq!(page.len() as u64, written.bytes);
+        assert_eq!(crate::units::hex(&Sha256::digest(&page)), written.sha256);
+    }
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_told_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let goal = folder.path().join("nowhere").join("page.html");
+    let Err(error) = ReportFile::create(&PagePlace::Typed(goal), &[], false) else {
+        panic!("it cannot be written");
+    };
+    let help = error.help().expect("it says what to do");
+    assert!(help.contains("no such folder"), "{help}");
+}
+
+#[test]
+fn each_of_several_recordings_keeps_its_timeline_and_a_name_of_its_own() {
+    use crate::timeline as seen;
+    let opened = |name: &str, readings: &[u64]| {
+        let mut known = seen::Timeline::default();
+        for &boot_ns in readings {
+            let resident = seen::Resident {
+                source: seen::Source::Status,
+                rss: 4096,
+                anon: None,
+                file: None,
+                shmem: None,
+                swap: None,
+                peak: None,
+                oom_score_adj: None,
+            };
+            known.entries.push(seen::Entry {
+                boot_ns,
+                pid: 7,
+                cost: None,
+                seen: seen::Seen::Resident(resident),
+            });
+        }
+        Opened {
+            name: name.to_owned(),
+            native: None,
+            java: Vec::new(),
+            findings: Vec::new(),
+            class: None,
+            timeline: data::timeline::Timeline::of(&known, &|_| None),
+            reconciled: Vec::new(),
+        }
+    };
+    let mut all = [
+        opened("rec", &[1_000_000]),
+        opened("other", &[]),
+        opened("rec", &[5_000_000, 9_000_000]),
+    ];
+    let recorded = beside::timelines(&mut all);
+    let told: Vec<_> = recorded
+        .iter()
+        .map(|one| (one.name.as_str(), one.timeline.from_ms, one.from, one.to))
+        .collect();
+    assert_eq!(told, [("rec (1)", 1.0, 0, 0), ("rec (3)", 5.0, 0, 0)]);
+    assert!(all.iter().all(|one| one.timeline.is_none()), "moved");
+}
+
+#[test]
+fn the_command_for_all_callsites_writes_the_same_page() {
+    let input = |path: &str, wanted| ReportInput {
+        path: PathBuf::from(path),
+        wanted,
+        mappings: Vec::new(),
+    };
+    let mut request = ReportRequest {
+        inputs: vec![input("rec", Wanted::Last)],
+        base: None,
+        per: None,
+        look: LookOptions::default(),
+        java: JavaOptions::default(),
+        java_only: false,
+        full: false,
+        contents: false,
+    };
+    assert_eq!(full_command(&request), "heaptap report --full rec@last");
+    request.base = Some(input("rec", Wanted::These(vec![Which::Number(1)])));
+    request.per = Some(Per::iterations(20.0));
+    request.look.process = Some("com.example.*".to_owned());
+    request.look.heap = Some("libc.malloc".to_owned());
+    let quoted = quoted("com.example.*");
+    assert_eq!(
+        full_command(&request),
+        format!(
+            "heaptap report --full rec@last --base rec@1 --per 20 --process {quoted} \
+             --heap libc.malloc"
+        )
+    );
+}

@@ -1,0 +1,444 @@
+//! Files of lines while they are being written (`memory.jsonl`, `logcat.txt`): a line at a time,
+//! whole or not at all, so that whatever ends the writer leaves all lines before. A full disk
+//! loses nothing that fits into memory: what could not be written is tried again with the next
+//! line.
+//!
+//! Several processes may write at once, each for itself: a recording, and whoever provokes
+//! beside it. So a line goes to wherever the file ends by then, and the file is locked from the
+//! look at its end to the end of the line.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::results::whole_file::unless_link;
+use crate::timeline::{self, Entry, Seen};
+
+/// So much waits for room on the disk; what comes then is lost, and counted.
+const WAITING: usize = 4 << 20;
+
+/// A file of lines in a recording's folder, shared by all who write to it.
+#[derive(Debug, Clone)]
+pub(super) struct LinesFile {
+    path: PathBuf,
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    file: File,
+    lock: Lock,
+    waiting: Vec<u8>,
+    lost: u64,
+    failed: Option<io::Error>,
+    unlocked: Unlocked,
+}
+
+/// How the file is locked.
+type Lock = fn(&File) -> io::Result<()>;
+
+/// Whether the file could be locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unlocked {
+    No,
+    /// There are no locks, which nobody was told yet.
+    Untold,
+    Told,
+}
+
+impl LinesFile {
+    /// Opens the file `name` in `folder`, creates it where there is none, and cuts off a line that
+    /// another process left torn.
+    pub(super) fn inside(folder: &Path, name: &str) -> io::Result<LinesFile> {
+        let path = folder.join(name);
+        unless_link(&path)?;
+        let file = LinesFile::append(&path)?;
+        file.lock().cut_torn()?;
+        Ok(file)
+    }
+
+    /// Opens a file to add to what is there, and creates it where there is none.
+    fn append(path: &Path) -> io::Result<LinesFile> {
+        let file = opened(path)?;
+        Ok(LinesFile {
+            path: path.to_owned(),
+            inner: Arc::new(Mutex::new(Inner::of(file))),
+        })
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its size on the disk, bytes.
+    pub(super) fn size(&self) -> io::Result<u64> {
+        Ok(self.lock().file.metadata()?.len())
+    }
+
+    /// The last `most` bytes of it that are written, from a line's begin on.
+    pub(super) fn tail(&self, most: u64) -> io::Result<String> {
+        let inner = self.lock();
+        let mut file = &inner.file;
+        let end = file.seek(SeekFrom::End(0))?;
+        let from = end.saturating_sub(most);
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.take(most).read_to_end(&mut bytes)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let torn = match from {
+            0 => 0,
+            _ => text.find('\n').map_or(text.len(), |at| at + 1),
+        };
+        Ok(text[torn..].to_owned())
+    }
+
+    /// Adds a line, which has its end.
+    pub(super) fn add(&self, line: &str) {
+        self.lock().add(line.as_bytes());
+    }
+
+    /// Why the last line could not be written, told once for each time it begins.
+    fn failure(&self) -> Option<io::Error> {
+        self.lock().failed.take()
+    }
+
+    /// Whether the folder knows no locks, told once.
+    fn is_unlocked(&self) -> bool {
+        let mut inner = self.lock();
+        let untold = inner.unlocked == Unlocked::Untold;
+        if untold {
+            inner.unlocked = Unlocked::Told;
+        }
+        untold
+    }
+
+    /// Writes what waits and syncs the file. The number of lines that are lost.
+    pub(super) fn finish(&self) -> io::Result<u64> {
+        let mut inner = self.lock();
+        inner.write()?;
+        inner.file.sync_data()?;
+        Ok(inner.lost)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // A writer that panicked has left whole lines waiting.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The timeline of a recording while it is being written, shared by all who see something.
+#[derive(Debug, Clone)]
+pub struct TimelineFile(LinesFile);
+
+impl TimelineFile {
+    /// Opens the file in `folder`, creates it where there is none, and cuts off a line that
+    /// another process left torn.
+    ///
+    /// # Errors
+    /// Where this host cannot write there.
+    pub fn open(folder: &Path) -> io::Result<TimelineFile> {
+        LinesFile::inside(folder, timeline::FILE).map(TimelineFile)
+    }
+
+    /// Opens a file to add to what is there, and creates it where there is none. Nothing of it
+    /// is cut off: it may be anything.
+    ///
+    /// # Errors
+    /// Where this host cannot write there.
+    pub fn append(path: &Path) -> io::Result<TimelineFile> {
+        LinesFile::append(path).map(TimelineFile)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Adds what was seen.
+    pub fn add(&self, entry: &Entry) {
+        self.0.add(&entry.line());
+    }
+
+    /// Adds something seen of `pid` (0: of the whole phone) at `boot_ns`, its cost unknown.
+    pub fn see(&self, boot_ns: u64, pid: u32, seen: Seen) {
+        self.add(&Entry {
+            boot_ns,
+            pid,
+            cost: None,
+            seen,
+        });
+    }
+
+    /// Why the last line could not be written, told once for each time it begins.
+    pub fn failure(&self) -> Option<io::Error> {
+        self.0.failure()
+    }
+
+    /// Whether the folder knows no locks, so that nothing holds another writer off; told once.
+    pub fn is_unlocked(&self) -> bool {
+        self.0.is_unlocked()
+    }
+
+    /// Writes what waits and syncs the file. The number of entries that are lost.
+    ///
+    /// # Errors
+    /// Where something could not be written after all.
+    pub fn finish(&self) -> io::Result<u64> {
+        self.0.finish()
+    }
+}
+
+impl Inner {
+    fn of(file: File) -> Inner {
+        Inner {
+            file,
+            lock: fs4::FileExt::lock,
+            waiting: Vec::new(),
+            lost: 0,
+            failed: None,
+            unlocked: Unlocked::No,
+        }
+    }
+
+    fn add(&mut self, line: &[u8]) {
+        let was_well = self.waiting.is_empty();
+        if self.waiting.len().saturating_add(line.len()) > WAITING {
+            self.lost = self.lost.saturating_add(1);
+            return;
+        }
+        self.waiting.extend_from_slice(line);
+        if let Err(error) = self.write()
+            && was_well
+        {
+            self.failed = Some(error);
+        }
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let mut file = &self.file;
+        let alone = Alone::with(file, self.lock)?;
+        if alone.is_none() && self.unlocked == Unlocked::No {
+            self.unlocked = Unlocked::Untold;
+        }
+        let end = file.seek(SeekFrom::End(0))?;
+        // Whoever was killed within a line left it torn: ours begins below it.
+        let torn = end > 0 && last_byte(file, end)? != b'\n';
+        let mut lines = Vec::new();
+        if torn {
+            lines.push(b'\n');
+        }
+        lines.extend_from_slice(&self.waiting);
+        if let Err(error) = file.write_all(&lines) {
+            // A full disk takes the beginning of a line.
+            let _ = file.set_len(end);
+            return Err(error);
+        }
+        self.waiting.clear();
+        Ok(())
+    }
+
+    /// Cuts off what another process left of a line.
+    fn cut_torn(&mut self) -> io::Result<()> {
+        let file = &self.file;
+        let alone = Alone::with(file, self.lock)?;
+        if alone.is_none() {
+            self.unlocked = Unlocked::Untold;
+        }
+        file.set_len(whole_lines(file)?)
+    }
+}
+
+/// Whether a lock was refused because there are none: some shared folders know no locks (`nolock`,
+/// a server without a lock daemon).
+fn knows_no_locks(error: &io::Error) -> bool {
+    #[cfg(unix)]
+    if rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::NOLCK) {
+        return true;
+    }
+    error.kind() == io::ErrorKind::Unsupported
+}
+
+/// A file that is only added to; where appending takes the right to cut with it, every line goes
+/// to the end all the same, as long as the file is locked.
+fn opened(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).create(true);
+    match cfg!(unix) {
+        true => options.append(true),
+        false => options.write(true).truncate(false),
+    };
+    options.open(path)
+}
+
+/// The file, held against other writers until dropped.
+struct Alone<'a>(&'a File);
+
+impl Alone<'_> {
+    /// `None` where the folder knows no locks: appending is whole there all the same, but what
+    /// one writer cuts off may be another's.
+    fn with(file: &File, lock: Lock) -> io::Result<Option<Alone<'_>>> {
+        match lock(file) {
+            Ok(()) => Ok(Some(Alone(file))),
+            Err(error) if knows_no_locks(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        // Whoever goes on without having let go ends sooner or later, and lets go by that.
+        let _ = fs4::FileExt::unlock(self.0);
+    }
+}
+
+fn last_byte(mut file: &File, end: u64) -> io::Result<u8> {
+    let mut last = [0];
+    file.seek(SeekFrom::Start(end.saturating_sub(1)))?;
+    file.read_exact(&mut last)?;
+    let [last] = last;
+    Ok(last)
+}
+
+/// Where the last whole line of `file` ends.
+fn whole_lines(mut file: &File) -> io::Result<u64> {
+    const BLOCK: u64 = 4096;
+    let mut end = file.seek(SeekFrom::End(0))?;
+    while end > 0 {
+        let start = end.saturating_sub(BLOCK);
+        let mut block = vec![0; usize::try_from(end - start).unwrap_or(0)];
+        file.seek(SeekFrom::Start(start))?;
+        file.read_exact(&mut block)?;
+        if let Some(at) = block.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(start + at as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::Timeline;
+
+    #[test]
+    fn lines_are_there_once_they_were_added_and_a_torn_one_is_cut_off() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = TimelineFile::open(dir.path()).unwrap();
+        file.see(1, 7, Seen::Gone);
+        let path = dir.path().join("memory.jsonl");
+        let whole = std::fs::read(&path).unwrap();
+        for cut in 0..=whole.len() {
+            let torn = [&whole[..], &whole[..cut]].concat();
+            std::fs::write(&path, torn).unwrap();
+            TimelineFile::open(dir.path())
+                .unwrap()
+                .see(2, 7, Seen::Gone);
+            let text = std::fs::read_to_string(&path).unwrap();
+            let (timeline, strange) = Timeline::parse(&text);
+            let expected = if cut == whole.len() { 3 } else { 2 };
+            assert_eq!((timeline.entries.len(), strange), (expected, 0), "{cut}");
+        }
+    }
+
+    #[test]
+    fn two_writers_lose_nothing_of_one_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("memory.jsonl");
+        let write = |writer: u32| {
+            // Each opens it for itself, as another process would.
+            let file = TimelineFile::append(&path).unwrap();
+            (0..500).for_each(|n| file.see(n, writer, Seen::Gone));
+            assert_eq!(file.finish().unwrap(), 0);
+        };
+        std::thread::scope(|scope| {
+            (1..=3).for_each(|writer| drop(scope.spawn(move || write(writer))));
+        });
+        let (timeline, strange) = Timeline::parse(&std::fs::read_to_string(&path).unwrap());
+        assert_eq!(strange, 0);
+        for writer in 1..=3 {
+            let own = timeline.entries.iter().filter(|e| e.pid == writer);
+            let own: Vec<u64> = own.map(|e| e.boot_ns).collect();
+            assert_eq!(own, (0..500).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn who_adds_begins_below_a_torn_line_and_cuts_nothing_off() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notes.txt");
+        std::fs::write(&path, "not ended").unwrap();
+        TimelineFile::append(&path).unwrap().see(1, 7, Seen::Gone);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("not ended\n{"), "{text}");
+        let (timeline, strange) = Timeline::parse(&text);
+        assert_eq!((timeline.entries.len(), strange), (1, 1));
+    }
+
+    #[test]
+    fn a_long_torn_line_is_found_by_blocks() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("memory.jsonl");
+        std::fs::write(&path, [b"{}\n".as_slice(), &[b'x'; 9000]].concat()).unwrap();
+        drop(TimelineFile::open(dir.path()).unwrap());
+        assert_eq!(std::fs::read(&path).unwrap(), b"{}\n");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn where_a_folder_knows_no_locks_lines_are_written_and_that_is_told_once() {
+        let refusals: [Lock; 2] = [
+            |_| Err(rustix::io::Errno::NOLCK.into()),
+            |_| Err(io::ErrorKind::Unsupported.into()),
+        ];
+        for lock in refusals {
+            let dir = tempfile::tempdir().unwrap();
+            let file = TimelineFile::open(dir.path()).unwrap();
+            assert!(!file.is_unlocked(), "this folder has locks");
+            std::fs::write(file.path(), "torn").unwrap();
+            file.0.lock().lock = lock;
+            file.0.lock().cut_torn().unwrap();
+            file.see(1, 7, Seen::Gone);
+            assert!(file.failure().is_none());
+            assert!(file.is_unlocked());
+            file.see(2, 7, Seen::Gone);
+            assert!(!file.is_unlocked(), "told once");
+            assert_eq!(file.finish().unwrap(), 0);
+            let (timeline, strange) =
+                Timeline::parse(&std::fs::read_to_string(file.path()).unwrap());
+            assert_eq!((timeline.entries.len(), strange), (2, 0));
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let file = TimelineFile::open(dir.path()).unwrap();
+        file.0.lock().lock = |_| Err(rustix::io::Errno::IO.into());
+        file.see(1, 7, Seen::Gone);
+        assert!(file.failure().is_some() && !file.is_unlocked());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_told_once_and_what_waits_is_bounded() {
+        let file = opened(Path::new("/dev/full")).unwrap();
+        let full = TimelineFile(LinesFile {
+            path: PathBuf::from("/dev/full"),
+            inner: Arc::new(Mutex::new(Inner::of(file))),
+        });
+        full.see(1, 1, Seen::Gone);
+        assert!(full.failure().is_some());
+        full.see(2, 1, Seen::Gone);
+        assert!(full.failure().is_none(), "told once");
+        // Room again: nothing is missing.
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("memory.jsonl");
+        full.0.lock().file = opened(&path).unwrap();
+        assert_eq!(full.finish().unwrap(), 0);
+        let (timeline, _) = Timeline::parse(&std::fs::read_to_string(&path).unwrap());
+        assert_eq!(timeline.entries.len(), 2);
+    }
+}

@@ -1,0 +1,301 @@
+//! What nobody observed: a recording that ran detached, or whose heaptap was killed. Whoever
+//! collects it reads what the log's ring still holds of the collections; what is lost is noted
+//! as a gap, and said.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use super::TimelineFile;
+use super::logcat::{self, LogcatFile};
+use super::summary::FoundTimeline;
+use super::with::{Source, With};
+use super::{DETACHED, STOPPED};
+use crate::observe;
+use crate::recording::plan::Plan;
+use crate::session::{self, Chronicle, Session};
+use crate::timeline::{self, Gap, Label, Missed, Seen, Timeline};
+
+/// Nobody observed where the last entry is older by this, ns.
+const SLACK_NS: u64 = 30_000_000_000;
+/// The same, in ns, if the process that observed did not come to the end: a sample comes each
+/// second.
+const SLACK_OF_KILLED_NS: u64 = 3_000_000_000;
+/// Processes whose log is read.
+const PROCESSES: usize = 16;
+
+/// Completes the timeline of a session that has ended, as far as the phone still can. Nothing
+/// that goes wrong here concerns the recording. The file that is in the way if one is.
+pub(crate) async fn complete(session: &Session, plan: &Plan) -> Option<PathBuf> {
+    if plan.with.is_empty() {
+        return None;
+    }
+    let folder = session.chronicle().opening.output.clone();
+    // After days of a recording the timeline has millions of entries.
+    match tokio::task::spawn_blocking(move || known(&folder)).await {
+        Ok(Ok(known)) => {
+            complete_own(session, known, plan.with, plan.duration_ms).await;
+            None
+        }
+        Ok(Err(foreign)) => Some(foreign),
+        // Without it nothing is known to be ours.
+        Err(_) => None,
+    }
+}
+
+/// The timeline so far. Blocks.
+///
+/// # Errors
+/// Returns the file of somebody else that has the name of the timeline or the log.
+fn known(folder: &Path) -> Result<Timeline, PathBuf> {
+    let found = FoundTimeline::read(folder);
+    let path = folder.join(timeline::FILE);
+    let log = folder.join(logcat::FILE);
+    match found {
+        Some(found) if found.is_ours() => Ok(found.timeline),
+        Some(found) if found.is_foreign() => Err(path),
+        // Something that is not a file of lines, or cannot be read.
+        None if std::fs::symlink_metadata(&path).is_ok() => Err(path),
+        _ if std::fs::metadata(&log).is_ok_and(|file| file.len() > 0) => Err(log),
+        _ => Ok(Timeline::default()),
+    }
+}
+
+async fn complete_own(session: &Session, known: Timeline, with: With, duration_ms: Option<u64>) {
+    let chronicle = session.chronicle();
+    let Some(started_ns) = chronicle.started_ns else {
+        return;
+    };
+    let Ok(timeline) = TimelineFile::open(&chronicle.opening.output) else {
+        return;
+    };
+    note_labels(chronicle, &known, &timeline);
+    let cut_short = session.is_resumed() && !took_end(&known, with);
+    if session.is_resumed() {
+        for (at_ns, missed) in untaken(chronicle, &known, with) {
+            timeline.see(at_ns, 0, Seen::Missed(missed));
+        }
+    }
+    if !with.observes() {
+        let _ = timeline.finish();
+        return;
+    }
+    let Ok(now) = session::moment(session.device()).await else {
+        return;
+    };
+    if now.boot_id != chronicle.opening.boot_id {
+        return;
+    }
+    let planned = duration_ms.map(|ms| started_ns.saturating_add(ms.saturating_mul(1_000_000)));
+    let until_ns = planned.map_or(now.boot_ns, |planned| planned.min(now.boot_ns));
+    let from_ns = last_sight(&known).unwrap_or(started_ns);
+    let slack_ns = match cut_short {
+        true => SLACK_OF_KILLED_NS,
+        false => SLACK_NS,
+    };
+    if until_ns.saturating_sub(from_ns) <= slack_ns && last_sight(&known).is_some() {
+        return;
+    }
+    let gap = Gap {
+        until_ns,
+        why: "nobody observed it: heaptap did not follow the recording".to_owned(),
+    };
+    timeline.see(from_ns, 0, Seen::Gap(gap));
+    if with.gc {
+        read_log(session, (from_ns, until_ns), &timeline).await;
+    }
+    // What cannot be written is missing in the summary.
+    let _ = timeline.finish();
+}
+
+async fn read_log(session: &Session, (from_ns, until_ns): (u64, u64), timeline: &TimelineFile) {
+    let chronicle = session.chronicle();
+    let mut pids: Vec<u32> = chronicle.opening.pids.clone();
+    pids.extend(chronicle.seen.keys());
+    pids.sort_unstable();
+    pids.dedup();
+    pids.truncate(PROCESSES);
+    let Ok(ring) = observe::read_ring(session.device(), &pids, (from_ns, until_ns)).await else {
+        return;
+    };
+    if let Some(oldest) = ring.oldest_ns.filter(|oldest| *oldest > from_ns) {
+        let gap = Gap {
+            until_ns: oldest.min(until_ns),
+            why: "the log's ring no longer has it".to_owned(),
+        };
+        timeline.see(from_ns, 0, Seen::Gap(gap));
+    }
+    for entry in &ring.entries {
+        timeline.add(entry);
+    }
+    if !ring.lines.is_empty()
+        && let Ok(logcat) = LogcatFile::open(&chronicle.opening.output)
+    {
+        logcat.add_missing(&ring.lines);
+        // The collections in it stand in the timeline.
+        let _ = logcat.finish();
+    }
+}
+
+/// Labels that somebody set where nobody observed.
+fn note_labels(chronicle: &Chronicle, known: &Timeline, timeline: &TimelineFile) {
+    for label in &chronicle.labels {
+        let noted = known.entries.iter().any(|entry| {
+            entry.boot_ns == label.boot_ns
+                && matches!(&entry.seen, Seen::Label(of) if of.label == label.label)
+        });
+        if !noted {
+            let label_of = Label {
+                label: label.label.clone(),
+            };
+            timeline.see(label.boot_ns, 0, Seen::Label(label_of));
+        }
+    }
+}
+
+/// What was to be taken at each label and at the end, and neither was nor is noted as missed:
+/// the heaptap that would have taken it was gone. Each with its moment, BOOTTIME ns.
+fn untaken(chronicle: &Chronicle, known: &Timeline, with: With) -> Vec<(u64, Missed)> {
+    let why = match chronicle.detached {
+        true => DETACHED,
+        false => STOPPED,
+    };
+    let labels = chronicle
+        .labels
+        .iter()
+        .map(|l| (l.label.as_str(), l.boot_ns));
+    let last_ns = last_sight(known).or(chronicle.started_ns).unwrap_or(0);
+    let last_ns = chronicle
+        .labels
+        .iter()
+        .map(|l| l.boot_ns)
+        .fold(last_ns, u64::max);
+    let told = Told::of(known);
+    let mut untaken = Vec::new();
+    for (number, (label, at_ns)) in (1..).zip(labels.chain([("", last_ns)])) {
+        for source in with.at_labels() {
+            if is_expected(source, label) && !told.has(source, number, label) {
+                let missed = Missed {
+                    what: source.word().to_owned(),
+                    label: label.to_owned(),
+                    number,
+                    why: why.to_owned(),
+                };
+                untaken.push((at_ns, missed));
+            }
+        }
+    }
+    untaken
+}
+
+/// What a timeline tells of what was to be taken at labels, and at the end: its word, label and
+/// number. The end has no label, and no number counts there.
+struct Told<'a>(HashSet<(&'a str, &'a str, u32)>);
+
+impl<'a> Told<'a> {
+    fn of(known: &'a Timeline) -> Told<'a> {
+        let told = known.entries.iter().filter_map(|entry| {
+            let (word, label, number) = match &entry.seen {
+                Seen::Kept(kept) => (&kept.what, &kept.label, kept.number),
+                Seen::Missed(missed) => (&missed.what, &missed.label, missed.number),
+                _ => return None,
+            };
+            Some(Told::key(word, label, number))
+        });
+        Told(told.collect())
+    }
+
+    fn key<'k>(word: &'k str, label: &'k str, number: u32) -> (&'k str, &'k str, u32) {
+        match label {
+            "" => (word, label, 0),
+            _ => (word, label, number),
+        }
+    }
+
+    /// Whether it tells what became of `source` at a label, or at the end if `label` is empty.
+    fn has(&self, source: Source, number: u32, label: &str) -> bool {
+        // What was taken is kept under another word than the source's.
+        [source.kept_as(), source.word()]
+            .iter()
+            .any(|word| self.0.contains(&Told::key(word, label, number)))
+    }
+}
+
+/// Whether the recording was observed until what belongs to its end was taken.
+fn took_end(known: &Timeline, with: With) -> bool {
+    let told = Told::of(known);
+    with.at_labels()
+        .filter(|source| is_expected(*source, ""))
+        .all(|source| told.has(source, 0, ""))
+}
+
+/// Whether the lack of `source` at a label is noted here. The last list of Java allocations has a
+/// warning of its own, with what it means for the app.
+fn is_expected(source: Source, label: &str) -> bool {
+    source != Source::Allocations || !label.is_empty()
+}
+
+/// When a process was last seen by somebody.
+fn last_sight(known: &Timeline) -> Option<u64> {
+    let seen = known.entries.iter().rev().find(|entry| {
+        matches!(
+            entry.seen,
+            Seen::Resident(_) | Seen::Parts(_) | Seen::Gone | Seen::Spent(_) | Seen::Gap(_)
+        )
+    })?;
+    Some(match &seen.seen {
+        Seen::Gap(gap) => gap.until_ns,
+        _ => seen.boot_ns,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::summary::section;
+    use super::*;
+
+    #[test]
+    fn whose_the_log_is_is_the_same_for_who_completes_it_and_for_the_manifest() {
+        let with: With = [Source::Gc].into_iter().collect();
+        let gone = timeline_line();
+        for (timeline, log, foreign, listed) in [
+            (None, None, None, false),
+            (None, Some("mine"), Some(logcat::FILE), false),
+            (Some(""), None, None, false),
+            // An empty timeline does not make a log ours.
+            (Some(""), Some("mine"), Some(logcat::FILE), false),
+            (Some("\n\n"), None, Some(timeline::FILE), false),
+            (Some("mine"), Some("mine"), Some(timeline::FILE), false),
+            (Some("mine\n"), None, Some(timeline::FILE), false),
+            (Some(&*gone), Some("line"), None, true),
+            (Some(&*gone), None, None, false),
+        ] {
+            let case = format!("{timeline:?} {log:?}");
+            let folder = tempfile::tempdir().unwrap();
+            for (name, text) in [(timeline::FILE, timeline), (logcat::FILE, log)] {
+                if let Some(text) = text {
+                    std::fs::write(folder.path().join(name), text).unwrap();
+                }
+            }
+            let found = known(folder.path()).err();
+            assert_eq!(
+                found,
+                foreign.map(|name| folder.path().join(name)),
+                "{case}"
+            );
+            let section = section(folder.path(), with).unwrap();
+            assert_eq!(section.log.is_some(), listed, "{case}");
+            let is_ours = timeline.is_some() && foreign != Some(timeline::FILE);
+            assert_eq!(section.timeline.is_some(), is_ours, "{case}");
+        }
+    }
+
+    fn timeline_line() -> String {
+        let entry = timeline::Entry {
+            boot_ns: 1,
+            pid: 7,
+            cost: None,
+            seen: Seen::Gone,
+        };
+        entry.line()
+    }
+}

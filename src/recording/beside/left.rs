@@ -1,0 +1,183 @@
+//! What a recorder that was killed left behind: sessions of Java heaps that were on their way,
+//! and, where the recording is collected into another folder, all that stands beside its trace.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::at::At;
+use super::file::TimelineFile;
+use super::summary::FoundTimeline;
+use super::{java, logcat};
+use crate::device::Device;
+use crate::heaps::java::FOLDER;
+use crate::observe::OurWindows;
+use crate::recording::finish::Finished;
+use crate::results::output::is_below;
+use crate::session::{Chronicle, Store};
+use crate::timeline::{self, Seen};
+
+/// Whether `inner` records a part of what `outer` records: its Java heaps, into its folder.
+pub(crate) fn is_part_of(inner: &Chronicle, outer: &Chronicle) -> bool {
+    let folder = outer.opening.output.join(FOLDER);
+    inner.opening.id != outer.opening.id && inner.opening.output.starts_with(folder)
+}
+
+/// The sessions that record a part of `whole`.
+pub(crate) fn parts_of(store: &Store, whole: &Chronicle) -> Vec<Chronicle> {
+    let listed = store.list().map(|(all, _)| all).unwrap_or_default();
+    let parts = listed.into_iter().filter(|one| is_part_of(one, whole));
+    parts.collect()
+}
+
+/// Puts a part that has been finished where its recorder would have put it. Blocks; why not,
+/// where that fails: it stands by itself then.
+pub(crate) fn join(device: &Device, whole: &Chronicle, part: Finished) -> Result<(), String> {
+    let folder = &whole.opening.output;
+    let name = part.output.file_name().unwrap_or_default();
+    // `02-after-login`: by their places labels are told apart.
+    let name = name.to_string_lossy();
+    let number = name.split('-').next().and_then(|n| n.parse::<u32>().ok());
+    let number = number.ok_or_else(|| "its folder was renamed".to_owned())?;
+    let label = (number as usize)
+        .checked_sub(1)
+        .and_then(|place| whole.labels.get(place));
+    let timeline = TimelineFile::open(folder).map_err(|error| error.to_string())?;
+    let at = At {
+        device: device.clone(),
+        folder: folder.clone(),
+        number,
+        label: label.map_or_else(String::new, |label| label.label.clone()),
+        boot_ns: label.map_or(0, |label| label.boot_ns),
+        processes: Vec::new(),
+        timeline,
+        windows: OurWindows::default(),
+    };
+    java::put(&at, part, &mut java::Summed::default())?;
+    at.timeline
+        .finish()
+        .map_err(|error| error.to_string())
+        .map(|_| ())
+}
+
+/// Moves what stands beside the trace of a recording from one folder to another. What cannot be
+/// moved stays where it is, and the first reason is given.
+pub(crate) fn move_along(from: &Path, to: &Path) -> Result<(), String> {
+    let names = beside(from);
+    let mut outcome = Ok(());
+    for name in names {
+        let (source, goal) = (from.join(&name), to.join(&name));
+        if fs::symlink_metadata(&goal).is_ok() {
+            continue;
+        }
+        if let Err(error) = relocate(&source, &goal)
+            && outcome.is_ok()
+        {
+            outcome = Err(format!("{} stays where it is: {error}", source.display()));
+        }
+    }
+    // Gone where nothing else is in it.
+    let _ = fs::remove_dir(from);
+    outcome
+}
+
+/// Names in `folder` of what was recorded beside; nothing of anybody else's.
+fn beside(folder: &Path) -> Vec<PathBuf> {
+    let found = FoundTimeline::read(folder);
+    let mut names: Vec<PathBuf> = [timeline::FILE, logcat::FILE]
+        .iter()
+        .map(PathBuf::from)
+        .collect();
+    for entry in found.into_iter().flat_map(|found| found.timeline.entries) {
+        let Seen::Kept(kept) = entry.seen else {
+            continue;
+        };
+        // A folder for each kind: `meminfo/02-after-login.txt`.
+        let Some((kind, _)) = kept.file.split_once('/') else {
+            continue;
+        };
+        let kind = PathBuf::from(kind);
+        if is_below(&kept.file) && !names.contains(&kind) {
+            names.push(kind);
+        }
+    }
+    names.retain(|name| fs::symlink_metadata(folder.join(name)).is_ok());
+    names
+}
+
+fn relocate(from: &Path, to: &Path) -> io::Result<()> {
+    if fs::rename(from, to).is_ok() {
+        return Ok(());
+    }
+    // Another disk.
+    copy(from, to)?;
+    if fs::symlink_metadata(from)?.is_dir() {
+        fs::remove_dir_all(from)
+    } else {
+        fs::remove_file(from)
+    }
+}
+
+/// Copies files and folders; links, which no recording has, are left out.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let kind = fs::symlink_metadata(from)?.file_type();
+    if kind.is_dir() {
+        fs::create_dir_all(to)?;
+        for entry in fs::read_dir(from)? {
+            let entry = entry?;
+            copy(&entry.path(), &to.join(entry.file_name()))?;
+        }
+    } else if kind.is_file() {
+        fs::copy(from, to)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::Kept;
+
+    #[test]
+    fn what_stands_beside_moves_and_nothing_else_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        fs::create_dir_all(from.join("meminfo")).unwrap();
+        fs::create_dir_all(from.join("mine")).unwrap();
+        fs::create_dir(&to).unwrap();
+        fs::write(from.join("meminfo/01-a.txt"), "x").unwrap();
+        fs::write(from.join("logcat.txt"), "y").unwrap();
+        fs::write(from.join("mine/notes"), "z").unwrap();
+        let timeline = TimelineFile::open(&from).unwrap();
+        for file in [
+            "meminfo/01-a.txt",
+            "../mine/notes",
+            "mine/../../x",
+            "./mine/notes",
+        ] {
+            let kept = Kept {
+                what: "meminfo".to_owned(),
+                file: file.to_owned(),
+                label: String::new(),
+                number: 1,
+            };
+            timeline.see(1, 7, Seen::Kept(kept));
+        }
+        drop(timeline);
+        move_along(&from, &to).unwrap();
+        assert_eq!(fs::read(to.join("meminfo/01-a.txt")).unwrap(), b"x");
+        assert!(to.join("logcat.txt").exists() && to.join("memory.jsonl").exists());
+        assert!(from.join("mine/notes").exists() && !from.join("meminfo").exists());
+        assert!(!to.join("mine").exists());
+    }
+
+    #[test]
+    fn to_another_disk_it_is_copied() {
+        let dir = tempfile::tempdir().unwrap();
+        let from = dir.path().join("from");
+        fs::create_dir_all(from.join("deep/er")).unwrap();
+        fs::write(from.join("deep/er/file"), "x").unwrap();
+        copy(&from, &dir.path().join("to")).unwrap();
+        assert_eq!(fs::read(dir.path().join("to/deep/er/file")).unwrap(), b"x");
+    }
+}

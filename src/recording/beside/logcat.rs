@@ -1,0 +1,105 @@
+//! `logcat.txt`: what the targets themselves wrote into the phone's log while they were recorded,
+//! as it came. Collections are read from it; who looks at a jump of memory wants the lines
+//! around it, too.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::file::LinesFile;
+
+/// Name of the file in a recording's folder.
+pub(crate) const FILE: &str = "logcat.txt";
+/// A process that writes without end is cut off here.
+const LARGEST: u64 = 256 << 20;
+/// So much of its end may come again, bytes.
+const TAIL: u64 = 256 << 10;
+
+/// The file while it is being written.
+#[derive(Debug, Clone)]
+pub(super) struct LogcatFile {
+    file: LinesFile,
+    /// Its size so far, bytes.
+    written: Arc<AtomicU64>,
+    /// What it may grow to, bytes.
+    largest: u64,
+}
+
+impl LogcatFile {
+    /// Opens the file in `folder`, creates it where there is none.
+    pub(super) fn open(folder: &Path) -> std::io::Result<LogcatFile> {
+        let file = LinesFile::inside(folder, FILE)?;
+        Ok(LogcatFile {
+            written: Arc::new(AtomicU64::new(file.size()?)),
+            file,
+            largest: LARGEST,
+        })
+    }
+
+    /// Adds a line as it came, without its end; whether there was room.
+    pub(super) fn add(&self, line: &str) -> bool {
+        let length = line.len() as u64 + 1;
+        let before = self.written.fetch_add(length, Ordering::Relaxed);
+        if before.saturating_add(length) > self.largest {
+            self.written.fetch_sub(length, Ordering::Relaxed);
+            return false;
+        }
+        self.file.add(&format!("{line}\n"));
+        true
+    }
+
+    /// Adds a line, unless it stands among the last ones already: whoever wrote those may have
+    /// been ended in the middle of what the phone still has.
+    pub(super) fn add_missing(&self, lines: &[String]) {
+        let known = self.file.tail(TAIL).unwrap_or_default();
+        let known: HashSet<&str> = known.lines().collect();
+        for line in lines {
+            if !known.contains(line.as_str()) && !self.add(line) {
+                return;
+            }
+        }
+    }
+
+    /// Writes what waits. What went wrong with it, in words.
+    pub(super) fn finish(&self) -> Result<(), String> {
+        let path = self.file.path().display();
+        match self.file.finish() {
+            Ok(0) => Ok(()),
+            Ok(lost) => Err(format!("{lost} lines found no room in {path}")),
+            Err(error) => Err(format!("{path} could not be written: {error}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_ring_still_has_comes_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = LogcatFile::open(dir.path()).unwrap();
+        for line in ["a", "b", "c"] {
+            file.add(line);
+        }
+        let ring: Vec<String> = ["b", "c", "d"].map(str::to_owned).into();
+        LogcatFile::open(dir.path()).unwrap().add_missing(&ring);
+        let text = std::fs::read_to_string(dir.path().join(FILE)).unwrap();
+        assert_eq!(text, "a\nb\nc\nd\n");
+    }
+
+    #[test]
+    fn lines_are_kept_as_they_come_up_to_a_size() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = LogcatFile::open(dir.path()).unwrap();
+        file.largest = 8;
+        assert!(file.add("one"));
+        assert!(!file.add("too long"));
+        assert!(file.add("two"));
+        assert!(!file.add(""));
+        file.finish().unwrap();
+        let text = std::fs::read_to_string(dir.path().join(FILE)).unwrap();
+        assert_eq!(text, "one\ntwo\n");
+    }
+}

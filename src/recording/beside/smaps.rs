@@ -1,0 +1,93 @@
+//! `--with smaps`: the mappings of each process at each label, and what its allocator says, as
+//! the phone wrote them.
+
+use std::io::{self, Write as _};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::at::{At, NotTaken};
+use crate::device::Device;
+use crate::memory::smaps;
+use crate::recording::record::Tell;
+use crate::session::{self, Chronicle};
+use crate::system::smaps::fetch::{self, FetchError};
+use crate::timeline::{Entry, Missed, Seen};
+
+/// Says once, as the recording begins, where the phone will not let the mappings be read.
+pub(super) async fn warn_of_obstacle(device: Device, chronicle: Chronicle, tell: Tell) {
+    let Ok(processes) = session::matching_processes(&device, &chronicle).await else {
+        return;
+    };
+    for (pid, name) in &processes {
+        // The same rule as for smaps, without walking the pages.
+        let readable = fetch::proc_file(&device, (*pid, name), "maps").await;
+        if let Err(refused @ FetchError::Refused { .. }) = readable {
+            let help = fetch::refused_help(name);
+            super::warn(
+                &tell,
+                &format!("nothing comes of --with smaps: {refused}; {help}"),
+            );
+            return;
+        }
+    }
+}
+
+/// Takes them. That an allocator tells nothing (before Android 10, of apps that are not
+/// debuggable) is noted, and no failure: mappings are what was asked for.
+pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
+    let mut gone = Vec::new();
+    for (pid, name) in &at.processes {
+        let fetched = fetch::proc_file(&at.device, (*pid, name), "smaps").await;
+        let fetched = match fetched {
+            Ok(fetched) => fetched,
+            Err(FetchError::Device(error)) => return Err(error.into()),
+            Err(FetchError::Gone { .. }) => {
+                gone.push(format!("{name} ({pid})"));
+                continue;
+            }
+            Err(refused) => return Err(NotTaken::Because(refused.to_string())),
+        };
+        let packed = gzip(&fetched.text)?;
+        at.keep("smaps", (*pid, "smaps.gz"), fetched.boot_ns, &packed)?;
+        if let Ok(smaps) = smaps::parse(&fetched.text)
+            && let Some(parts) = smaps.parts()
+        {
+            at.timeline.add(&Entry {
+                boot_ns: fetched.boot_ns.unwrap_or(at.boot_ns),
+                pid: *pid,
+                cost: None,
+                seen: Seen::Parts(parts),
+            });
+        }
+        let told = match fetch::malloc_info(&at.device, *pid).await {
+            // The mappings are kept: an app that is stuck does not lose them.
+            Err(error) if !fetch::is_lost(&error) => Err(error.to_string()),
+            told => told?,
+        };
+        match told {
+            Ok(info) => at.keep("malloc-info", (*pid, "xml"), info.boot_ns, &info.text)?,
+            Err(why) => at.timeline.see(
+                at.boot_ns,
+                *pid,
+                Seen::Missed(Missed {
+                    what: "malloc-info".to_owned(),
+                    label: at.label.clone(),
+                    number: at.number,
+                    why,
+                }),
+            ),
+        }
+    }
+    match gone.as_slice() {
+        [] => Ok(()),
+        gone => Err(NotTaken::Because(format!("{} was gone", gone.join(", ")))),
+    }
+}
+
+/// A process of a few hundred mappings has 500 KiB of text, a twentieth of that packed.
+fn gzip(text: &[u8]) -> io::Result<Vec<u8>> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+    packer.write_all(text)?;
+    packer.finish()
+}

@@ -1,0 +1,369 @@
+//! What was recorded beside, as the manifest lists it. Read back from the folder: whoever
+//! finishes a recording need not be who observed it.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use super::watching::Shares;
+use super::with::With;
+use super::{DETACHED, STOPPED};
+use crate::bytes::open_regular;
+use crate::conversion::allocations::GONE;
+use crate::results::lists::in_words;
+use crate::results::manifest::{
+    Beside, BesideCost, BesideFile, BesideGap, BesideMissed, BesideTimeline, BesideUnread, Warning,
+};
+use crate::results::output::is_below;
+use crate::timeline::{self, Entry, Seen, Timeline};
+
+/// Most of the file that is read: weeks of a recording.
+const LARGEST: u64 = 256 << 20;
+/// So many gaps and files are listed; more are in the timeline.
+const LISTED: usize = 1000;
+
+/// The manifest's section; `None` where nothing was to be recorded beside.
+pub(crate) fn section(folder: &Path, with: With) -> Option<Beside> {
+    if with.is_empty() {
+        return None;
+    }
+    let mut beside = Beside {
+        with: with
+            .sources()
+            .map(|source| source.word().to_owned())
+            .collect(),
+        ..Beside::default()
+    };
+    let Some(found) = FoundTimeline::read(folder) else {
+        return Some(beside);
+    };
+    if found.is_foreign() {
+        return Some(beside);
+    }
+    let log = super::logcat::FILE;
+    let has_log = found.is_ours() && folder.join(log).is_file();
+    beside.log = has_log.then(|| log.to_owned());
+    let mut counted = BesideTimeline {
+        file: timeline::FILE.to_owned(),
+        entries: found.timeline.entries.len() as u64,
+        strange: found.strange as u64,
+        ..BesideTimeline::default()
+    };
+    for entry in &found.timeline.entries {
+        count(entry, &mut counted);
+        list(folder, entry, &mut beside);
+    }
+    beside.timeline = Some(counted);
+    Some(beside)
+}
+
+fn count(entry: &Entry, counted: &mut BesideTimeline) {
+    match &entry.seen {
+        Seen::Resident(_) => counted.resident += 1,
+        Seen::Parts(_) => counted.parts += 1,
+        Seen::Collection(collection) if collection.ours => counted.collections_ours += 1,
+        Seen::Collection(_) => counted.collections += 1,
+        Seen::Process(process) if process.restarted => counted.restarts += 1,
+        _ => {}
+    }
+}
+
+fn list(folder: &Path, entry: &Entry, beside: &mut Beside) {
+    let label = |label: &str| (!label.is_empty()).then(|| label.to_owned());
+    match &entry.seen {
+        // A file that is not there any more is not listed: what the manifest names is whole, and
+        // in its folder, whoever wrote the timeline.
+        Seen::Kept(kept)
+            if beside.files.len() < LISTED
+                && is_below(&kept.file)
+                && folder.join(&kept.file).exists() =>
+        {
+            // Taken again after a lost cable, it stands for the first.
+            beside.files.retain(|file| file.file != kept.file);
+            beside.files.push(BesideFile {
+                what: kept.what.clone(),
+                file: kept.file.clone(),
+                pid: entry.pid,
+                label: label(&kept.label),
+                number: kept.number,
+                time_ns: entry.boot_ns,
+            });
+        }
+        Seen::Missed(missed) if beside.missed.len() < LISTED => beside.missed.push(BesideMissed {
+            what: missed.what.clone(),
+            label: label(&missed.label),
+            number: missed.number,
+            why: missed.why.clone(),
+        }),
+        Seen::Gap(gap) if beside.gaps.len() < LISTED => beside.gaps.push(BesideGap {
+            from_ns: entry.boot_ns,
+            until_ns: gap.until_ns,
+            why: gap.why.clone(),
+        }),
+        Seen::Unread(unread) if beside.unread.len() < LISTED => beside.unread.push(BesideUnread {
+            source: unread.source.word().to_owned(),
+            pid: entry.pid,
+            why: unread.why.clone(),
+        }),
+        Seen::Spent(spent) => {
+            if let Some(shares) = Shares::of(spent, entry.boot_ns) {
+                beside.cost = Some(BesideCost {
+                    core: shares.core,
+                    services: shares.services,
+                    bytes_per_s: shares.bytes_per_s,
+                    rounds: spent.rounds,
+                    round_trips: spent.round_trips,
+                });
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What the user should know: what is missing of what was asked for.
+pub(crate) fn warnings(beside: &Beside) -> Vec<Warning> {
+    let warning = |kind: &str, message: String, help: Option<&str>| Warning {
+        kind: kind.to_owned(),
+        message,
+        help: help.map(str::to_owned),
+        pid: None,
+        dumps: Vec::new(),
+    };
+    let mut warnings = Vec::new();
+    let asked = beside.with.join(", ");
+    let nothing = beside
+        .timeline
+        .as_ref()
+        .is_none_or(|timeline| timeline.resident + timeline.parts == 0);
+    let observes = beside.with.iter().any(|with| with == "meminfo");
+    // Who found no target running was there to look.
+    let looked = beside.missed.iter().any(|missed| missed.why == GONE);
+    let never = observes && nothing && !looked;
+    let untaken: Vec<&BesideMissed> = beside.missed.iter().filter(|m| is_untaken(m)).collect();
+    let was_killed = untaken.iter().any(|missed| missed.why == STOPPED);
+    if never || !untaken.is_empty() {
+        let mut message = if never {
+            format!(
+                "heaptap did not observe this recording: of {asked}, there is only what the trace \
+                 and the device's log still held"
+            )
+        } else if was_killed {
+            "heaptap stopped observing this recording before its end".to_owned()
+        } else {
+            "heaptap did not observe this recording, because it ran detached".to_owned()
+        };
+        if !untaken.is_empty() {
+            message.push_str(&format!("; missing {}", in_moments(&untaken)));
+        }
+        let help = match was_killed {
+            true => "let `heaptap record` run until the recording ends",
+            false => "without --detach heaptap observes the phone while it records",
+        };
+        warnings.push(warning("beside-unobserved", message, Some(help)));
+    }
+    if !never && !beside.gaps.is_empty() {
+        let seconds: u64 = beside
+            .gaps
+            .iter()
+            .map(|gap| gap.until_ns.saturating_sub(gap.from_ns) / 1_000_000_000)
+            .fold(0, u64::saturating_add);
+        let times = beside.gaps.len();
+        warnings.push(warning(
+            "beside-gaps",
+            format!(
+                "the phone was not observed for {seconds} s ({times} {}): {}",
+                if times == 1 { "gap" } else { "gaps" },
+                beside.gaps.first().map_or("", |gap| &gap.why)
+            ),
+            None,
+        ));
+    }
+    for missed in beside.missed.iter().filter(|m| !is_untaken(m)) {
+        let at = match &missed.label {
+            Some(label) => format!("snapshot {label}"),
+            None => "the end".to_owned(),
+        };
+        warnings.push(warning(
+            "beside-missed",
+            format!("no {} of {at}: {}", missed.what, missed.why),
+            None,
+        ));
+    }
+    warnings
+}
+
+/// Whether it was missed because no heaptap followed the recording.
+fn is_untaken(missed: &BesideMissed) -> bool {
+    missed.why == DETACHED || missed.why == STOPPED
+}
+
+/// What is missing, label by label: `at snapshot a2: java, meminfo; at the end: java`.
+fn in_moments(untaken: &[&BesideMissed]) -> String {
+    let mut moments: Vec<(u32, String, Vec<&str>)> = Vec::new();
+    for missed in untaken {
+        match moments
+            .iter_mut()
+            .find(|(number, ..)| *number == missed.number)
+        {
+            Some((_, _, what)) => what.push(&missed.what),
+            None => {
+                let at = match &missed.label {
+                    Some(label) => format!("at snapshot {label}"),
+                    None => "at the end".to_owned(),
+                };
+                moments.push((missed.number, at, vec![&missed.what]));
+            }
+        }
+    }
+    let told: Vec<String> = moments
+        .into_iter()
+        .map(|(_, at, what)| format!("{at}: {}", what.join(" and ")))
+        .collect();
+    in_words(told.into_iter())
+}
+
+/// What stands in a folder under the name of the timeline. The log is of whoever wrote that.
+pub(super) struct FoundTimeline {
+    /// Its entries.
+    pub(super) timeline: Timeline,
+    /// Whole lines that are no entries.
+    strange: usize,
+    is_empty: bool,
+}
+
+impl FoundTimeline {
+    /// Reads and parses the file, which takes a while after days of a recording; `None` if there
+    /// is none that can be read.
+    pub(super) fn read(folder: &Path) -> Option<FoundTimeline> {
+        let mut bytes = Vec::new();
+        let file = open_regular(&folder.join(timeline::FILE)).ok()?;
+        file.take(LARGEST).read_to_end(&mut bytes).ok()?;
+        let text = String::from_utf8_lossy(&bytes);
+        let (timeline, strange) = Timeline::parse(&text);
+        Some(FoundTimeline {
+            timeline,
+            strange,
+            is_empty: text.is_empty(),
+        })
+    }
+
+    /// Whether heaptap observed the recording: it writes an entry before any line of the log, so
+    /// a log without an entry is not this recording's.
+    pub(super) fn is_ours(&self) -> bool {
+        !self.timeline.entries.is_empty()
+    }
+
+    /// Whether somebody else wrote the file. One that is empty nobody has.
+    pub(super) fn is_foreign(&self) -> bool {
+        !self.is_ours() && !self.is_empty
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::with::Source as Asked;
+    use super::*;
+    use crate::recording::beside::TimelineFile;
+    use crate::timeline::{Collection, Gap, Kept, Missed, Resident, Source, Spent};
+
+    #[test]
+    fn a_recording_whose_target_never_ran_was_observed_all_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let with: With = [Asked::Meminfo].into_iter().collect();
+        let file = TimelineFile::open(dir.path()).unwrap();
+        let kinds = || -> Vec<String> {
+            let section = section(dir.path(), with).unwrap();
+            warnings(&section).into_iter().map(|w| w.kind).collect()
+        };
+        assert_eq!(kinds(), ["beside-unobserved"]);
+        let missed = Missed {
+            what: "meminfo".to_owned(),
+            label: String::new(),
+            number: 1,
+            why: GONE.to_owned(),
+        };
+        file.see(7, 0, Seen::Missed(missed));
+        assert_eq!(kinds(), ["beside-missed"]);
+    }
+
+    #[test]
+    fn the_section_is_what_the_folder_holds() {
+        let outer = tempfile::tempdir().unwrap();
+        std::fs::write(outer.path().join("foreign.txt"), "x").unwrap();
+        let dir = tempfile::tempdir_in(outer.path()).unwrap();
+        let with: With = [Asked::Meminfo, Asked::Gc].into_iter().collect();
+        assert_eq!(section(dir.path(), With::default()), None);
+        let empty = section(dir.path(), with).unwrap();
+        assert_eq!(empty.timeline, None);
+        assert_eq!(warnings(&empty)[0].kind, "beside-unobserved");
+
+        std::fs::create_dir(dir.path().join("meminfo")).unwrap();
+        std::fs::write(dir.path().join("meminfo/01-a.txt"), "x").unwrap();
+        let file = TimelineFile::open(dir.path()).unwrap();
+        let resident = Resident::of(Source::Status, 1);
+        file.see(1, 7, Seen::Resident(resident));
+        for ours in [true, false, false] {
+            let collection = Collection {
+                ours,
+                ..Collection::default()
+            };
+            file.see(2, 7, Seen::Collection(collection));
+        }
+        let kept = |name: &str| Kept {
+            what: "meminfo".to_owned(),
+            file: name.to_owned(),
+            label: "a".to_owned(),
+            number: 1,
+        };
+        file.see(3, 7, Seen::Kept(kept("meminfo/01-a.txt")));
+        file.see(4, 7, Seen::Kept(kept("meminfo/01-a.txt")));
+        file.see(5, 7, Seen::Kept(kept("meminfo/gone.txt")));
+        // What is not the folder's own is nothing that was kept.
+        let foreign = outer.path().join("foreign.txt");
+        for file_name in ["../foreign.txt", &foreign.to_string_lossy()] {
+            file.see(5, 7, Seen::Kept(kept(file_name)));
+        }
+        let gap = Gap {
+            until_ns: 10_000_000_000,
+            why: "the cable".to_owned(),
+        };
+        file.see(6, 0, Seen::Gap(gap));
+        let missed = Missed {
+            what: "java".to_owned(),
+            label: String::new(),
+            number: 2,
+            why: "x".to_owned(),
+        };
+        file.see(7, 0, Seen::Missed(missed));
+        let spent = Spent {
+            since_ns: 0,
+            cpu_ns: 50_000_000,
+            waited_ns: 100_000_000,
+            bytes: 2000,
+            rounds: 10,
+            ..Spent::default()
+        };
+        file.see(10_000_000_000, 0, Seen::Spent(spent));
+        let full = section(dir.path(), with).unwrap();
+        let counted = full.timeline.as_ref().unwrap();
+        assert_eq!(
+            (
+                counted.resident,
+                counted.collections,
+                counted.collections_ours
+            ),
+            (1, 2, 1)
+        );
+        assert_eq!(counted.entries, 12);
+        assert_eq!(full.files.len(), 1);
+        assert_eq!(
+            (full.files[0].time_ns, full.files[0].label.as_deref()),
+            (4, Some("a"))
+        );
+        let cost = full.cost.unwrap();
+        assert!((cost.core - 0.005).abs() < 1e-9 && (cost.services - 0.01).abs() < 1e-9);
+        assert!((cost.bytes_per_s - 200.0).abs() < 1e-9);
+        let kinds: Vec<String> = warnings(&full).into_iter().map(|w| w.kind).collect();
+        assert_eq!(kinds, ["beside-gaps", "beside-missed"]);
+        assert_eq!(full.with, ["meminfo", "gc"]);
+    }
+}

@@ -1,0 +1,234 @@
+//! The phone observed all along: what is seen goes into the timeline as it comes, and what the
+//! user should know of it is told.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use super::logcat::LogcatFile;
+use super::{BesideEvent, TimelineFile, With, warn};
+use crate::device::Device;
+use crate::observe::{self, End, Event, Options, OurWindows, PARTS_EVERY, PartsOptions};
+use crate::recording::record::{RecordEvent, Tell};
+use crate::session::Chronicle;
+use crate::timeline::{Seen, Spent};
+
+/// Between two samples of resident memory.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Observing, until it is ended. Dropped, it stops where it is.
+pub(super) struct Watching {
+    stop: oneshot::Sender<()>,
+    tasks: JoinSet<()>,
+}
+
+impl Watching {
+    /// Begins to observe the targets of `chronicle`.
+    pub(super) fn begin(
+        device: &Device,
+        chronicle: &Chronicle,
+        with: With,
+        timeline: &TimelineFile,
+        windows: &OurWindows,
+        tell: &Tell,
+    ) -> Watching {
+        let options = options(chronicle, with);
+        let boot = chronicle.opening.boot_id.0.clone();
+        let (stop, stopped) = oneshot::channel();
+        let device = device.clone();
+        let windows = windows.clone();
+        let mut seeing = Seeing {
+            timeline: timeline.clone(),
+            logcat: with
+                .gc
+                .then(|| logcat(&chronicle.opening.output, tell))
+                .flatten(),
+            logcat_is_full: false,
+            tell: Tell::clone(tell),
+            tally: Tally::default(),
+        };
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let stop = async move {
+                // Dropped, it is a stop, too.
+                let _ = stopped.await;
+            };
+            let end = observe::observe(&device, Some(boot), &options, windows, stop, |event| {
+                seeing.event(event);
+            })
+            .await;
+            match end {
+                Ok(End::Asked | End::Rebooted) => {}
+                Ok(End::Refused { why }) => warn(
+                    &seeing.tell,
+                    &format!("nothing is observed beside: the phone's shell says {why}"),
+                ),
+                Err(error) => warn(
+                    &seeing.tell,
+                    &format!("nothing is observed beside: {error}"),
+                ),
+            }
+            seeing.tell_all();
+        });
+        Watching { stop, tasks }
+    }
+
+    /// Ends it, with what the log still holds.
+    pub(super) async fn end(mut self) {
+        // It may have ended by itself.
+        let _ = self.stop.send(());
+        self.tasks.join_next().await;
+    }
+}
+
+fn logcat(folder: &Path, tell: &Tell) -> Option<LogcatFile> {
+    let opened = LogcatFile::open(folder);
+    if let Err(error) = &opened {
+        warn(tell, &format!("the log is not kept: {error}"));
+    }
+    opened.ok()
+}
+
+fn options(chronicle: &Chronicle, with: With) -> Options {
+    let opening = &chronicle.opening;
+    // pidof knows no patterns: their processes are those that were seen.
+    let (patterns, names): (Vec<_>, Vec<_>) = opening
+        .names
+        .iter()
+        .cloned()
+        .partition(|name| name.contains('*'));
+    let mut pids: BTreeMap<u32, String> = opening
+        .pids
+        .iter()
+        .map(|pid| (*pid, chronicle.seen.get(pid).cloned().unwrap_or_default()))
+        .collect();
+    if !patterns.is_empty() {
+        let seen = chronicle.seen.iter();
+        pids.extend(
+            seen.filter(|(_, name)| !names.contains(name))
+                .map(|(pid, name)| (*pid, name.clone())),
+        );
+    }
+    Options {
+        names,
+        pids: pids.into_iter().collect(),
+        every: EVERY,
+        parts: with.meminfo.then_some(PartsOptions {
+            every: PARTS_EVERY,
+            allow_gc: false,
+        }),
+        graphics: with.meminfo,
+        log: with.gc,
+    }
+}
+
+/// What was seen, counted.
+#[derive(Default)]
+struct Tally {
+    samples: u64,
+    collections: u64,
+    spent: Option<(u64, Spent)>,
+}
+
+struct Seeing {
+    timeline: TimelineFile,
+    logcat: Option<LogcatFile>,
+    logcat_is_full: bool,
+    tell: Tell,
+    tally: Tally,
+}
+
+impl Seeing {
+    fn event(&mut self, event: Event) {
+        let entry = match event {
+            Event::Seen(entry) => entry,
+            Event::Line(line) => {
+                self.line(&line);
+                return;
+            }
+            Event::Round { boot_ns, spent } => {
+                self.tally.spent = Some((boot_ns, spent));
+                return;
+            }
+            // The recording's own following tells.
+            Event::Lost { .. } | Event::Back { .. } => return,
+        };
+        match &entry.seen {
+            Seen::Resident(_) | Seen::Parts(_) | Seen::Graphics(_) => self.tally.samples += 1,
+            Seen::Collection(collection) if !collection.ours => self.tally.collections += 1,
+            Seen::Process(process) if process.restarted => {
+                (self.tell)(RecordEvent::Beside(BesideEvent::Restarted {
+                    name: process.name.clone(),
+                    pid: entry.pid,
+                }));
+            }
+            Seen::Unread(unread) => (self.tell)(RecordEvent::Beside(BesideEvent::Unreadable {
+                why: format!("{}: {}", unread.source.word(), unread.why),
+            })),
+            _ => {}
+        }
+        self.timeline.add(&entry);
+    }
+
+    fn line(&mut self, line: &str) {
+        let Some(logcat) = &self.logcat else {
+            return;
+        };
+        if !logcat.add(line) && !self.logcat_is_full {
+            self.logcat_is_full = true;
+            let file = super::logcat::FILE;
+            warn(
+                &self.tell,
+                &format!("{file} is full: later lines are left out"),
+            );
+        }
+    }
+
+    fn tell_all(&self) {
+        if let Some(Err(why)) = self.logcat.as_ref().map(LogcatFile::finish) {
+            warn(&self.tell, &why);
+        }
+        let shares = self
+            .tally
+            .spent
+            .map(|(until, spent)| Shares::of(&spent, until));
+        let shares = shares.flatten();
+        (self.tell)(RecordEvent::Beside(BesideEvent::Observed {
+            samples: self.tally.samples,
+            collections: self.tally.collections,
+            core: shares.map(|shares| shares.core),
+            services: shares.map(|shares| shares.services),
+            bytes_per_s: shares.map(|shares| shares.bytes_per_s),
+        }));
+    }
+}
+
+/// What observing takes, of what there is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Shares {
+    /// Of one core: the loop on the phone.
+    pub(crate) core: f64,
+    /// Of one core, at most: services that answered.
+    pub(crate) services: f64,
+    /// Over the connection.
+    pub(crate) bytes_per_s: f64,
+}
+
+impl Shares {
+    /// The shares until `until_ns`; `None` before time has passed.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "shares are shown with two digits"
+    )]
+    pub(crate) fn of(spent: &Spent, until_ns: u64) -> Option<Shares> {
+        let time = until_ns.checked_sub(spent.since_ns).filter(|ns| *ns > 0)? as f64;
+        Some(Shares {
+            core: spent.cpu_ns as f64 / time,
+            services: spent.waited_ns as f64 / time,
+            bytes_per_s: spent.bytes as f64 / (time / 1e9),
+        })
+    }
+}

@@ -1,0 +1,336 @@
+//! Why a recording ended as it did, and why a target of it is empty: each cause once, and no
+//! guess beside a cause that is known. Holds the rule by which a trace that breaks off is
+//! incomplete here and damaged elsewhere (docs/errors.md).
+
+use std::time::Duration;
+
+use super::finish::EndedBy;
+use super::plan::Plan;
+use crate::conversion::convert::Converted;
+use crate::eligibility::{
+    self, EmptyTarget, Evidence, Finding, FindingId, LogLine, PackageRow, Recorded,
+};
+use crate::error::ErrorClass;
+use crate::heaps::trace_findings::GUESSES;
+use crate::profile::Health;
+use crate::results::findings;
+use crate::results::manifest;
+use crate::session::{Chronicle, Lasted};
+use std::collections::BTreeMap;
+
+/// Why a recording ended, as far as that can be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    Duration,
+    Done,
+    Interrupted,
+    Stopped,
+    SizeLimit,
+    DiskFull,
+    Lost,
+    Rebooted,
+    Unknown,
+}
+
+impl Cause {
+    pub(super) fn of(
+        ended_by: EndedBy,
+        chronicle: &Chronicle,
+        plan: &Plan,
+        size: u64,
+        lasted: Lasted,
+        whole: bool,
+    ) -> Cause {
+        let in_full = plan
+            .duration_ms
+            .is_some_and(|ms| in_full(Duration::from_millis(ms), lasted, whole));
+        let by_done = plan.java.as_ref().is_some_and(|java| java.ends_when_done);
+        // The service ends a file a little below its limit: the next packet would not fit.
+        let full = plan
+            .size_limit
+            .is_some_and(|limit| size >= limit - limit / 32);
+        match ended_by {
+            EndedBy::Interrupted => Cause::Interrupted,
+            EndedBy::Complete => Cause::Done,
+            EndedBy::Stopped => Cause::Stopped,
+            EndedBy::Reboot => Cause::Rebooted,
+            EndedBy::Itself | EndedBy::Unknown if chronicle.stopping() => Cause::Stopped,
+            _ if full => Cause::SizeLimit,
+            EndedBy::Itself if by_done => Cause::Done,
+            EndedBy::Itself if in_full => Cause::Duration,
+            EndedBy::Itself => Cause::Lost,
+            EndedBy::Unknown => Cause::Unknown,
+        }
+    }
+
+    /// The same, with what the phone's log adds.
+    pub(super) fn with_log(self, log: &[LogLine]) -> Cause {
+        let full = |line: &LogLine| {
+            line.tag == "perfetto" && line.text.contains("No space left on device")
+        };
+        match self {
+            Cause::Lost | Cause::Unknown | Cause::Duration | Cause::Done
+                if log.iter().any(full) =>
+            {
+                Cause::DiskFull
+            }
+            other => other,
+        }
+    }
+
+    pub(super) fn word(self) -> Option<&'static str> {
+        match self {
+            Cause::Duration => Some("duration"),
+            Cause::Done => Some("done"),
+            Cause::Interrupted => Some("interrupted"),
+            Cause::Stopped => Some("stopped"),
+            Cause::SizeLimit => Some("size-limit"),
+            Cause::DiskFull | Cause::Lost | Cause::Rebooted => Some("lost"),
+            Cause::Unknown => None,
+        }
+    }
+
+    /// Whether the phone ended the recording before its time.
+    pub(super) fn is_the_phone(self) -> bool {
+        match self {
+            Cause::SizeLimit | Cause::DiskFull | Cause::Lost | Cause::Rebooted => true,
+            Cause::Duration
+            | Cause::Done
+            | Cause::Interrupted
+            | Cause::Stopped
+            | Cause::Unknown => false,
+        }
+    }
+
+    pub(super) fn class(self) -> Option<ErrorClass> {
+        self.is_the_phone().then_some(ErrorClass::Incomplete)
+    }
+
+    pub(super) fn warning(self, sampled: bool) -> Option<manifest::Warning> {
+        let (kind, message, help) = match self {
+            Cause::SizeLimit => (
+                "size-limit",
+                "the trace reached its size limit, and the recording ended early",
+                "free space on the phone, sample less (-i 16k), or dump less often",
+            ),
+            Cause::DiskFull => (
+                "disk-full",
+                "the phone's storage ran full, and the recording ended early",
+                "delete something on the phone, sample less (-i 16k), or dump less often",
+            ),
+            Cause::Lost => (
+                "recording-lost",
+                "perfetto ended on the phone without being asked",
+                "`adb logcat -s perfetto traced` may tell why",
+            ),
+            Cause::Rebooted => (
+                "device-rebooted",
+                "the phone was restarted while it recorded",
+                "record again",
+            ),
+            Cause::Duration
+            | Cause::Done
+            | Cause::Interrupted
+            | Cause::Stopped
+            | Cause::Unknown => return None,
+        };
+        let missing = if sampled {
+            "what came after perfetto's last write is missing"
+        } else {
+            "that was before the first dump, so there are no samples"
+        };
+        Some(manifest::Warning {
+            kind: kind.to_owned(),
+            message: format!("{message}; {missing}"),
+            help: Some(help.to_owned()),
+            pid: None,
+            dumps: Vec::new(),
+        })
+    }
+}
+
+/// Whether traces came to their ends, undamaged.
+pub(super) fn is_whole(health: &[Health]) -> bool {
+    health.iter().all(|h| h.damage_count == 0 && !h.ends_early)
+}
+
+/// Whether a recording of such a `duration` ran to its end. `whole`: its trace has an end.
+fn in_full(duration: Duration, lasted: Lasted, whole: bool) -> bool {
+    // The last report may be a second old, and a start takes its time.
+    let seen = |at_least: Duration| at_least + Duration::from_secs(3) >= duration;
+    // Nobody looked for a while: it had the time, and its trace says that it came to its end.
+    let had_time = || lasted.at_most.is_none_or(|at_most| at_most >= duration);
+    lasted.at_least.is_none_or(seen) || whole && had_time()
+}
+
+/// Brings what the trace says into line with what is known of the recording: the file is what
+/// the device wrote, byte for byte, so that one which breaks off has no rest elsewhere. `told`:
+/// why targets are empty is said for each of them.
+pub(super) fn settle(converted: &mut Converted, cause: Cause, told: bool) {
+    let by_phone = cause.is_the_phone();
+    // Whoever ended in good order wrote its last packet to the end.
+    let inside = converted.health.iter().any(|health| health.cut_bytes > 0)
+        && !(by_phone || cause == Cause::Unknown);
+    converted.findings.retain_mut(|finding| {
+        let cut = match finding.kind {
+            "trace-cut" => true,
+            kind if GUESSES.contains(&kind) => return !(by_phone || told),
+            _ => false,
+        };
+        if cut {
+            finding.class = Some(match inside {
+                true => ErrorClass::BadInput,
+                false => ErrorClass::Incomplete,
+            });
+        }
+        if cut || finding.class == Some(ErrorClass::BadInput) {
+            finding.help = Some(
+                "the file is byte for byte what the device wrote: record again, and look at \
+                 `adb logcat -s perfetto traced`"
+                    .to_owned(),
+            );
+        }
+        // What a known cause left behind has no remedy of its own.
+        if by_phone && CONSEQUENCES.contains(&finding.kind) {
+            finding.help = None;
+        }
+        !(cut && by_phone)
+    });
+}
+
+/// Kinds that a recording has which ended before its time.
+const CONSEQUENCES: [&str; 3] = ["packets-lost", "callstacks-lost", "dump-unfinished"];
+
+/// What the exit code tells of a recording.
+pub(super) fn class(converted: &Converted, cause: Cause, some_empty: bool) -> Option<ErrorClass> {
+    let incomplete = some_empty || converted.findings.iter().any(|f| f.kind == "trace-cut");
+    let incomplete = incomplete.then_some(ErrorClass::Incomplete);
+    let all = [converted.class(), cause.class(), incomplete];
+    ErrorClass::first_of(all.into_iter().flatten())
+}
+
+/// The targets without samples, as far as it is known what the targets were.
+pub(super) fn empty_targets(plan: &Plan, converted: &Converted) -> Vec<EmptyTarget> {
+    let mut recorded: BTreeMap<u64, Recorded> = BTreeMap::new();
+    for dump in &converted.dumps {
+        let of_process = recorded.entry(dump.pid).or_default();
+        of_process.pid = u32::try_from(dump.pid).unwrap_or(u32::MAX);
+        of_process.name.clone_from(&dump.process);
+        of_process.has_samples |= dump.file.is_some();
+        of_process.is_told |= findings::explain_no_samples(&dump.flags);
+    }
+    for dump in &converted.java {
+        let of_process = recorded.entry(dump.pid).or_default();
+        of_process.pid = u32::try_from(dump.pid).unwrap_or(u32::MAX);
+        of_process.name.clone_from(&dump.process);
+        of_process.has_samples |= dump.file.is_some();
+    }
+    let recorded: Vec<Recorded> = recorded.into_values().collect();
+    eligibility::empty_targets(&plan.known, &recorded)
+}
+
+/// Why targets are empty, in words: one cause for each.
+pub(super) fn why_empty(
+    plan: &Plan,
+    converted: &Converted,
+    cause: Cause,
+    log: &[LogLine],
+    empty: &[EmptyTarget],
+) -> Vec<manifest::Warning> {
+    let packages: Vec<PackageRow> = converted.packages.iter().map(PackageRow::from).collect();
+    let evidence = Evidence {
+        known: Some(&plan.known),
+        packages: &packages,
+        heaps: &plan.heaps,
+        java: plan.java.is_some(),
+        log,
+    };
+    let whole = !cause.is_the_phone() && is_whole(&converted.health);
+    let silent = plan.heaps.is_empty() && converted.health.iter().all(|h| h.profile_packets == 0);
+    empty
+        .iter()
+        .filter_map(|target| {
+            let mut causes = eligibility::explain(target, &evidence);
+            // What the manifest says explains more than the line of the log it caused.
+            causes.sort_by_key(|cause| cause.id == FindingId::Refused);
+            let cause = causes.into_iter().next()?;
+            if !matches!(cause.id, FindingId::NoAllocation | FindingId::NoDump) {
+                Some(warning(plan, target, cause))
+            } else if !whole {
+                None
+            } else if silent && plan.java.is_none() {
+                Some(heapprofd_silent(target, log))
+            } else {
+                Some(warning(plan, target, cause))
+            }
+        })
+        .collect()
+}
+
+fn warning(plan: &Plan, target: &EmptyTarget, finding: Finding) -> manifest::Warning {
+    let nothing = match plan.java {
+        Some(_) => "no heap dump",
+        None => "no samples",
+    };
+    // `com.example.app is frozen`, said of com.example.app: `it is frozen`.
+    let what = match finding.what.strip_prefix(&target.name) {
+        Some(rest) if rest.starts_with(' ') => format!("it{rest}"),
+        _ => finding.what,
+    };
+    manifest::Warning {
+        kind: finding.id.as_str().to_ascii_lowercase().replace('_', "-"),
+        message: match finding.id {
+            FindingId::NoDump => format!("{}: {what}: {}", target.name, finding.why),
+            _ => format!("{}: {nothing}: {what} ({})", target.name, finding.why),
+        },
+        help: finding.fix,
+        pid: target.pid.map(u64::from),
+        dumps: Vec::new(),
+    }
+}
+
+/// The process was there and the trace is whole, yet heapprofd wrote nothing at all.
+fn heapprofd_silent(target: &EmptyTarget, log: &[LogLine]) -> manifest::Warning {
+    let died = log.iter().find(|line| {
+        line.text.contains("heapprofd") && line.text.to_ascii_lowercase().contains("fatal signal")
+    });
+    let log = died.map_or_else(String::new, |line| {
+        format!("; the phone's log says: {}", line.text)
+    });
+    manifest::Warning {
+        kind: "heapprofd-silent".to_owned(),
+        message: format!(
+            "{}: no samples: heapprofd on the phone wrote nothing, so it was not running, died, \
+             or never attached{log}",
+            target.name
+        ),
+        help: Some(
+            "`adb logcat -s heapprofd init` says how heapprofd fared; restarting the phone \
+             starts it anew. A process that never allocates looks the same"
+                .to_owned(),
+        ),
+        pid: target.pid.map(u64::from),
+        dumps: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ended_unseen_is_judged_by_its_trace() {
+        let lasted = |at_least: u64, at_most: u64| Lasted {
+            at_least: Some(Duration::from_secs(at_least)),
+            at_most: Some(Duration::from_secs(at_most)),
+        };
+        let in_full = |lasted, whole| in_full(Duration::from_secs(10), lasted, whole);
+        // Seen until its end, or until long before it.
+        assert!(in_full(lasted(9, 10), true) && in_full(lasted(9, 10), false));
+        assert!(!in_full(lasted(4, 5), true) && !in_full(lasted(4, 5), false));
+        // A cable was away.
+        assert!(in_full(lasted(4, 60), true) && !in_full(lasted(4, 60), false));
+        // Not followed.
+        assert!(in_full(Lasted::default(), true) && in_full(Lasted::default(), false));
+    }
+}

@@ -1,0 +1,321 @@
+//! `dump`: Java heaps by Perfetto's data source. Records as `record` does; a dump that was cut
+//! off, or that never began, is made again with more room or more patience, and said so.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::finish::Finished;
+use super::plan::JavaPlan;
+use super::record::{self, RecordEvent, RecordOptions, Recorded, Step, Tell, beside};
+use super::what::What;
+use crate::config::{JavaSpec, Patience};
+use crate::device::{Command, Device};
+use crate::error::{ErrorClass, Failure};
+use crate::folder::RAW_TRACE;
+use crate::results::manifest::{FILE_NAME, JavaDump, Manifest};
+use crate::session::{Controls, Store};
+use crate::units::ByteSize;
+
+/// After so many dumps that are not whole, the last is what there is.
+const ATTEMPTS: u32 = 3;
+/// What a small one is replaced with.
+const SMALLEST_BUFFER: u64 = 64 << 20;
+/// No larger buffer is tried: a phone has other things to keep in memory.
+const LARGEST_BUFFER: u64 = 2 << 30;
+/// Time for asking whether a process is still there.
+const QUICK: Duration = Duration::from_secs(10);
+
+/// Why a dump is made again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Again {
+    /// The buffer could not hold what came between two writes into the file.
+    LargerBuffer {
+        /// Its new size, bytes.
+        buffer_bytes: u64,
+    },
+    /// It was not done when the session ended.
+    MoreTime {
+        /// As many times java_heap_dump's own.
+        times: u32,
+    },
+    /// Nothing came, though the process was there: whoever starts dumps was late.
+    NothingCame,
+}
+
+impl Again {
+    /// In words, as the end of `dumping again …`.
+    pub fn describe(&self) -> String {
+        match self {
+            Again::LargerBuffer { buffer_bytes } => format!(
+                "the dump did not fit the buffer: dumping again with one of {}",
+                ByteSize(*buffer_bytes)
+            ),
+            Again::MoreTime { times } => {
+                format!("the dump was not done in time: dumping again with {times} times as much")
+            }
+            Again::NothingCame => {
+                "no dump came before the session ended: dumping again, for longer".to_owned()
+            }
+        }
+    }
+}
+
+/// Dumps.
+///
+/// # Errors
+/// The failure of whatever stage could not go on; what was recorded is then still on the
+/// device, and the failure names the command that fetches it.
+pub async fn dump(
+    device: &Device,
+    store: &Store,
+    options: &RecordOptions,
+    controls: &mut Controls,
+    tell: &Tell,
+) -> Result<Recorded, Failure> {
+    let mut options = options.clone();
+    let mut attempt = 1;
+    let mut earlier: Option<Finished> = None;
+    loop {
+        let recorded = match record::record_once(device, store, &options, controls, tell).await {
+            Ok(recorded) => recorded,
+            // The process is gone by now: what came of it before is what there is.
+            Err(failure) if failure.class == ErrorClass::NotEligible => {
+                return match earlier {
+                    Some(finished) => Ok(Recorded::Finished(Box::new(finished))),
+                    None => Err(failure),
+                };
+            }
+            Err(failure) => return Err(failure),
+        };
+        let Recorded::Finished(mut finished) = recorded else {
+            return Ok(recorded);
+        };
+        finished.journal.forget()?;
+        let What::Java(spec, results) = &options.what else {
+            return Ok(Recorded::Finished(finished));
+        };
+        let next = match &finished.java {
+            Some(plan) if attempt < ATTEMPTS => next_attempt(spec, plan, &finished.manifest),
+            _ => None,
+        };
+        let Some((again, spec)) = next else {
+            return Ok(Recorded::Finished(finished));
+        };
+        if !anybody_left(device, &finished.manifest).await {
+            return Ok(Recorded::Finished(finished));
+        }
+        options.what = What::Java(spec, *results);
+        let output = finished.output.clone();
+        let kept = match again {
+            // There is no dump in it to be kept.
+            Again::NothingCame if discard(&output) => None,
+            _ => Some(aside(&output, attempt)),
+        };
+        let moved = kept.as_ref().map(|kept| std::fs::rename(&output, kept));
+        let (kept, next) = match (kept, moved) {
+            // The folder that was asked for gets the dump that is whole.
+            (kept, None | Some(Ok(()))) => (kept, output),
+            (_, Some(Err(_))) => (Some(output.clone()), beside(&output, attempt + 1)),
+        };
+        options.output = Some(next);
+        tell(RecordEvent::Step(Step::DumpAgain {
+            why: again,
+            kept: kept.clone(),
+        }));
+        earlier = kept.map(|kept| Finished {
+            output: kept,
+            ..*finished
+        });
+        attempt += 1;
+    }
+}
+
+/// Removes the folder of an attempt without any dump, unless something else lies there.
+fn discard(output: &Path) -> bool {
+    const OURS: [&str; 2] = [RAW_TRACE, FILE_NAME];
+    let is_ours = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.is_ok_and(|entry| OURS.iter().any(|name| entry.file_name() == *name))
+    };
+    if !std::fs::read_dir(output).is_ok_and(|mut all| all.all(is_ours)) {
+        return false;
+    }
+    for name in OURS {
+        // What stays keeps the folder.
+        let _ = std::fs::remove_file(output.join(name));
+    }
+    std::fs::remove_dir(output).is_ok()
+}
+
+/// Where the results of an attempt go that is made again: `out-incomplete`, beside `out`.
+fn aside(output: &Path, attempt: u32) -> PathBuf {
+    let name = output.file_name().unwrap_or_default().to_string_lossy();
+    let number = |n: u32| match n {
+        1 => format!("{name}-incomplete"),
+        n => format!("{name}-incomplete-{n}"),
+    };
+    (attempt..)
+        .map(|n| output.with_file_name(number(n)))
+        .find(|path| !path.exists())
+        .unwrap_or_else(|| output.with_file_name(number(attempt)))
+}
+
+/// What would make it whole; `None` where it is, or where nothing would.
+fn next_attempt(
+    spec: &JavaSpec,
+    plan: &JavaPlan,
+    manifest: &Manifest,
+) -> Option<(Again, JavaSpec)> {
+    // Who asked for an end, or whose phone failed, gets what there is.
+    let ended_by = manifest.outcome.ended_by.as_deref();
+    if !matches!(ended_by, Some("done" | "duration")) || plan.oom_wait_s.is_some() {
+        return None;
+    }
+    let mut spec = spec.clone();
+    let cut = |dump: &&JavaDump| dump.flags.truncated || dump.flags.missing_packets > 0;
+    let cut: Vec<&JavaDump> = manifest.dumps.java.iter().filter(cut).collect();
+    let lost = manifest
+        .warnings
+        .iter()
+        .any(|w| w.kind == "service-lost-data");
+    let patience = spec.patience.0;
+    let none = manifest.dumps.java.is_empty();
+    let gaps = cut.iter().any(|d| d.flags.missing_packets > 0);
+    if gaps || lost && (none || !cut.is_empty()) {
+        let larger = plan.buffer_bytes.saturating_mul(4);
+        let buffer_bytes = larger.clamp(SMALLEST_BUFFER, LARGEST_BUFFER);
+        if buffer_bytes <= plan.buffer_bytes {
+            return None;
+        }
+        spec.buffer_bytes = Some(buffer_bytes);
+        return Some((Again::LargerBuffer { buffer_bytes }, spec));
+    }
+    if !cut.is_empty() {
+        let times = patience.saturating_mul(3);
+        spec.patience = Patience(times);
+        return Some((Again::MoreTime { times }, spec));
+    }
+    let unexplained = manifest.warnings.iter().any(|w| w.kind == "no-dump");
+    if unexplained && plan.ends_when_done && patience == 1 {
+        spec.patience = Patience(5);
+        return Some((Again::NothingCame, spec));
+    }
+    None
+}
+
+/// Whether a process that is to be dumped again is still there. A phone that does not say has
+/// it.
+async fn anybody_left(device: &Device, manifest: &Manifest) -> bool {
+    let pids: Vec<u32> = manifest.targets.iter().filter_map(|t| t.pid).collect();
+    let paths = pids.iter().map(|pid| format!("/proc/{pid}"));
+    let command = Command::program("ls").arg("-d").args(paths);
+    match device.run(&command, QUICK).await {
+        Ok(output) => output.stdout.starts_with(b"/proc/"),
+        Err(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::manifest::{JAVA_HEAP, JavaFlags, JavaKind, Warning};
+
+    fn manifest(flags: JavaFlags, warning: Option<&str>) -> Manifest {
+        let mut manifest = Manifest::default();
+        manifest.outcome.ended_by = Some("done".to_owned());
+        manifest.dumps.java.push(JavaDump {
+            kind: JavaKind::HeapGraph,
+            number: 1,
+            label: None,
+            time_ns: Some(1),
+            time: None,
+            pid: 7,
+            process: "com.example.app".to_owned(),
+            heap: JAVA_HEAP.to_owned(),
+            file: None,
+            dominators: None,
+            malloc_info: None,
+            original: None,
+            reason: None,
+            totals: None,
+            flags,
+            complete: false,
+        });
+        manifest.warnings.extend(warning.map(|kind| Warning {
+            kind: kind.to_owned(),
+            message: String::new(),
+            help: None,
+            pid: None,
+            dumps: Vec::new(),
+        }));
+        manifest
+    }
+
+    fn plan(buffer_bytes: u64) -> JavaPlan {
+        JavaPlan {
+            ends_when_done: true,
+            watch: false,
+            oom_wait_s: None,
+            buffer_bytes,
+            dominators: false,
+        }
+    }
+
+    fn again(manifest: &Manifest, buffer_bytes: u64) -> Option<Again> {
+        let spec = JavaSpec::default();
+        next_attempt(&spec, &plan(buffer_bytes), manifest).map(|(again, _)| again)
+    }
+
+    const CUT: JavaFlags = JavaFlags {
+        truncated: true,
+        missing_packets: 0,
+    };
+
+    #[test]
+    fn what_was_lost_in_a_buffer_gets_a_larger_one_up_to_a_limit() {
+        let lost = manifest(CUT, Some("service-lost-data"));
+        let larger = |buffer_bytes| Some(Again::LargerBuffer { buffer_bytes });
+        assert_eq!(again(&lost, 64 << 20), larger(256 << 20));
+        assert_eq!(again(&lost, 1 << 30), larger(LARGEST_BUFFER));
+        assert_eq!(again(&lost, LARGEST_BUFFER), None);
+        let gap = JavaFlags {
+            truncated: false,
+            missing_packets: 3,
+        };
+        assert_eq!(again(&manifest(gap, None), 1 << 20), larger(64 << 20));
+        let mut nothing = lost.clone();
+        nothing.dumps.java.clear();
+        assert_eq!(again(&nothing, 64 << 10), larger(64 << 20));
+    }
+
+    #[test]
+    fn what_was_not_done_gets_more_time_and_what_never_began_too() {
+        let more = Some(Again::MoreTime { times: 3 });
+        assert_eq!(again(&manifest(CUT, None), 1 << 20), more);
+        let whole = JavaFlags::default();
+        assert_eq!(again(&manifest(whole, None), 1 << 20), None);
+        let none = manifest(whole, Some("no-dump"));
+        assert_eq!(again(&none, 1 << 20), Some(Again::NothingCame));
+    }
+
+    #[test]
+    fn nobody_is_made_to_wait_who_ended_it_or_whose_phone_failed() {
+        for ended_by in ["interrupted", "stopped", "lost", "size-limit"] {
+            let mut cut = manifest(CUT, Some("service-lost-data"));
+            cut.outcome.ended_by = Some(ended_by.to_owned());
+            assert_eq!(again(&cut, 1 << 20), None, "{ended_by}");
+        }
+    }
+
+    #[test]
+    fn an_attempt_steps_aside_without_treading_on_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        assert_eq!(aside(&out, 1), folder.path().join("out-incomplete"));
+        std::fs::create_dir(folder.path().join("out-incomplete")).unwrap();
+        assert_eq!(aside(&out, 1), folder.path().join("out-incomplete-2"));
+        assert_eq!(aside(&out, 2), folder.path().join("out-incomplete-2"));
+    }
+}

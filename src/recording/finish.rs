@@ -1,0 +1,662 @@
+//! The end of every recording, whoever comes to it: fetch, convert, bind labels, write the
+//! manifest, and only then remove the device's copy and forget the session.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::beside;
+use super::blocking::blocking;
+use super::causes::{self, Cause};
+use super::plan::{self, JavaPlan, Plan};
+use super::record::{RecordEvent, Step, Tell};
+use crate::conversion::allocations::Written;
+use crate::conversion::convert::{ConvertError, Converted, Input, Plain, Request, Selection};
+use crate::conversion::java_summary::JavaSummary;
+use crate::conversion::tracked;
+use crate::eligibility;
+use crate::error::{ErrorClass, Failure};
+use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
+use crate::heaps::java::FOLDER;
+use crate::import::ImportError;
+use crate::naming::device_libs::{DeviceLibs, Interrupt, PullLibs};
+use crate::naming::frames::{Look, Watch};
+use crate::naming::maps::Maps;
+use crate::naming::names::NameOptions;
+use crate::naming::packet_files;
+use crate::profile::Health;
+use crate::results::findings::{self, Finding};
+use crate::results::labels::{self, DumpMoment};
+use crate::results::manifest::{self, DumpId, Manifest};
+use crate::results::output::{Staging, Standing, is_own, own};
+use crate::results::summary::HeapSummary;
+use crate::session::{
+    self, Chronicle, Controls, DumpScan, NewScan, Opening, Owner, RawTrace, SeenDump, Session,
+    SessionError, SessionEvent, SessionId, SnapshotWay, part_prefix, release, remove_parts,
+};
+use crate::trace::DumpScanner;
+
+/// What ended a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndedBy {
+    /// The user, here.
+    Interrupted,
+    /// A heaptap that collects it.
+    Stopped,
+    /// The dumps it was for are complete.
+    Complete,
+    /// perfetto itself: its duration, its size limit, or something killed it.
+    Itself,
+    /// The phone was restarted.
+    Reboot,
+    /// It was over before anybody looked.
+    Unknown,
+}
+
+/// A recording that is finished.
+#[derive(Debug)]
+pub struct Finished {
+    /// The session.
+    pub session: SessionId,
+    /// The folder with everything.
+    pub output: PathBuf,
+    /// What its manifest says.
+    pub manifest: Manifest,
+    /// Names of the files of packets that were written.
+    pub packets: Vec<&'static str>,
+    /// What the terminal shows of each heap.
+    pub heaps: Vec<HeapSummary>,
+    /// What the terminal shows of each Java heap.
+    pub java_heaps: Vec<JavaSummary>,
+    /// What was known of a dump of Java heaps when it was begun.
+    pub java: Option<JavaPlan>,
+    /// What the exit code tells of; `None` where nothing is missing.
+    pub class: Option<ErrorClass>,
+    /// Its journal, until nothing more is written to the folder.
+    pub journal: LastJournal,
+}
+
+/// The journal of a recording that is finished, but for a page that may still be written into its
+/// folder: who is killed over that leaves a session for `collect` to tidy up. Forgotten when it
+/// is dropped.
+#[derive(Default)]
+pub struct LastJournal(Option<Session>);
+
+impl std::fmt::Debug for LastJournal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let id = self.0.as_ref().map(Session::id);
+        f.debug_tuple("LastJournal").field(&id).finish()
+    }
+}
+
+impl LastJournal {
+    /// Forgets it, once.
+    ///
+    /// # Errors
+    /// Where the journal cannot be removed.
+    pub fn forget(&mut self) -> Result<(), SessionError> {
+        self.0.take().map_or(Ok(()), Session::forget)
+    }
+}
+
+impl Drop for LastJournal {
+    fn drop(&mut self) {
+        // The recording is whole; `status` still lists it, and `collect` ends it again.
+        let _ = self.forget();
+    }
+}
+
+/// Makes scanners for snapshots.
+pub fn new_scan() -> NewScan {
+    Arc::new(|| Box::new(Scan::default()))
+}
+
+/// The trace's scanner, as the session wants it.
+#[derive(Default)]
+struct Scan {
+    scanner: DumpScanner,
+    seen: Vec<SeenDump>,
+}
+
+impl DumpScan for Scan {
+    fn push(&mut self, bytes: &[u8]) {
+        self.scanner.push(bytes);
+        let new = self.scanner.dumps().iter().skip(self.seen.len());
+        let new: Vec<SeenDump> = new
+            .map(|dump| SeenDump {
+                pid: u32::try_from(dump.pid).unwrap_or(u32::MAX),
+                heap: dump.heap.clone(),
+                written_ns: dump.written_ns,
+            })
+            .collect();
+        self.seen.extend(new);
+    }
+
+    fn dumps(&self) -> &[SeenDump] {
+        &self.seen
+    }
+
+    fn is_lost(&self) -> bool {
+        self.scanner.is_lost()
+    }
+}
+
+/// Takes a session whose perfetto has ended to its end. `names` adds to what the recording was
+/// begun with.
+///
+/// # Errors
+/// Where the trace cannot be fetched, kept or read; the device's copy then stays.
+pub async fn finish(
+    mut session: Session,
+    ended_by: EndedBy,
+    names: Option<&NameOptions>,
+    controls: &mut Controls,
+    tell: &Tell,
+) -> Result<Finished, Failure> {
+    let output = session.opening().output.clone();
+    let id = session.id().clone();
+    let standing = own(&output, &id)?;
+    let keep = |source| SessionError::Keep {
+        id: id.clone(),
+        path: output.clone(),
+        source,
+    };
+    remove_parts(&output, &id).map_err(keep)?;
+    let mut plan = Plan::read(&session.opening().plan)?;
+    if let Some(names) = names {
+        plan.names = plan.names.with(names);
+    }
+    if session.opening().heap_files.is_some() {
+        return super::heap_files::finish(session, plan, ended_by, standing, controls, tell).await;
+    }
+    let mut steps = plan.steps.clone();
+    steps.extend(session.steps().iter().cloned().map(plan::step_at));
+    steps.push(plan::step("trace-complete"));
+    if ended_by != EndedBy::Reboot
+        && let Some(foreign) = beside::complete(&session, &plan).await
+    {
+        let text = format!(
+            "{} is not from this session, so no events of the log are added",
+            foreign.display()
+        );
+        tell(RecordEvent::Session(SessionEvent::Warning { text }));
+    }
+    let trace = match fetch(&mut session, controls).await {
+        Ok(trace) => trace,
+        Err(error @ (SessionError::NothingLeft { .. } | SessionError::Rejected { .. })) => {
+            // There is nothing to come back for.
+            session.forget()?;
+            // It holds nothing, or what somebody else put there.
+            let _ = std::fs::remove_dir(&output);
+            if let Some(none) = no_error_came(&plan, ended_by) {
+                return Err(none.into());
+            }
+            let error = match error {
+                SessionError::NothingLeft { serial, id } if ended_by == EndedBy::Reboot => {
+                    SessionError::LostToReboot { serial, id }
+                }
+                other => other,
+            };
+            return Err(error.into());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if let Some(at) = trace.received_at {
+        steps.push(plan::step_at(("received", at)));
+    }
+    steps.push(plan::step("pulled"));
+    tell(RecordEvent::Step(Step::Converting));
+    let staging = Staging::new(&output, &part_prefix(&id)).map_err(keep)?;
+    let converted = convert(&session, &plan, &trace, staging.path(), controls, tell).await;
+    let mut converted = converted?;
+    if plan.with.allocations {
+        // That no heap is in the trace is what was asked for.
+        let told = |finding: &Finding| !tracked::is_of_trace(finding.kind);
+        converted.findings.retain(told);
+    }
+    steps.push(plan::step("converted"));
+    // Packets of a dump that could not be read, and damage, are no sign that none came.
+    let has_trouble = |health: &Health| health.heap_graph_packets > 0 || health.damage_count > 0;
+    if converted.java.is_empty()
+        && !converted.health.iter().any(has_trouble)
+        && let Some(none) = no_error_came(&plan, ended_by)
+    {
+        // What was recorded beside is nobody's.
+        let _ = std::fs::remove_file(&trace.path);
+        drop(staging);
+        session.remove_remote().await;
+        session.forget()?;
+        let _ = std::fs::remove_dir(&output);
+        return Err(none.into());
+    }
+
+    let chronicle = session.reread()?.clone();
+    let whole = !converted.health.is_empty() && causes::is_whole(&converted.health);
+    let lasted = session.lasted();
+    let cause = Cause::of(ended_by, &chronicle, &plan, trace.size, lasted, whole);
+    // Nothing was asked of heapprofd: no target is empty for its sake.
+    let empty = match plan.with.allocations {
+        true => Vec::new(),
+        false => causes::empty_targets(&plan, &converted),
+    };
+    let log = if empty.is_empty() && cause != Cause::Lost && converted.class().is_none() {
+        Vec::new()
+    } else {
+        // It only explains: a device that is gone by now has the facts from before.
+        eligibility::read_log(session.device(), plan.known.clock_s)
+            .await
+            .unwrap_or_default()
+    };
+    let cause = cause.with_log(&log);
+    let why_empty = causes::why_empty(&plan, &converted, cause, &log, &empty);
+    causes::settle(&mut converted, cause, !why_empty.is_empty());
+    let beside = beside_section(&output, plan.with).await;
+    let tracked = tracked(&session, &plan, beside.as_ref(), staging.path()).await?;
+    let sampled = converted.dumps.iter().any(|d| d.file.is_some())
+        || converted.java.iter().any(|d| d.file.is_some())
+        || tracked.as_ref().is_some_and(Written::any);
+    let class = if converted.health.is_empty() {
+        // Not one packet: nothing was recorded, whatever ended it.
+        Some(ErrorClass::Empty)
+    } else {
+        causes::class(&converted, cause, sampled && !empty.is_empty())
+    };
+    let class = match &tracked {
+        Some(tracked) => tracked.class(class, beside.as_ref()),
+        None => class,
+    };
+
+    let mut manifest = Manifest::default();
+    describe(&mut manifest, &chronicle, &plan, &trace);
+    manifest.steps = steps;
+    manifest.outcome = manifest::Outcome {
+        exit_code: class.map_or(0, ErrorClass::exit_code),
+        complete: class.is_none(),
+        ended_by: cause.word().map(str::to_owned),
+    };
+    manifest.warnings.extend(cause.warning(sampled));
+    manifest.warnings.extend(why_empty);
+    manifest.warnings.extend(converted.warnings());
+    manifest.symbolization = Some(converted.symbolization);
+    manifest.profiles = Some(plan.pprof().into());
+    manifest.dumps = manifest::Dumps {
+        native: converted.dumps,
+        java: converted.java,
+    };
+    manifest.java_allocations = manifest::JavaAllocations::of(&manifest.dumps.native);
+    if let Some(tracked) = tracked {
+        manifest.java_allocations = Some(tracked.section);
+        manifest.warnings.extend(tracked.warnings);
+    }
+    bind_labels(&mut manifest, &chronicle, plan.with.allocations);
+    // It reads the whole trace once more.
+    let (folder, goal) = (output.clone(), staging.path().to_owned());
+    let (with, path) = (plan.with, trace.path.clone());
+    let written =
+        tokio::task::spawn_blocking(move || beside::write_collections(&folder, &goal, with, &path));
+    let collections = match written.await {
+        Ok(Ok(file)) => file,
+        Ok(Err(why)) => {
+            tell(RecordEvent::Session(SessionEvent::Warning { text: why }));
+            None
+        }
+        Err(_) => None,
+    };
+    if plan.with.java && is_own(&output.join(FOLDER), &id) {
+        let folder = output.clone();
+        let put = blocking(move || beside::put_java_names(&folder)).await;
+        let unwritten = put.err().map(|error| findings::packets_unwritten(&error));
+        manifest
+            .warnings
+            .extend(unwritten.map(Finding::into_warning));
+    }
+    manifest.beside = beside_section(&output, plan.with).await;
+    if let Some(beside) = &mut manifest.beside {
+        beside.collections = collections;
+        manifest.warnings.extend(beside::warnings(beside));
+    }
+    note_startup(&mut manifest);
+    let mut packets = converted.packets;
+    if let Err(error) = manifest.write(staging.path()) {
+        // The manifest is worth more than a copy of the trace.
+        if !packet_files::make_room(staging.path()) {
+            return Err(error.into());
+        }
+        packets.retain(|name| *name != SYMBOLIZED_TRACE);
+        manifest.warnings.push(manifest::Warning {
+            kind: findings::PACKETS_UNWRITTEN.to_owned(),
+            message: "there was no room for symbolized-trace".to_owned(),
+            help: Some("make room there, then `heaptap symbolize` the folder".to_owned()),
+            pid: None,
+            dumps: Vec::new(),
+        });
+        manifest.write(staging.path())?;
+    }
+    // Fetching and converting took their time: the folder may have been removed, and made again
+    // by another. The device's copy goes only if this one is where it belongs.
+    own(&output, &id)?;
+    let replaces = standing == Standing::Finished;
+    staging
+        .publish(replaces)
+        .map_err(|unpublished| unpublished.of_session(&id))?;
+    release(&output.join(FOLDER), &Owner::Session(id.clone()));
+
+    if plan.selinux_relaxed {
+        session.await_guard().await;
+    }
+    session.remove_remote().await;
+    Ok(Finished {
+        session: id,
+        output,
+        manifest,
+        packets,
+        heaps: converted.heaps,
+        java_heaps: converted.java_heaps,
+        java: plan.java,
+        class,
+        journal: LastJournal(Some(session)),
+    })
+}
+
+/// What was recorded beside: its timeline may have hundreds of megabytes.
+async fn beside_section(folder: &Path, with: beside::With) -> Option<manifest::Beside> {
+    let folder = folder.to_owned();
+    blocking(move || beside::section(&folder, with)).await
+}
+
+/// Profiles of the allocations that runtimes tracked; `None` where none were to.
+async fn tracked(
+    session: &Session,
+    plan: &Plan,
+    beside: Option<&manifest::Beside>,
+    goal: &Path,
+) -> Result<Option<Written>, Failure> {
+    if !plan.with.allocations {
+        return Ok(None);
+    }
+    let output = session.opening().output.clone();
+    let files = beside.map_or(&[][..], |beside| &beside.files);
+    let seen = &session.chronicle().seen;
+    let lists = tracked::lists(files, |pid| {
+        let target = plan.targets.iter().find(|t| t.pid == Some(pid));
+        let name = seen.get(&pid).or(target.map(|t| &t.name));
+        name.cloned().unwrap_or_default()
+    });
+    let (names, goal) = (plan.names.clone(), goal.to_owned());
+    // Each list has tens of megabytes.
+    let written = blocking(move || {
+        let maps = Maps::open_what_opens(&names);
+        tracked::write(&output, &goal, lists, &maps)
+    });
+    let written = written.await.map_err(|source| SessionError::Keep {
+        id: session.id().clone(),
+        path: session.opening().output.clone(),
+        source,
+    })?;
+    let mut written = written;
+    if let Some(beside) = beside {
+        written.note_end(beside);
+    }
+    Ok(Some(written))
+}
+
+/// What is said where no app ran out of memory while that was waited for.
+fn no_error_came(plan: &Plan, ended_by: EndedBy) -> Option<SessionError> {
+    let waited_s = plan.java.as_ref()?.oom_wait_s?;
+    Some(match ended_by {
+        EndedBy::Interrupted => SessionError::Interrupted,
+        _ => SessionError::NoOutOfMemory { waited_s },
+    })
+}
+
+async fn convert(
+    session: &Session,
+    plan: &Plan,
+    trace: &RawTrace,
+    goal: &Path,
+    controls: &mut Controls,
+    tell: &Tell,
+) -> Result<Converted, Failure> {
+    let asked = plan.names.symbolize && plan.names.pull_libs != PullLibs::Never;
+    let phone = asked.then(|| {
+        let device = session.device().clone();
+        Arc::new(DeviceLibs::new(device, plan.names.pull_libs))
+    });
+    let interrupt = phone.as_ref().map(|phone| phone.interrupt());
+    let tell = Arc::clone(tell);
+    let watch = Watch::default()
+        .telling_pulls(move |event| tell(RecordEvent::Library(event)))
+        .asking(phone);
+    let request = Request {
+        input: Input::Path(trace.path.clone()),
+        output: goal.to_owned(),
+        selection: Selection::default(),
+        pprof: plan.pprof(),
+        java_summaries: plan.java.is_some(),
+        dominators: plan.java.as_ref().is_some_and(|java| java.dominators),
+        names: plan.names.clone(),
+        watch: watch.clone(),
+        bad_maps_fail: false,
+        look: Look::Missing,
+        packets_for: Some(Plain {
+            path: trace.path.clone(),
+            whole_bytes: None,
+        }),
+        process_names: session
+            .chronicle()
+            .seen
+            .iter()
+            .map(|(pid, name)| (u64::from(*pid), name.clone()))
+            .collect(),
+        only_process: only_name(session.opening()),
+    };
+    let mut converting =
+        tokio::task::spawn_blocking(move || crate::conversion::convert::convert(&request));
+    loop {
+        tokio::select! {
+            converted = &mut converting => return match converted {
+                Ok(Ok(converted)) => Ok(converted),
+                Ok(Err(error)) => Ok(without_trace(error, trace.size)?),
+                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+            },
+            () = session::stop_asked(controls) => {
+                // Whoever does not want to wait for the phone still wants the profiles.
+                if interrupt.as_ref().is_some_and(Interrupt::skip) {
+                    continue;
+                }
+                watch.cancel();
+                return Err(SessionError::NotFinished {
+                    id: session.id().clone(),
+                    path: trace.path.clone(),
+                }
+                .into());
+            }
+        }
+    }
+}
+
+/// The name of whatever the recording holds, where it was asked for one name alone.
+fn only_name(opening: &Opening) -> Option<String> {
+    match (opening.names.as_slice(), opening.pids.as_slice()) {
+        ([name], []) => Some(name.clone()),
+        _ => None,
+    }
+}
+
+/// What the device wrote is here byte for byte, so that it holds no trace is how the recording
+/// came out. Only this host's errors leave something to be done again.
+fn without_trace(error: ConvertError, size: u64) -> Result<Converted, ConvertError> {
+    match &error {
+        ConvertError::Import(
+            ImportError::NotATrace { .. }
+            | ImportError::NoTraceInside { .. }
+            | ImportError::Damaged { .. }
+            | ImportError::TooLarge { .. },
+        ) => {}
+        _ => return Err(error),
+    }
+    let (kind, message) = if size == 0 {
+        let message = "the trace is empty: perfetto ended before it wrote anything".to_owned();
+        ("trace-empty", message)
+    } else {
+        ("trace-unreadable", error.to_string())
+    };
+    Ok(Converted {
+        dumps: Vec::new(),
+        heaps: Vec::new(),
+        java_heaps: Vec::new(),
+        findings: vec![crate::results::findings::Finding {
+            kind,
+            class: Some(ErrorClass::Empty),
+            message,
+            help: Some("record again; `adb logcat -s perfetto traced` may tell why".to_owned()),
+            pid: None,
+        }],
+        symbolization: manifest::Symbolization::default(),
+        packets: Vec::new(),
+        health: Vec::new(),
+        packages: Vec::new(),
+        java: Vec::new(),
+    })
+}
+
+fn bind_labels(manifest: &mut Manifest, chronicle: &Chronicle, tracked: bool) {
+    let moments: Vec<DumpMoment<'_>> = manifest
+        .dumps
+        .keys()
+        .map(|dump| DumpMoment {
+            pid: dump.pid,
+            heap: dump.heap,
+            made_ns: dump.written_ns.or(dump.time_ns),
+        })
+        .collect();
+    // Where nothing caused a dump, the next one is that of the end: no label's.
+    let caused = chronicle.opening.snapshots != SnapshotWay::Impossible;
+    let bound = labels::bind(&chronicle.labels, if caused { &moments } else { &[] });
+    for binding in bound {
+        let name = binding.label.label;
+        let mut label = manifest::Label {
+            name: name.clone(),
+            requested_ns: binding.label.boot_ns,
+            dumps: Vec::new(),
+        };
+        for (at, lag_ns) in binding.dumps {
+            let lag_ms = lag_ns / 1_000_000;
+            label.dumps.extend(manifest.dumps.bind(at, &name, lag_ms));
+        }
+        if label.dumps.is_empty() && !tracked {
+            manifest.warnings.push(manifest::Warning {
+                kind: "label-unbound".to_owned(),
+                message: if caused {
+                    format!("snapshot {name}: no dump came after it was asked for")
+                } else {
+                    format!("snapshot {name}: nothing could cause a native dump at it")
+                },
+                help: (!caused).then(|| {
+                    "record without --no-snapshots, or with --snapshots=PERIOD".to_owned()
+                }),
+                pid: None,
+                dumps: Vec::new(),
+            });
+        }
+        manifest.labels.push(label);
+    }
+    let repeated = repeated(&manifest.labels);
+    manifest.warnings.extend(repeated);
+}
+
+/// What is to be said of labels that were given more than once.
+fn repeated(labels: &[manifest::Label]) -> Vec<manifest::Warning> {
+    let mut by_name: BTreeMap<&str, Vec<&manifest::Label>> = BTreeMap::new();
+    for label in labels {
+        by_name.entry(&label.name).or_default().push(label);
+    }
+    by_name.retain(|_, all| all.len() > 1);
+    let warnings = by_name.into_iter().map(|(name, all)| {
+        let dumps = all.iter().flat_map(|label| &label.dumps);
+        let mut dumps: Vec<DumpId> = dumps.map(|bound| bound.dump.clone()).collect();
+        dumps.sort_unstable();
+        dumps.dedup();
+        let numbers: BTreeSet<u32> = dumps.iter().map(|dump| dump.number).collect();
+        let named = numbers.iter().map(|number| format!("@{number}"));
+        let others = match numbers.len() {
+            0 | 1 => String::new(),
+            _ => format!(
+                "; their dumps are {}",
+                crate::results::lists::in_words(named.collect::<Vec<_>>().into_iter())
+            ),
+        };
+        manifest::Warning {
+            kind: "label-repeated".to_owned(),
+            message: format!("{} snapshots have the label {name}", all.len()),
+            help: Some(format!("@{name} means the last of them{others}")),
+            pid: None,
+            dumps,
+        }
+    });
+    warnings.collect()
+}
+
+/// Which targets were hooked at launch; processes that were not known before are added.
+fn note_startup(manifest: &mut Manifest) {
+    for dump in &manifest.dumps.native {
+        let pid = u32::try_from(dump.pid).unwrap_or(u32::MAX);
+        let has_pid = |t: &manifest::Target| t.pid == Some(pid);
+        // A target that did not run is whoever started under its name.
+        let started = |t: &manifest::Target| t.pid.is_none() && t.name == dump.process;
+        let at = manifest.targets.iter().position(has_pid);
+        let target = match at.or_else(|| manifest.targets.iter().position(started)) {
+            Some(at) => &mut manifest.targets[at],
+            None => {
+                manifest.targets.push(manifest::Target {
+                    name: dump.process.clone(),
+                    pid: Some(pid),
+                    eligibility: None,
+                    from_startup: None,
+                });
+                let last = manifest.targets.len() - 1;
+                &mut manifest.targets[last]
+            }
+        };
+        target.pid = Some(pid);
+        target.from_startup = Some(dump.flags.from_startup);
+    }
+}
+
+/// The trace on this host: fetched now, or by a process that came no further.
+async fn fetch(session: &mut Session, controls: &mut Controls) -> Result<RawTrace, SessionError> {
+    let output = session.opening().output.clone();
+    let goal = output.join(RAW_TRACE);
+    if let Some(pulled) = session.chronicle().pulled.clone()
+        && let Some(kept) = session.kept(&goal, pulled).await?
+    {
+        return Ok(kept);
+    }
+    session.pull(&goal, controls).await
+}
+
+fn describe(manifest: &mut Manifest, chronicle: &Chronicle, plan: &Plan, trace: &RawTrace) {
+    let opening = &chronicle.opening;
+    manifest.session = Some(manifest::Session {
+        id: opening.id.to_string(),
+        remote_path: opening.remote_path.clone(),
+        boot_id: Some(opening.boot_id.0.clone()),
+        snapshots_by: match opening.snapshots {
+            SnapshotWay::Signal { .. } => Some("signal".to_owned()),
+            SnapshotWay::Continuous { .. } => Some("continuous".to_owned()),
+            SnapshotWay::Impossible => None,
+        },
+    });
+    manifest.device = Some(plan.device.clone());
+    manifest.targets.clone_from(&plan.targets);
+    // A session that another host began came without its config; the trace holds it.
+    manifest.config = (!opening.config.is_empty()).then(|| manifest::Config {
+        text: opening.config.clone(),
+        sha256: plan.config_sha256.clone(),
+    });
+    manifest.trace = Some(manifest::TraceFile {
+        file: RAW_TRACE.to_owned(),
+        size: trace.size,
+        sha256: trace.sha256.clone(),
+    });
+}

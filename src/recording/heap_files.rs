@@ -1,0 +1,243 @@
+//! `dump --hprof`: heap files by `am dumpheap`, from the check to the finished folder. A file
+//! counts as whole by its own end, never by an exit code; whatever came is kept, and the
+//! device's copy goes last.
+
+mod error;
+mod fetch;
+mod look;
+
+pub use error::HeapFileError;
+pub(super) use fetch::finish;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use time::OffsetDateTime;
+
+use super::plan::{self, JavaPlan, Plan};
+use super::record::{
+    self, Checked, RecordEvent, Recorded, Tell, describe, first_target, session_events,
+    worth_saying,
+};
+use crate::config::{HeapFileSpec, Notice};
+use crate::device::Device;
+use crate::eligibility::{self, Answer, AssessOptions, Assessment, DeviceFacts, Scope, Startup};
+use crate::error::Failure;
+use crate::naming::names::NameOptions;
+use crate::results::output::{OutputFolder, default_name, file_name};
+use crate::session::{
+    self, Controls, HEAP_FILES_VERSION, HeapFile, HeapFileKind, HeapFiles, Opening, Session,
+    SessionError, SessionId, SnapshotWay, Store,
+};
+
+/// What is to be dumped, and how.
+#[derive(Debug, Clone)]
+pub struct HeapFileOptions {
+    /// What; targets as they were given.
+    pub spec: HeapFileSpec,
+    /// The folder for the results; a name of its own where `None`.
+    pub output: Option<PathBuf>,
+    /// Dump even where no target looks eligible.
+    pub force: bool,
+    /// Return once it is begun.
+    pub detach: bool,
+    /// Give a process up that writes nothing for so long.
+    pub silence: Duration,
+    /// Where names come from, for whoever looks at the files.
+    pub names: NameOptions,
+}
+
+/// Dumps.
+///
+/// # Errors
+/// The failure of whatever stage could not go on; what was written is then still on the
+/// device, and the failure names the command that fetches it.
+pub async fn dump(
+    device: &Device,
+    store: &Store,
+    options: &HeapFileOptions,
+    controls: &mut Controls,
+    tell: &Tell,
+) -> Result<Recorded, Failure> {
+    let id = SessionId::random();
+    let wanted = options.output.clone().unwrap_or_else(|| {
+        let target = first_target(&options.spec.targets);
+        PathBuf::from(default_name(&target, OffsetDateTime::now_utc(), &id))
+    });
+    let folder = OutputFolder::prepare(&wanted)?;
+    let prepared = tokio::select! {
+        prepared = prepare(device, options, id, &folder, tell) => prepared,
+        () = session::stop_asked(controls) => Err(SessionError::Interrupted.into()),
+    };
+    let started = match prepared {
+        // Nothing is begun that would have to be undone by half: it takes a moment.
+        Ok(opening) => {
+            let events = session_events(tell);
+            match Session::create(device.clone(), store.clone(), opening, events) {
+                Ok(session) => session.start_heap_files().await.map_err(Failure::from),
+                Err(error) => Err(error.into()),
+            }
+        }
+        Err(failure) => Err(failure),
+    };
+    let session = match started {
+        Ok(session) => session,
+        Err(failure) => {
+            folder.discard();
+            return Err(failure);
+        }
+    };
+    if options.detach {
+        return Ok(Recorded::Detached {
+            snapshots: SnapshotWay::Impossible,
+            session: session.release(),
+            output: folder.path().to_owned(),
+        });
+    }
+    let finished = record::run_to_end(session, controls, tell).await?;
+    Ok(Recorded::Finished(Box::new(finished)))
+}
+
+/// Everything before the device is told anything.
+async fn prepare(
+    device: &Device,
+    options: &HeapFileOptions,
+    id: SessionId,
+    folder: &OutputFolder,
+    tell: &Tell,
+) -> Result<Opening, Failure> {
+    let facts = eligibility::facts(device).await?;
+    let assess = AssessOptions {
+        user: options.spec.user,
+        startup: Startup::Allowed,
+    };
+    let spec = &options.spec;
+    let assessment = eligibility::assess(device, &facts, &spec.targets, &assess).await?;
+    if let Some(refusal) = assessment.heap_file_refusal()
+        && !options.force
+    {
+        return Err(refusal.into());
+    }
+    let (spec, notices) = match facts.api() {
+        Some(api) => spec.for_sdk(api)?,
+        None => (spec.clone(), Vec::new()),
+    };
+    let files = files_of(&assessment, &spec, &id, options.force);
+    if files.is_empty() {
+        // Only --force comes here, and it cannot make a process.
+        let nothing = assessment.nothing_runs().map(Failure::from);
+        return Err(nothing.unwrap_or_else(|| SessionError::Interrupted.into()));
+    }
+    let opening = opening(device, options, id, &facts, &assessment, files, folder).await?;
+    tell(RecordEvent::Checked(Checked {
+        device: describe(&facts),
+        findings: worth_saying(&assessment, Scope::Java, false),
+        notices: notices.into_iter().map(|n: Notice| n.message).collect(),
+        snapshots: SnapshotWay::Impossible,
+        with: Vec::new(),
+        output: folder.path().to_owned(),
+    }));
+    Ok(opening)
+}
+
+/// A file of each kind for each process that may be dumped.
+fn files_of(
+    assessment: &Assessment,
+    spec: &HeapFileSpec,
+    id: &SessionId,
+    force: bool,
+) -> Vec<HeapFile> {
+    let mut files: Vec<HeapFile> = Vec::new();
+    for report in assessment.targets.iter().flat_map(|t| &t.processes) {
+        let pid = report.process.pid;
+        if report.hprof == Answer::No && !force || files.iter().any(|f| f.pid == pid) {
+            continue;
+        }
+        let kinds = [
+            (HeapFileKind::Hprof, spec.hprof, spec.hprof_flags()),
+            (
+                HeapFileKind::MallocInfo,
+                spec.malloc_info,
+                spec.malloc_flags(),
+            ),
+        ];
+        for (kind, wanted, flags) in kinds {
+            if wanted {
+                files.push(HeapFile {
+                    kind,
+                    pid,
+                    process: report.process.name.clone(),
+                    flags,
+                    remote: session::file_path(id, pid, kind),
+                    name: format!(
+                        "{}.{pid}.{}",
+                        file_name(&report.process.name),
+                        kind.suffix()
+                    ),
+                });
+            }
+        }
+    }
+    files
+}
+
+async fn opening(
+    device: &Device,
+    options: &HeapFileOptions,
+    id: SessionId,
+    facts: &DeviceFacts,
+    assessment: &Assessment,
+    files: Vec<HeapFile>,
+    folder: &OutputFolder,
+) -> Result<Opening, Failure> {
+    let boot_id = plan::boot_id(device, facts).await?;
+    let mut pids: Vec<u32> = files.iter().map(|f| f.pid).collect();
+    pids.dedup();
+    let plan = Plan {
+        targets: plan::manifest_targets(assessment, Scope::Java),
+        steps: vec![plan::step("checked")],
+        known: assessment.known(facts),
+        names: options.names.clone(),
+        java: Some(JavaPlan {
+            ends_when_done: true,
+            watch: false,
+            oom_wait_s: None,
+            buffer_bytes: 0,
+            dominators: false,
+        }),
+        ..Plan::on(facts)
+    };
+    let silence_ms = u64::try_from(options.silence.as_millis()).unwrap_or(u64::MAX);
+    let dumps = u64::try_from(files.len()).unwrap_or(u64::MAX);
+    Ok(Opening {
+        version: HEAP_FILES_VERSION,
+        serial: device.serial().to_owned(),
+        hardware_serial: facts.hardware_serial.clone(),
+        server: device.server().address(),
+        boot_id,
+        remote_path: session::log_path(&id),
+        id,
+        removable: true,
+        time: OffsetDateTime::now_utc(),
+        names: Vec::new(),
+        pids,
+        // The one that is being written is finished first.
+        stop_limit_ms: silence_ms
+            .saturating_mul(dumps.min(2))
+            .saturating_add(WRITING_MS),
+        write_period_ms: 0,
+        snapshots: SnapshotWay::Impossible,
+        labels_without_dumps: false,
+        config: String::new(),
+        output: folder.path().to_owned(),
+        heap_files: Some(HeapFiles {
+            files,
+            silence_ms,
+            am_waits: facts.api().is_none_or(HeapFileSpec::am_waits),
+        }),
+        plan: plan.to_value(),
+    })
+}
+
+/// How long a phone may write at one file.
+const WRITING_MS: u64 = 300_000;

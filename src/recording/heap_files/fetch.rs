@@ -1,0 +1,381 @@
+//! From the end of the script on the phone to the finished folder: what came of each file, how
+//! it is fetched and written down, and what is missing.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::Path;
+use std::time::Duration;
+
+use time::OffsetDateTime;
+
+use super::HeapFileError;
+use super::look::{Looked, look, of_cut, unreadable};
+use crate::bytes::Bytes;
+use crate::error::{ErrorClass, Failure};
+use crate::hprof::info;
+use crate::naming::maps::{UsedMap, add_used};
+use crate::naming::packet_files;
+use crate::profile::DumpNumbers;
+use crate::recording::finish::{EndedBy, Finished, LastJournal};
+use crate::recording::plan::{self, Plan};
+use crate::recording::record::{RecordEvent, Step, Tell};
+use crate::results::findings;
+use crate::results::manifest::{
+    self, JAVA_HEAP, JavaDump, JavaFlags, JavaKind, Manifest, Original,
+};
+use crate::results::output::{Staging, Standing, own};
+use crate::session::{
+    self, Controls, HeapFile, HeapFileFate, HeapFileKind, RawTrace, Session, SessionError,
+    part_prefix,
+};
+use crate::untrusted::shown_bytes;
+
+/// What came of a file.
+struct Came {
+    file: HeapFile,
+    fate: HeapFileFate,
+    pulled: Option<RawTrace>,
+    whole: bool,
+}
+
+/// Takes a session of heap files whose script has ended to its end.
+///
+/// # Errors
+/// Where a file cannot be fetched or kept: the device's copy then stays. Where none came: why.
+pub(crate) async fn finish(
+    mut session: Session,
+    plan: Plan,
+    ended_by: EndedBy,
+    standing: Standing,
+    controls: &mut Controls,
+    tell: &Tell,
+) -> Result<Finished, Failure> {
+    let output = session.opening().output.clone();
+    let mut steps = plan.steps.clone();
+    steps.extend(session.steps().iter().cloned().map(plan::step_at));
+    steps.push(plan::step("trace-complete"));
+    let fates = session.heap_file_fates().await?;
+    let wanted = session.heap_files()?.clone();
+    let mut came = Vec::new();
+    for file in wanted.files {
+        let mut fate = fates.get(&file.remote).cloned().unwrap_or_default();
+        fate.complaint = fate.complaint.map(|words| shown_bytes(words.as_bytes()));
+        tokio::select! {
+            settled = session.settle_heap_file(&file, &fate) => settled?,
+            () = session::stop_asked(controls) => {
+                return Err(SessionError::NotFetched {
+                    serial: session.device().serial().to_owned(),
+                    id: session.id().clone(),
+                    why: "it was interrupted".to_owned(),
+                }
+                .into());
+            }
+        }
+        let goal = output.join(&file.name);
+        let pulled = session.pull_heap_file(&file, &goal, controls).await?;
+        let whole = pulled.is_some() && is_whole(&goal, file.kind).unwrap_or(false);
+        came.push(Came {
+            file,
+            fate,
+            pulled,
+            whole,
+        });
+    }
+    steps.push(plan::step("pulled"));
+    if came.iter().all(|c| c.pulled.is_none()) {
+        let failure = why_nothing(&session, &came, Duration::from_millis(wanted.silence_ms));
+        session.remove_remote().await;
+        session.forget()?;
+        // It holds nothing, or what somebody else put there.
+        let _ = std::fs::remove_dir(&output);
+        return Err(failure);
+    }
+    tell(RecordEvent::Step(Step::Converting));
+    let silence = Duration::from_millis(wanted.silence_ms);
+    let mut manifest = describe_session(&session, &plan);
+    manifest.dumps.java = dumps(&came, &output);
+    let looked = look(&manifest.dumps.java, &output, &plan.names, controls).await;
+    let unread = looked.iter().any(|l| matches!(l, Looked::Unread(_)));
+    manifest.warnings = came
+        .iter()
+        .filter_map(|c| warning(c, silence, &manifest.dumps.java))
+        .collect();
+    let incomplete = came.iter().any(|c| !c.whole);
+    let mut classes: Vec<ErrorClass> = Vec::new();
+    classes.extend(incomplete.then_some(ErrorClass::Incomplete));
+    let mut java_heaps = Vec::new();
+    let mut maps: Vec<UsedMap> = Vec::new();
+    for (dump, looked) in manifest.dumps.java.iter_mut().zip(looked) {
+        let findings = match looked {
+            Looked::Read(read) => {
+                let read = *read;
+                dump.totals = Some(read.summary.totals);
+                java_heaps.push(read.summary);
+                add_used(&mut maps, read.maps);
+                of_cut(read.findings, dump.flags.truncated)
+            }
+            Looked::Unread(error) => vec![unreadable(&error, dump)],
+            Looked::NotWaitedFor => Vec::new(),
+        };
+        for finding in findings {
+            dump.complete &= finding.class.is_none() || findings::is_of_names(finding.kind);
+            classes.extend(finding.class);
+            manifest.warnings.push(manifest::Warning {
+                kind: finding.kind.to_owned(),
+                message: finding.message,
+                help: finding.help,
+                pid: Some(dump.pid),
+                dumps: vec![dump.id()],
+            });
+        }
+    }
+    let id = session.id().clone();
+    let staging = Staging::new(&output, &part_prefix(&id));
+    let staging = staging.map_err(|source| SessionError::Keep {
+        id: id.clone(),
+        path: output.clone(),
+        source,
+    })?;
+    let mut packets = Vec::new();
+    let unwritten = packet_files::keep_maps(&mut manifest, &maps, staging.path(), &mut packets);
+    manifest.warnings.extend(unwritten);
+    steps.push(plan::step("converted"));
+    manifest.steps = steps;
+    let class = ErrorClass::first_of(classes);
+    manifest.outcome = manifest::Outcome {
+        exit_code: class.map_or(0, ErrorClass::exit_code),
+        complete: class.is_none(),
+        ended_by: ended(ended_by).map(str::to_owned),
+    };
+    manifest.write(staging.path())?;
+    // As for a trace: the folder may be another's by now.
+    own(&output, &id)?;
+    let published = staging.publish(standing == Standing::Finished);
+    published.map_err(|unpublished| unpublished.of_session(&id))?;
+    // Nobody knows yet what a file is worth that could not be read: the device's copy stays, and
+    // the journal with it, for `collect` to try again.
+    if !unread {
+        session.remove_remote().await;
+        session.forget()?;
+    }
+    Ok(Finished {
+        session: id,
+        output,
+        manifest,
+        packets,
+        heaps: Vec::new(),
+        java_heaps,
+        java: plan.java,
+        class,
+        journal: LastJournal::default(),
+    })
+}
+
+fn ended(by: EndedBy) -> Option<&'static str> {
+    match by {
+        EndedBy::Itself | EndedBy::Complete => Some("done"),
+        EndedBy::Interrupted => Some("interrupted"),
+        EndedBy::Stopped => Some("stopped"),
+        EndedBy::Reboot => Some("lost"),
+        EndedBy::Unknown => None,
+    }
+}
+
+fn describe_session(session: &Session, plan: &Plan) -> Manifest {
+    let opening = session.opening();
+    Manifest {
+        session: Some(manifest::Session {
+            id: opening.id.to_string(),
+            remote_path: opening.remote_path.clone(),
+            boot_id: Some(opening.boot_id.0.clone()),
+            snapshots_by: None,
+        }),
+        device: Some(plan.device.clone()),
+        targets: plan.targets.clone(),
+        ..Manifest::default()
+    }
+}
+
+/// One entry for each HPROF, and for malloc's words where there is none beside them.
+fn dumps(came: &[Came], output: &Path) -> Vec<JavaDump> {
+    let mut dumps: Vec<JavaDump> = Vec::new();
+    let mut numbers = DumpNumbers::default();
+    let malloc: BTreeMap<u32, String> = came
+        .iter()
+        .filter(|c| c.file.kind == HeapFileKind::MallocInfo && c.pulled.is_some())
+        .map(|c| (c.file.pid, c.file.name.clone()))
+        .collect();
+    for c in came {
+        let is_hprof = c.file.kind == HeapFileKind::Hprof;
+        let alone = !came
+            .iter()
+            .any(|o| o.file.kind == HeapFileKind::Hprof && o.file.pid == c.file.pid);
+        let Some(pulled) = c.pulled.as_ref().filter(|_| is_hprof || alone) else {
+            continue;
+        };
+        dumps.push(JavaDump {
+            kind: JavaKind::Hprof,
+            number: numbers.next(c.file.pid.into(), JAVA_HEAP),
+            label: None,
+            time_ns: None,
+            time: is_hprof
+                .then(|| written_at(&output.join(&c.file.name)))
+                .flatten(),
+            pid: u64::from(c.file.pid),
+            process: c.file.process.clone(),
+            heap: JAVA_HEAP.to_owned(),
+            file: is_hprof.then(|| c.file.name.clone()),
+            dominators: None,
+            malloc_info: malloc.get(&c.file.pid).cloned(),
+            original: is_hprof.then(|| Original {
+                size: pulled.size,
+                sha256: pulled.sha256.clone(),
+            }),
+            reason: None,
+            totals: None,
+            flags: JavaFlags {
+                truncated: !c.whole,
+                missing_packets: 0,
+            },
+            complete: c.whole,
+        });
+    }
+    dumps
+}
+
+/// The wall time in the header: milliseconds behind the magic and the size of ids.
+fn written_at(path: &Path) -> Option<OffsetDateTime> {
+    let mut head = [0; 64];
+    let mut file = std::fs::File::open(path).ok()?;
+    let read = file.read(&mut head).ok()?;
+    let magic = head[..read].iter().position(|b| *b == 0)?;
+    let millis: [u8; 8] = head.get(magic + 5..magic + 13)?.try_into().ok()?;
+    let nanos = i128::from(u64::from_be_bytes(millis)) * 1_000_000;
+    OffsetDateTime::from_unix_timestamp_nanos(nanos).ok()
+}
+
+/// Whether a file has its beginning and its end. Of an HPROF the records tell, one by one: the
+/// bytes of its last record may stand anywhere in what objects hold.
+fn is_whole(path: &Path, kind: HeapFileKind) -> std::io::Result<bool> {
+    match kind {
+        HeapFileKind::Hprof => Ok(info::is_whole(&Bytes::map(path)?)),
+        HeapFileKind::MallocInfo => {
+            let words = std::fs::read(path)?;
+            Ok(words.trim_ascii_end().ends_with(b"</malloc>"))
+        }
+    }
+}
+
+/// Why not one file came: the first cause that says something.
+fn why_nothing(session: &Session, came: &[Came], silence: Duration) -> Failure {
+    let serial = session.device().serial().to_owned();
+    let told = came.iter().find(|c| c.fate.complaint.is_some());
+    let late = came.iter().find(|c| c.fate.late);
+    let error = match (told, late, came.first()) {
+        (Some(c), _, _) => refused(serial, c),
+        (None, Some(c), _) => HeapFileError::Silent {
+            process: c.file.process.clone(),
+            after: silence,
+        },
+        (None, None, Some(c)) if c.fate.gone => HeapFileError::Died {
+            process: c.file.process.clone(),
+        },
+        (None, None, first) => HeapFileError::Nothing {
+            serial,
+            process: first.map_or_else(String::new, |c| c.file.process.clone()),
+        },
+    };
+    error.into()
+}
+
+fn refused(serial: String, came: &Came) -> HeapFileError {
+    let words = came.fate.complaint.clone().unwrap_or_default();
+    HeapFileError::Refused {
+        serial,
+        process: came.file.process.clone(),
+        not_debuggable: words.contains("SecurityException") || words.contains("not debuggable"),
+        words,
+    }
+}
+
+/// What is missing of a file, where something is.
+fn warning(came: &Came, silence: Duration, dumps: &[JavaDump]) -> Option<manifest::Warning> {
+    if came.whole {
+        return None;
+    }
+    let process = &came.file.process;
+    let words = came.fate.complaint.as_deref();
+    let (kind, message, help) = match (&came.pulled, words) {
+        (None, Some(words)) => (
+            "dumpheap-refused",
+            format!("{process}: am dumpheap refused: {words}"),
+            "see whether it still runs and is debuggable: heaptap check",
+        ),
+        (None, None) if came.fate.late => (
+            "dumpheap-silent",
+            format!("{process} wrote nothing for {} s", silence.as_secs()),
+            "its main thread is stuck, or it is frozen: bring it to the front and dump again",
+        ),
+        (None, None) if came.fate.gone => (
+            "dumpheap-died",
+            format!("{process} ended over its heap dump"),
+            "start it and dump again; adb logcat -s ActivityManager libc may tell why",
+        ),
+        (None, None) if !came.fate.begun => (
+            "dumpheap-skipped",
+            format!("{process} was not dumped: the dump was ended before its turn"),
+            "dump it again",
+        ),
+        (None, None) => (
+            "dumpheap-empty",
+            format!("{process} left no heap file"),
+            "adb logcat -s ActivityManager ActivityThread may tell why",
+        ),
+        (Some(_), _) => (
+            "heap-file-cut",
+            format!(
+                "{}: the file breaks off: the app or its phone stopped writing",
+                came.file.name
+            ),
+            "see whether the phone's storage is full or the app died over it, and dump again",
+        ),
+    };
+    let pid = u64::from(came.file.pid);
+    Some(manifest::Warning {
+        kind: kind.to_owned(),
+        message,
+        help: Some(help.to_owned()),
+        pid: Some(pid),
+        dumps: dumps
+            .iter()
+            .filter(|d| d.pid == pid)
+            .map(JavaDump::id)
+            .collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_among_the_bytes_of_an_object_is_no_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.hprof");
+        let whole = |bytes: &[u8], kind| {
+            std::fs::write(&path, bytes).unwrap();
+            is_whole(&path, kind).unwrap()
+        };
+        let end = [0x2c, 0, 0, 0, 0, 0, 0, 0, 0];
+        let mut file = b"JAVA PROFILE 1.0.3\0\0\0\0\x04\0\0\0\0\0\0\0\0".to_vec();
+        file.extend([0x1c, 0, 0, 0, 0, 0, 0, 0, 12]);
+        file.extend(end);
+        assert!(!whole(&file, HeapFileKind::Hprof), "3 bytes are to come");
+        file.extend([0; 3]);
+        assert!(!whole(&file, HeapFileKind::Hprof), "it has no end");
+        file.extend(end);
+        assert!(whole(&file, HeapFileKind::Hprof));
+        assert!(whole(b"</heap></malloc>\n", HeapFileKind::MallocInfo));
+        assert!(!whole(b"<malloc>", HeapFileKind::MallocInfo));
+    }
+}

@@ -1,0 +1,266 @@
+//! `status`, `snapshot`, `stop`, `collect`: go on with sessions that another process began,
+//! from the journal, or from the name of a trace on a device where this host has none.
+
+mod collect;
+mod status;
+mod way;
+
+pub use collect::collect;
+pub(super) use status::status_of;
+pub use status::{SessionStatus, State, status};
+pub(super) use way::{abandon, make_way};
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use self::collect::{How, collect_known};
+use super::beside;
+use super::choice::{self, Purpose, Scope};
+use super::finish::{self, Finished};
+use super::plan::Plan;
+use super::record::{Tell, session_events};
+use crate::device::{Address, Device, Selector, Server};
+use crate::error::{ErrorClass, Failure};
+use crate::naming::names::NameOptions;
+use crate::results::manifest::Manifest;
+use crate::results::output::is_own;
+use crate::session::{
+    self, Chronicle, Controls, Opening, Owner, RemoteTrace, SessionError, SessionId, Snapshot,
+    SnapshotWay, Store,
+};
+
+/// Time allowed for one small question.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The device of a session: the one at hand where it is that one, else by the journal.
+async fn reach(opening: &Opening, at_hand: Option<&Device>) -> Result<Device, Failure> {
+    if let Some(device) = at_hand
+        && device.serial() == opening.serial
+        && device.server().address() == opening.server
+    {
+        return Ok(device.clone());
+    }
+    let address = Address::parse(&opening.server, "the session journal")?;
+    let server = Server::at(address);
+    Ok(server
+        .select(&Selector::Serial(opening.serial.clone()))
+        .await?)
+}
+
+/// The device of a session; if it is away, the error names the session that waits for it.
+async fn reach_or_say(opening: &Opening, command: &str) -> Result<Device, Failure> {
+    let reached = reach(opening, None).await;
+    reached.map_err(|failure| waits_for(opening, failure, command))
+}
+
+/// The failure to reach the device of a session, with the command that is meant.
+fn waits_for(opening: &Opening, mut failure: Failure, command: &str) -> Failure {
+    let (id, serial) = (&opening.id, &opening.serial);
+    failure.message = format!("session {id} is on device {serial}: {}", failure.message);
+    failure.hints.extend(failure.help.take());
+    failure.with_help(format!(
+        "connect the device, then: heaptap {command} {id} (or forget it: heaptap collect {id} \
+         --forget)"
+    ))
+}
+
+/// Traces of ours on `device` that the journal does not know.
+async fn orphans(
+    device: &Device,
+    chronicles: &[Chronicle],
+) -> Result<Vec<RemoteTrace>, SessionError> {
+    let mut traces = session::remote_traces(device).await?;
+    traces.retain(|t| chronicles.iter().all(|c| c.opening.id != t.id));
+    Ok(traces)
+}
+
+/// Which session a command is about.
+#[derive(Debug, Clone)]
+pub enum Wanted {
+    /// The one with this id, or whose id starts so.
+    Id(String),
+    /// The only one that serves, of those that the flags allow.
+    Only(Scope),
+}
+
+impl Wanted {
+    async fn choose(&self, store: &Store, purpose: Purpose) -> Result<Chronicle, SessionError> {
+        match self {
+            Wanted::Id(id) => choice::named(store, id),
+            Wanted::Only(scope) => choice::unnamed(store, scope, purpose).await,
+        }
+    }
+
+    fn id(&self) -> Option<&str> {
+        match self {
+            Wanted::Id(id) => Some(id),
+            Wanted::Only(_) => None,
+        }
+    }
+}
+
+/// A snapshot that was taken.
+#[derive(Debug)]
+pub struct Taken {
+    /// Of which recording.
+    pub session: SessionId,
+    /// What it came to.
+    pub snapshot: Snapshot,
+    /// Whether the recording had a snapshot of that label before.
+    pub repeated: bool,
+    /// What was to be taken beside the dump, and is not, because no heaptap follows the recording.
+    pub untaken: Vec<beside::Source>,
+}
+
+/// Takes a snapshot in a session that runs.
+///
+/// # Errors
+/// Where the phone does not allow it, or no dump came in time.
+pub async fn snapshot(
+    store: &Store,
+    wanted: &Wanted,
+    label: Option<String>,
+) -> Result<Taken, Failure> {
+    let chronicle = wanted.choose(store, Purpose::Snapshot).await?;
+    let opening = &chronicle.opening;
+    let plan = Plan::read(&opening.plan)?;
+    if plan.java.is_some() && opening.snapshots == SnapshotWay::Impossible {
+        let id = opening.id.clone();
+        return Err(SessionError::OneDump { id }.into());
+    }
+    let device = reach_or_say(opening, "snapshot").await?;
+    let label = label.unwrap_or_else(|| next_label(&chronicle));
+    let repeated = chronicle.labels.iter().any(|known| known.label == label);
+    let scan = finish::new_scan();
+    let untaken = match store.is_locked(&opening.id) {
+        true => Vec::new(),
+        false => plan.with.at_labels().collect(),
+    };
+    let taking = session::take_snapshot(&device, store, &chronicle, label, &scan).await;
+    let snapshot = match taking {
+        Err(SessionError::NotRecording { id })
+            if status_of(store, &chronicle, Some(&device)).await.state == State::Lost =>
+        {
+            let serial = opening.serial.clone();
+            return Err(SessionError::Lost { serial, id }.into());
+        }
+        other => other?,
+    };
+    Ok(Taken {
+        session: chronicle.opening.id,
+        snapshot,
+        repeated,
+        untaken,
+    })
+}
+
+/// A name for a snapshot that was given none.
+pub fn next_label(chronicle: &Chronicle) -> String {
+    format!("snapshot-{}", chronicle.labels.len() + 1)
+}
+
+/// What a stop came to.
+#[derive(Debug)]
+pub enum Stopped {
+    /// It is finished.
+    Finished(Box<Finished>),
+    /// The heaptap that records it has been left to finish it.
+    LeftToRecorder {
+        /// The session.
+        session: SessionId,
+        /// Where the results are.
+        output: PathBuf,
+        /// What its exit code tells of; `None` where nothing is missing.
+        class: Option<ErrorClass>,
+    },
+}
+
+/// Stops a session and collects it. Where another heaptap follows it, that one collects; this
+/// returns once it is done.
+///
+/// # Errors
+/// As [`collect`].
+pub async fn stop(
+    store: &Store,
+    wanted: &Wanted,
+    output: Option<&Path>,
+    names: Option<&NameOptions>,
+    controls: &mut Controls,
+    tell: &Tell,
+) -> Result<Stopped, Failure> {
+    let chronicle = wanted.choose(store, Purpose::Stop).await?;
+    let id = chronicle.opening.id.clone();
+    let at_hand = reach_or_say(&chronicle.opening, "stop").await?;
+    require_phone(&at_hand, &chronicle.opening).await?;
+    let mut left = false;
+    loop {
+        match store.lock(&id) {
+            Ok(_) => break,
+            Err(SessionError::Busy { .. }) => left = true,
+            Err(SessionError::NoSuchSession { .. }) if left => return done_by_recorder(&chronicle),
+            Err(error) => return Err(error.into()),
+        }
+        let events = session_events(tell);
+        match session::stop_for_another(&at_hand, store, &id, controls, events).await {
+            // Whoever has let go has finished it, or has died.
+            Ok(()) | Err(SessionError::NoSuchSession { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let how = How {
+        output,
+        names,
+        wait: false,
+    };
+    let finished = collect_known(store, at_hand, chronicle, how, controls, tell).await?;
+    Ok(Stopped::Finished(Box::new(finished)))
+}
+
+/// What the heaptap that recorded it has left.
+fn done_by_recorder(chronicle: &Chronicle) -> Result<Stopped, Failure> {
+    let opening = &chronicle.opening;
+    // Without a manifest it has told its own user what was wrong.
+    let manifest = Manifest::read(&opening.output).ok();
+    let manifest = manifest.filter(|_| is_own(&opening.output, &opening.id));
+    let Some(manifest) = manifest else {
+        return Err(SessionError::NothingLeft {
+            serial: opening.serial.clone(),
+            id: opening.id.clone(),
+        }
+        .into());
+    };
+    let code = manifest.outcome.exit_code;
+    Ok(Stopped::LeftToRecorder {
+        session: opening.id.clone(),
+        output: opening.output.clone(),
+        class: ErrorClass::BY_PRECEDENCE
+            .into_iter()
+            .find(|class| class.exit_code() == code),
+    })
+}
+
+/// Nothing is taken from another phone, and nothing is forgotten because another does not have
+/// it.
+async fn require_phone(device: &Device, opening: &Opening) -> Result<(), SessionError> {
+    if session::is_phone_of(device, opening).await? {
+        Ok(())
+    } else {
+        Err(SessionError::OtherPhone {
+            serial: device.serial().to_owned(),
+            id: opening.id.clone(),
+        })
+    }
+}
+
+/// Forgets a session without touching its device: only the journal goes. What the journal
+/// said of it.
+///
+/// # Errors
+/// Where there is none, or another heaptap is at it.
+pub fn forget(store: &Store, wanted: &str) -> Result<Opening, SessionError> {
+    let opening = choice::named(store, wanted)?.opening;
+    let lock = store.lock(&opening.id)?;
+    session::release(&opening.output, &Owner::Session(opening.id.clone()));
+    store.forget(&opening.id, lock)?;
+    Ok(opening)
+}

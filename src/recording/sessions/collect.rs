@@ -1,0 +1,366 @@
+//! `collect`: a session is ended where it still runs, fetched and converted, wherever it was
+//! begun. Owns the adoption of traces that only the device knows of.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use time::OffsetDateTime;
+
+use super::{PATIENCE, Wanted, orphans, reach, require_phone, waits_for};
+use crate::device::Device;
+use crate::eligibility;
+use crate::error::Failure;
+use crate::folder::RAW_TRACE;
+use crate::naming::names::NameOptions;
+use crate::recording::beside;
+use crate::recording::blocking::blocking;
+use crate::recording::choice::{self, Purpose};
+use crate::recording::finish::{self, EndedBy, Finished};
+use crate::recording::plan::{self, Plan};
+use crate::recording::record::{RecordEvent, Tell, session_events};
+use crate::results::output::{OutputFolder, default_name, is_own, own};
+use crate::session::{
+    self, Chronicle, Controls, Ending, FollowEnd, JOURNAL_VERSION, Opening, Owner, RemoteTrace,
+    Session, SessionError, SessionEvent, SnapshotWay, Store,
+};
+
+/// Collects a session: ends it where it still runs, fetches and converts it, leaves nothing
+/// behind. Where the journal does not know it, the device is asked.
+///
+/// # Errors
+/// [`SessionError::NotFetched`] where the device does not hand it over; it stays there.
+pub async fn collect(
+    store: &Store,
+    device: impl AsyncFnOnce() -> Result<Device, Failure>,
+    wanted: &Wanted,
+    output: Option<&Path>,
+    names: Option<&NameOptions>,
+    controls: &mut Controls,
+    tell: &Tell,
+) -> Result<Finished, Failure> {
+    let none = match wanted.choose(store, Purpose::Collect).await {
+        Ok(chronicle) => {
+            let at_hand = match reach(&chronicle.opening, None).await {
+                Ok(at_hand) => at_hand,
+                Err(failure) => reach_elsewhere(&chronicle.opening, device, failure).await?,
+            };
+            let how = How {
+                output,
+                names,
+                wait: true,
+            };
+            return collect_known(store, at_hand, chronicle, how, controls, tell).await;
+        }
+        Err(
+            error @ (SessionError::NoSession { .. }
+            | SessionError::NoSuchSession { .. }
+            | SessionError::NoneServes { .. }),
+        ) => error,
+        Err(error) => return Err(error.into()),
+    };
+    let device = match device().await {
+        Ok(device) => device,
+        Err(_) if matches!(none, SessionError::NoneServes { .. }) => return Err(none.into()),
+        Err(failure) => return Err(failure),
+    };
+    let known = store.list()?.0;
+    let trace = choose_orphan(&device, &known, wanted.id(), none).await?;
+    let id = trace.id.clone();
+    adopt(store, &device, trace, output, true).await?;
+    let chronicle = choice::named(store, id.as_str())?;
+    let how = How {
+        output: None,
+        names,
+        wait: true,
+    };
+    collect_known(store, device, chronicle, how, controls, tell).await
+}
+
+/// The device of a session that the journal's server does not have, where `device` is that
+/// one: reached over another server, or by another serial.
+async fn reach_elsewhere(
+    opening: &Opening,
+    device: impl AsyncFnOnce() -> Result<Device, Failure>,
+    failure: Failure,
+) -> Result<Device, Failure> {
+    let Ok(device) = device().await else {
+        return Err(waits_for(opening, failure, "collect"));
+    };
+    // A file with the session's name is that device's alone. Where all recordings have one
+    // name, at least the boot must be the session's.
+    let same = match opening.removable {
+        true => device.stat(&opening.remote_path, PATIENCE).await?.is_some(),
+        false => session::moment(&device).await?.boot_id == opening.boot_id,
+    };
+    if same {
+        return Ok(device);
+    }
+    let why = format!(
+        "{}; and {} at {} is another device, or holds nothing of it",
+        failure.message,
+        device.serial(),
+        device.server().address()
+    );
+    Err(SessionError::NotFetched {
+        serial: opening.serial.clone(),
+        id: opening.id.clone(),
+        why,
+    }
+    .into())
+}
+
+async fn choose_orphan(
+    device: &Device,
+    known: &[Chronicle],
+    wanted: Option<&str>,
+    none: SessionError,
+) -> Result<RemoteTrace, SessionError> {
+    let mut found = orphans(device, known).await?;
+    match wanted {
+        Some(wanted) => found.retain(|t| t.id.as_str().starts_with(wanted)),
+        // Another host may be recording right now: it is taken only where it is named.
+        None => found.retain(|t| t.writer.is_none()),
+    }
+    match found.len() {
+        0 => Err(none),
+        1 => Ok(found.remove(0)),
+        _ => Err(SessionError::SeveralSessions {
+            ids: found.iter().map(|t| t.id.to_string()).collect(),
+        }),
+    }
+}
+
+/// Writes a journal for a trace that another host recorded.
+pub(super) async fn adopt(
+    store: &Store,
+    device: &Device,
+    trace: RemoteTrace,
+    output: Option<&Path>,
+    removable: bool,
+) -> Result<(), Failure> {
+    let now = OffsetDateTime::now_utc();
+    let wanted = output.map_or_else(
+        || PathBuf::from(default_name("recording", now, &trace.id)),
+        Path::to_owned,
+    );
+    let folder = OutputFolder::prepare(&wanted)?;
+    let asking = async {
+        let facts = eligibility::facts(device).await?;
+        let boot_id = plan::boot_id(device, &facts).await?;
+        Ok::<_, Failure>((facts, boot_id))
+    };
+    let (facts, boot_id) = match asking.await {
+        Ok(known) => known,
+        Err(failure) => {
+            folder.discard();
+            return Err(failure);
+        }
+    };
+    let opening = Opening {
+        version: JOURNAL_VERSION,
+        id: trace.id,
+        serial: device.serial().to_owned(),
+        hardware_serial: facts.hardware_serial.clone(),
+        server: device.server().address(),
+        boot_id,
+        remote_path: trace.path,
+        removable,
+        time: now,
+        names: Vec::new(),
+        pids: Vec::new(),
+        // As heaptap's own configs have it.
+        stop_limit_ms: 90_000,
+        write_period_ms: 5000,
+        snapshots: SnapshotWay::Impossible,
+        labels_without_dumps: false,
+        config: String::new(),
+        output: folder.path().to_owned(),
+        heap_files: None,
+        plan: Plan::on(&facts).to_value(),
+    };
+    let (id, output) = (opening.id.clone(), opening.output.clone());
+    let (journal, lock) = store.create(opening)?;
+    drop(journal);
+    // Behind the journal, as where a session begins.
+    if let Err(error) = session::claim_for(&id, &output) {
+        store.forget(&id, lock)?;
+        folder.discard();
+        return Err(error.into());
+    }
+    Ok(())
+}
+
+/// How a session is collected.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct How<'a> {
+    /// Another folder for the results.
+    pub(super) output: Option<&'a Path>,
+    /// What adds to the names it was begun with.
+    pub(super) names: Option<&'a NameOptions>,
+    /// A dump that ends by itself is waited for, not ended.
+    pub(super) wait: bool,
+}
+
+pub(super) async fn collect_known(
+    store: &Store,
+    device: Device,
+    chronicle: Chronicle,
+    how: How<'_>,
+    controls: &mut Controls,
+    tell: &Tell,
+) -> Result<Finished, Failure> {
+    let id = chronicle.opening.id.clone();
+    let mut session = Session::resume(device, store.clone(), &id, session_events(tell))?;
+    require_phone(session.device(), &chronicle.opening).await?;
+    let from = chronicle.opening.output.clone();
+    let other = how.output.map(std::path::absolute).transpose();
+    let other = other.map_err(|source| SessionError::Output {
+        path: from.clone(),
+        source,
+    })?;
+    let other = other.filter(|output| *output != from);
+    // Before anything is fetched, and before what belongs to another is taken for this one's.
+    if other.is_none() {
+        own(&from, &id)?;
+    }
+    let is_own = is_own(&from, &id);
+    if is_own {
+        collect_parts(store, session.device(), &chronicle, controls, tell).await;
+    }
+    if let Some(output) = other {
+        let folder = OutputFolder::prepare(&output)?;
+        if let Err(error) = session::claim_for(&id, folder.path()) {
+            folder.discard();
+            return Err(error.into());
+        }
+        // To another disk gigabytes are copied.
+        let moved = blocking(move || {
+            let owner = Owner::Session(id);
+            if let Err(error) = session.move_output(&output, RAW_TRACE) {
+                session::release(&output, &owner);
+                folder.discard();
+                return Err(error);
+            }
+            if !is_own {
+                return Ok((session, Ok(())));
+            }
+            // What is left there is not unfinished any more, but nobody's.
+            session::release(&from, &owner);
+            let parts = session::remove_parts(&from, session.id());
+            let along = beside::move_along(&from, &output);
+            Ok((session, parts.map_err(|e| e.to_string()).and(along)))
+        });
+        let along;
+        (session, along) = moved.await?;
+        if let Err(text) = along {
+            tell(RecordEvent::Session(SessionEvent::Warning { text }));
+        }
+    }
+    let ended_by = end(&mut session, how.wait, controls).await?;
+    finish::finish(session, ended_by, how.names, controls, tell).await
+}
+
+/// Collects what was on its way beside a recording when its recorder was killed. What goes wrong
+/// is told, and left: the recording itself does not depend on it.
+async fn collect_parts(
+    store: &Store,
+    device: &Device,
+    whole: &Chronicle,
+    controls: &mut Controls,
+    tell: &Tell,
+) {
+    for part in beside::parts_of(store, whole) {
+        let id = part.opening.id.clone();
+        let how = How::default();
+        let collecting = collect_known(store, device.clone(), part, how, controls, tell);
+        let joined = match Box::pin(collecting).await {
+            Ok(finished) => {
+                let (device, whole) = (device.clone(), whole.clone());
+                blocking(move || beside::join_part(&device, &whole, finished)).await
+            }
+            Err(failure) => Err(failure.message),
+        };
+        if let Err(why) = joined {
+            let text = format!("a Java heap that was being taken ({id}): {why}");
+            tell(RecordEvent::Session(SessionEvent::Warning { text }));
+        }
+    }
+}
+
+/// Makes sure that perfetto has ended, however far whoever began it came.
+async fn end(
+    session: &mut Session,
+    wait: bool,
+    controls: &mut Controls,
+) -> Result<EndedBy, Failure> {
+    if session.chronicle().pulled.is_some() {
+        return Ok(EndedBy::Unknown);
+    }
+    if session.chronicle().ended {
+        return Ok(EndedBy::Unknown);
+    }
+    let now = session::moment(session.device()).await?;
+    if now.boot_id != session.opening().boot_id {
+        return Ok(if ended_before(session.opening(), now.boot_ns)? {
+            EndedBy::Unknown
+        } else {
+            EndedBy::Reboot
+        });
+    }
+    session.find_process().await?;
+    let was_running = session.is_running().await?;
+    if !was_running {
+        let opening = session.opening();
+        // Android 10 has one file for all.
+        if !opening.removable
+            && session::writer_of(session.device(), &opening.remote_path)
+                .await?
+                .is_some()
+        {
+            let serial = opening.serial.clone();
+            return Err(SessionError::OneAtATime { serial, id: None }.into());
+        }
+        return Ok(EndedBy::Unknown);
+    }
+    session.note_targets().await?;
+    let mut ended_by = EndedBy::Stopped;
+    if wait && let Some(followed) = await_dumps(session, controls).await? {
+        match followed {
+            FollowEnd::Over => return Ok(EndedBy::Itself),
+            FollowEnd::Rebooted => return Ok(EndedBy::Reboot),
+            FollowEnd::Complete => ended_by = EndedBy::Complete,
+            FollowEnd::StopAsked => ended_by = EndedBy::Interrupted,
+        }
+    }
+    Ok(match session.stop(controls).await? {
+        Ending::Over => ended_by,
+        Ending::Rebooted => EndedBy::Reboot,
+    })
+}
+
+/// Follows dumps that end by themselves; `None` for what goes on until it is ended.
+async fn await_dumps(
+    session: &mut Session,
+    controls: &mut Controls,
+) -> Result<Option<FollowEnd>, Failure> {
+    let java = Plan::read(&session.opening().plan)?.java;
+    let ends = java.filter(|java| java.oom_wait_s.is_none() && (java.ends_when_done || java.watch));
+    let Some(java) = ends.filter(|_| !session.chronicle().stopping()) else {
+        return Ok(None);
+    };
+    let scan = finish::new_scan();
+    if java.watch {
+        session.end_with_dumps(&scan);
+    }
+    Ok(Some(session.follow(controls, &scan).await?))
+}
+
+/// Whether the duration of a session was over when the phone was restarted, `up_ns` ago.
+fn ended_before(opening: &Opening, up_ns: u64) -> Result<bool, SessionError> {
+    let Some(duration_ms) = Plan::read(&opening.plan)?.duration_ms else {
+        return Ok(false);
+    };
+    let since = OffsetDateTime::now_utc() - opening.time;
+    let recorded = since - Duration::from_nanos(up_ns);
+    Ok(recorded > Duration::from_millis(duration_ms))
+}

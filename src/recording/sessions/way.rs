@@ -1,0 +1,125 @@
+//! What clears the way for a recording: one that was interrupted while it was begun is undone,
+//! and what stands in Android 10's one file is fetched before it is written again.
+
+use super::PATIENCE;
+use super::collect::{How, adopt, collect_known};
+use crate::device::Device;
+use crate::error::{ErrorClass, Failure};
+use crate::recording::choice;
+use crate::recording::record::{RecordEvent, Step, Tell};
+use crate::session::{
+    self, Chronicle, Controls, Events, RemoteTrace, Session, SessionError, SessionId, Store,
+};
+
+/// Undoes a session that was interrupted while it was being started.
+///
+/// # Errors
+/// Where the device cannot be tidied up; the journal then stays for `collect`.
+pub(crate) async fn abandon(
+    device: &Device,
+    store: &Store,
+    id: &SessionId,
+    controls: &mut Controls,
+    events: Events,
+) -> Result<(), SessionError> {
+    let mut session = match Session::resume(device.clone(), store.clone(), id, events) {
+        Ok(session) => session,
+        // It came no further than to ask questions.
+        Err(SessionError::NoSuchSession { .. }) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let asking = async {
+        session.find_process().await?;
+        session.is_running().await
+    };
+    let running = tokio::select! {
+        running = asking => running.map_err(|error| SessionError::NotFetched {
+            serial: device.serial().to_owned(),
+            id: id.clone(),
+            why: format!("it could not be undone ({error})"),
+        })?,
+        () = session::stop_asked(controls) => {
+            return Err(SessionError::NotFetched {
+                serial: device.serial().to_owned(),
+                id: id.clone(),
+                why: "it was interrupted while it was started".to_owned(),
+            });
+        }
+    };
+    if running {
+        session.stop(controls).await?;
+    }
+    session.remove_remote().await;
+    session.forget()
+}
+
+/// Kinds of failures after which nothing of a session is left to be collected.
+const LEFT_NOTHING: [&str; 3] = ["trace-gone", "device-rebooted", "session-rejected"];
+
+/// Fetches what stands in Android 10's one file before it is written again.
+///
+/// # Errors
+/// Where another recording is writing to it, or it cannot be fetched.
+pub(crate) async fn make_way(
+    device: &Device,
+    store: &Store,
+    path: &str,
+    controls: &mut Controls,
+    tell: &Tell,
+) -> Result<(), Failure> {
+    let (chronicles, _) = store.list()?;
+    let earlier: Vec<Chronicle> = chronicles
+        .into_iter()
+        .filter(|c| c.opening.serial == device.serial() && c.opening.remote_path == path)
+        .collect();
+    let writer = session::writer_of(device, path).await?;
+    let ours = |c: &&Chronicle| c.process.is_some() && c.process == writer;
+    let running = earlier
+        .iter()
+        .find(ours)
+        .or_else(|| earlier.iter().find(|c| store.is_locked(&c.opening.id)));
+    if writer.is_some() || running.is_some() {
+        return Err(SessionError::OneAtATime {
+            serial: device.serial().to_owned(),
+            id: running.map(|c| c.opening.id.clone()),
+        }
+        .into());
+    }
+    let mut fetch = async |chronicle: Chronicle| {
+        let device = device.clone();
+        collect_known(store, device, chronicle, How::default(), controls, tell).await
+    };
+    for chronicle in earlier {
+        tell(RecordEvent::Step(Step::CollectingFirst {
+            session: Some(chronicle.opening.id.clone()),
+        }));
+        match fetch(chronicle).await {
+            // A journal of which nothing is left is forgotten by now.
+            Err(failure) if !LEFT_NOTHING.contains(&failure.kind) => return Err(failure),
+            _ => {}
+        }
+    }
+    let Some(stat) = device.stat(path, PATIENCE).await? else {
+        return Ok(());
+    };
+    if stat.size == 0 || store.is_collected(device.serial(), path, stat) {
+        return Ok(());
+    }
+    // Another host, or a heaptap without this journal, left it there.
+    tell(RecordEvent::Step(Step::CollectingFirst { session: None }));
+    let trace = RemoteTrace {
+        id: SessionId::random(),
+        path: path.to_owned(),
+        stat: Some(stat),
+        writer: None,
+    };
+    let id = trace.id.clone();
+    adopt(store, device, trace, None, false).await?;
+    let chronicle = choice::named(store, id.as_str())?;
+    match fetch(chronicle).await {
+        Ok(_) => Ok(()),
+        // Whatever it is, it is kept on this host now; no recording fails for it.
+        Err(failure) if failure.class == ErrorClass::BadInput => Ok(()),
+        Err(failure) => Err(failure),
+    }
+}

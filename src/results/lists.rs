@@ -1,0 +1,12 @@
+//! Lists in sentences.
+
+/// A list, as far as that is worth reading.
+pub(crate) fn in_words(all: impl ExactSizeIterator<Item = String>) -> String {
+    const MOST: usize = 12;
+    let more = all.len().saturating_sub(MOST);
+    let mut shown: Vec<String> = all.take(MOST).collect();
+    if more > 0 {
+        shown.push(format!("and {more} more"));
+    }
+    shown.join(", ")
+}

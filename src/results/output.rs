@@ -1,0 +1,591 @@
+//! The folder of a recording's results: its default name, the checks before anything is recorded
+//! and before anything is fetched into it, and results that appear in it once they are whole. Owns
+//! what a name from a device may become as a file name, and which names that a folder gives of its
+//! files are its own.
+
+use std::io::{self, BufRead as _};
+use std::path::{Component, Path, PathBuf};
+
+use time::OffsetDateTime;
+use time::macros::format_description;
+
+use super::manifest::{self, Manifest};
+use crate::folder::UNFINISHED_PREFIX;
+use crate::session::unfinished::place;
+use crate::session::{self, ForeignReason, Owner, SessionError, SessionId, Unclaimed};
+
+/// Longest part of a name that came from outside, bytes of UTF-8. File systems end at 255.
+const LONGEST: usize = 80;
+
+/// `heaptap-<target>-<time>-<id>`, time as `20261120T074300Z`. The id tells recordings apart that
+/// begin within one second.
+pub fn default_name(target: &str, at: OffsetDateTime, id: &SessionId) -> String {
+    let format = format_description!("[year][month][day]T[hour][minute][second]Z");
+    let at = at
+        .to_offset(time::UtcOffset::UTC)
+        .format(format)
+        .expect("every date has these fields");
+    format!("heaptap-{}-{at}-{id}", file_name(target))
+}
+
+/// Whether a name of a file stays in its folder: foreign folders say anything.
+pub fn is_below(file: &str) -> bool {
+    let mut parts = Path::new(file).components();
+    !file.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
+}
+
+/// `name` as part of a file name on every system: `: * / \ < > | ?`, quotes and control
+/// characters become `_`, and so does what Windows takes for a device.
+pub fn file_name(name: &str) -> String {
+    let mut bytes = 0;
+    let mut clean: String = name
+        .chars()
+        .map(|c| match c {
+            ':' | '*' | '/' | '\\' | '<' | '>' | '|' | '?' | '"' => '_',
+            c if c.is_control() || is_invisible(c) => '_',
+            c => c,
+        })
+        .take_while(|c| {
+            bytes += c.len_utf8();
+            bytes <= LONGEST
+        })
+        .collect();
+    // Windows drops blanks and dots at the end; leading dots hide a file elsewhere.
+    while clean.ends_with([' ', '.']) {
+        clean.pop();
+    }
+    if clean.starts_with('.') {
+        clean.replace_range(..1, "_");
+    }
+    let stem = clean.split('.').next().unwrap_or("");
+    let stem = stem.trim_end().to_ascii_uppercase();
+    // Windows counts the superscripts among the digits here.
+    let digit = |c: char| c.is_ascii_digit() || matches!(c, '¹' | '²' | '³');
+    let port = |prefix: &str| {
+        let mut number = stem.strip_prefix(prefix).unwrap_or("").chars();
+        number.next().is_some_and(digit) && number.next().is_none()
+    };
+    let device = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"].contains(&stem.as_str());
+    if device || port("COM") || port("LPT") {
+        clean.insert(0, '_');
+    }
+    if clean.is_empty() {
+        clean.push('_');
+    }
+    clean
+}
+
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// A folder that this run made or found empty.
+#[derive(Debug)]
+pub struct OutputFolder {
+    path: PathBuf,
+    made: bool,
+    held: bool,
+}
+
+impl OutputFolder {
+    /// Makes `path` ready, created where it is missing. A session claims it once it has a
+    /// journal; until then another may be faster.
+    ///
+    /// # Errors
+    /// Returns an error if it holds something, belongs to another, or cannot be made.
+    pub fn prepare(path: &Path) -> Result<Self, SessionError> {
+        let output = |source| SessionError::Output {
+            path: path.to_owned(),
+            source,
+        };
+        let path = std::path::absolute(path).map_err(output)?;
+        let made = match std::fs::read_dir(&path) {
+            Ok(mut items) => {
+                if items.next().is_some() {
+                    let owner = session::owner_of(&path).map_err(output)?;
+                    let owned = owner.map_or(Unclaimed::NotEmpty, Unclaimed::Owned);
+                    return Err(owned.into_error(path));
+                }
+                false
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                std::fs::create_dir_all(&path).map_err(output)?;
+                true
+            }
+            Err(e) => return Err(output(e)),
+        };
+        Ok(OutputFolder {
+            path,
+            made,
+            held: false,
+        })
+    }
+
+    /// The same for a command without a session: the folder is held until this is dropped.
+    ///
+    /// # Errors
+    /// As [`OutputFolder::prepare`].
+    pub fn hold(path: &Path) -> Result<Self, SessionError> {
+        let mut folder = OutputFolder::prepare(path)?;
+        match session::claim(&folder.path, &Owner::Other) {
+            Ok(()) => {
+                folder.held = true;
+                Ok(folder)
+            }
+            Err(unclaimed) => {
+                let path = folder.path.clone();
+                folder.discard();
+                Err(unclaimed.into_error(path))
+            }
+        }
+    }
+
+    /// Where it is, absolute.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A place for its results until they are whole.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be written.
+    pub fn stage(&self) -> Result<Staging, SessionError> {
+        Staging::new(&self.path, UNFINISHED_PREFIX).map_err(|source| SessionError::Output {
+            path: self.path.clone(),
+            source,
+        })
+    }
+
+    /// Removes it again where this run made it and nothing is in it.
+    pub fn discard(mut self) {
+        self.give_up();
+        if self.made {
+            // Not empty, or gone: either way there is nothing to do.
+            let _ = std::fs::remove_dir(&self.path);
+        }
+    }
+
+    fn give_up(&mut self) {
+        if std::mem::take(&mut self.held) {
+            session::release(&self.path, &Owner::Other);
+        }
+    }
+}
+
+impl Drop for OutputFolder {
+    fn drop(&mut self) {
+        self.give_up();
+    }
+}
+
+/// Makes sure that `folder` is the session's own before anything is fetched into it. One that is
+/// missing or empty becomes its own.
+///
+/// # Errors
+/// Returns an error if it belongs to another, holds files of nobody known, or cannot be written.
+pub(crate) fn own(folder: &Path, id: &SessionId) -> Result<Standing, SessionError> {
+    let foreign = |path: &Path, reason| SessionError::OutputForeign {
+        id: id.clone(),
+        path: path.to_owned(),
+        reason,
+    };
+    let belongs = |owner: &Owner| {
+        let owner = owner.session().cloned();
+        foreign(folder, ForeignReason::OwnedBy(owner))
+    };
+    let keep = |source| SessionError::Keep {
+        id: id.clone(),
+        path: folder.to_owned(),
+        source,
+    };
+    let owner = session::owner_of(folder).map_err(keep)?;
+    if let Some(other) = owner.as_ref().filter(|owner| owner.session() != Some(id)) {
+        return Err(belongs(other));
+    }
+    if recorded_by(folder).as_ref() == Some(id) {
+        return Ok(Standing::Finished);
+    }
+    if owner.is_none() {
+        match session::claim(folder, &Owner::Session(id.clone())) {
+            Ok(()) => {}
+            Err(Unclaimed::Owned(owner)) => return Err(belongs(&owner)),
+            Err(Unclaimed::NotEmpty) => {
+                return Err(foreign(folder, ForeignReason::NotEmpty));
+            }
+            Err(Unclaimed::Io(error)) => return Err(keep(error)),
+        }
+    }
+    let manifest = folder.join(manifest::FILE_NAME);
+    match std::fs::symlink_metadata(&manifest) {
+        Ok(_) => Err(foreign(&manifest, ForeignReason::NameTaken)),
+        Err(_) => Ok(Standing::Begun),
+    }
+}
+
+/// Whether `folder` is the session's own, without making it so.
+pub(crate) fn is_own(folder: &Path, id: &SessionId) -> bool {
+    match session::owner_of(folder) {
+        Ok(Some(owner)) => owner.session() == Some(id),
+        Ok(None) => recorded_by(folder).as_ref() == Some(id),
+        Err(_) => false,
+    }
+}
+
+/// The session whose manifest is in `folder`.
+fn recorded_by(folder: &Path) -> Option<SessionId> {
+    let manifest = Manifest::read(folder).ok()?;
+    manifest.session?.id.parse().ok()
+}
+
+/// How far the results in a session's folder are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Some may be there.
+    Begun,
+    /// All were there, and what is left is to forget the session.
+    Finished,
+}
+
+/// Results on their way into a folder: written into a folder inside it, and moved from there all
+/// at once when they are whole. Dropped before, it leaves nothing.
+pub struct Staging {
+    folder: PathBuf,
+    parts: tempfile::TempDir,
+}
+
+impl Staging {
+    /// For `folder`; the name of the inner folder begins with `prefix`.
+    ///
+    /// # Errors
+    /// Returns an error if the folder cannot be written.
+    pub fn new(folder: &Path, prefix: &str) -> io::Result<Staging> {
+        Ok(Staging {
+            folder: folder.to_owned(),
+            parts: tempfile::Builder::new().prefix(prefix).tempdir_in(folder)?,
+        })
+    }
+
+    /// Where results are written meanwhile.
+    pub fn path(&self) -> &Path {
+        self.parts.path()
+    }
+
+    /// Moves the results into the folder, the manifest last. A file that is there stays, unless
+    /// it is the same, or `replaces` says that such files are this session's own.
+    ///
+    /// # Errors
+    /// Returns an error if another file has a name, before anything was moved, or the folder
+    /// cannot be written.
+    pub fn publish(self, replaces: bool) -> Result<(), Unpublished> {
+        let failed = |path: &Path, error| Unpublished::Io(path.to_owned(), error);
+        let mut names = Vec::new();
+        for item in std::fs::read_dir(self.path()).map_err(|e| failed(self.path(), e))? {
+            names.push(item.map_err(|e| failed(self.path(), e))?.file_name());
+        }
+        names.sort_by_key(|name| name == manifest::FILE_NAME);
+        let mut moves = Vec::new();
+        for name in names {
+            let (from, goal) = (self.path().join(&name), self.folder.join(&name));
+            match std::fs::symlink_metadata(&goal) {
+                Err(_) => moves.push((from, goal, false)),
+                Ok(found) if found.is_file() && (replaces || is_same(&from, &goal)) => {
+                    moves.push((from, goal, true));
+                }
+                Ok(_) => return Err(Unpublished::Taken(goal)),
+            }
+        }
+        for (from, goal, replaced) in moves {
+            let moved = match replaced {
+                true => std::fs::rename(&from, &goal),
+                false => {
+                    let from = tempfile::TempPath::try_from_path(from);
+                    from.and_then(|from| place(from, &goal).map_err(|(error, _)| error))
+                }
+            };
+            moved.map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => Unpublished::Taken(goal.clone()),
+                _ => Unpublished::Io(goal.clone(), error),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Why results did not get into their folder.
+#[derive(Debug)]
+pub enum Unpublished {
+    /// Another file has this name.
+    Taken(PathBuf),
+    /// It cannot be written.
+    Io(PathBuf, io::Error),
+}
+
+impl Unpublished {
+    /// As the failure of whoever finishes session `id`.
+    pub(crate) fn of_session(self, id: &SessionId) -> SessionError {
+        match self {
+            Unpublished::Taken(path) => SessionError::OutputForeign {
+                id: id.clone(),
+                path,
+                reason: ForeignReason::NameTaken,
+            },
+            Unpublished::Io(path, source) => SessionError::Keep {
+                id: id.clone(),
+                path,
+                source,
+            },
+        }
+    }
+
+    /// As the failure of a command without a session.
+    pub fn of_command(self) -> SessionError {
+        match self {
+            Unpublished::Taken(path) => SessionError::OutputNotEmpty {
+                path: path.parent().unwrap_or(&path).to_owned(),
+            },
+            Unpublished::Io(path, source) => SessionError::Output { path, source },
+        }
+    }
+}
+
+/// Whether two files hold the same bytes.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let open = |path| std::fs::File::open(path).map(io::BufReader::new);
+    let same = || -> io::Result<bool> {
+        let (mut one, mut other) = (open(one)?, open(other)?);
+        loop {
+            let (left, right) = (one.fill_buf()?, other.fill_buf()?);
+            let both = left.len().min(right.len());
+            if left[..both] != right[..both] || (both == 0 && left.len() != right.len()) {
+                return Ok(false);
+            }
+            if both == 0 {
+                return Ok(true);
+            }
+            one.consume(both);
+            other.consume(both);
+        }
+    };
+    same().unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Classified as _;
+    use time::macros::datetime;
+
+    #[test]
+    fn the_default_name_is_safe_everywhere() {
+        let at = datetime!(2026-11-20 08:43:00 +1);
+        let id = "k3v9xq2m".parse().unwrap();
+        assert_eq!(
+            default_name("com.example.app:service", at, &id),
+            "heaptap-com.example.app_service-20261120T074300Z-k3v9xq2m"
+        );
+        assert_eq!(file_name("../../etc/passwd"), "_._.._etc_passwd");
+        assert_eq!(file_name("a*b?c<d>e|f\\g\"h\ni"), "a_b_c_d_e_f_g_h_i");
+        assert_eq!(file_name("con.txt"), "_con.txt");
+        assert_eq!(file_name("COM7"), "_COM7");
+        assert_eq!(file_name("lpt².log"), "_lpt².log");
+        assert_eq!(file_name("nul .x"), "_nul .x");
+        assert_eq!(file_name("conin$"), "_conin$");
+        assert_eq!(file_name("COM71"), "COM71");
+        assert_eq!(file_name("com.example"), "com.example");
+        assert_eq!(file_name("..."), "_");
+        assert_eq!(file_name(""), "_");
+        assert_eq!(file_name(&"x".repeat(500)).len(), LONGEST);
+        assert_eq!(file_name(&"\u{1f9e0}".repeat(500)).len(), LONGEST);
+    }
+
+    #[test]
+    fn a_folder_with_something_in_it_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let sub = dir.path().join("a/b");
+        let folder = OutputFolder::prepare(&sub).unwrap();
+        assert!(sub.is_dir());
+        folder.discard();
+        assert!(!sub.exists());
+        std::fs::create_dir_all(&sub).unwrap();
+        OutputFolder::prepare(&sub).unwrap().discard();
+        assert!(sub.exists(), "what was there stays");
+        std::fs::write(sub.join("x"), b"").unwrap();
+        assert!(matches!(
+            OutputFolder::prepare(&sub),
+            Err(SessionError::OutputNotEmpty { .. })
+        ));
+        std::fs::write(dir.path().join("file"), b"").unwrap();
+        assert!(matches!(
+            OutputFolder::prepare(&dir.path().join("file/x")),
+            Err(SessionError::Output { .. })
+        ));
+    }
+
+    fn manifest_of(id: &SessionId) -> Manifest {
+        Manifest {
+            session: Some(manifest::Session {
+                id: id.to_string(),
+                remote_path: String::new(),
+                boot_id: None,
+                snapshots_by: None,
+            }),
+            ..Manifest::default()
+        }
+    }
+
+    /// What a session does to its folder from the beginning to the end.
+    fn record(path: &Path, id: &SessionId) -> Result<(), SessionError> {
+        let folder = OutputFolder::prepare(path)?;
+        if let Err(error) = session::claim_for(id, folder.path()) {
+            folder.discard();
+            return Err(error);
+        }
+        let standing = own(folder.path(), id)?;
+        assert_eq!(standing, Standing::Begun);
+        let staging = Staging::new(folder.path(), &session::part_prefix(id)).unwrap();
+        std::fs::write(staging.path().join("profile"), id.as_str()).unwrap();
+        manifest_of(id).write(staging.path()).unwrap();
+        staging.publish(false).map_err(|e| e.of_session(id))?;
+        session::release(folder.path(), &Owner::Session(id.clone()));
+        Ok(())
+    }
+
+    #[test]
+    fn of_two_sessions_that_record_at_one_moment_no_result_is_lost_in_200_rounds() {
+        let at = datetime!(2026-11-20 07:43 UTC);
+        let dir = tempfile::tempdir().unwrap();
+        for round in 0..200 {
+            let named = round % 2 == 0;
+            let ids = [SessionId::random(), SessionId::random()];
+            let paths = ids.each_ref().map(|id| match named {
+                true => dir.path().join(round.to_string()),
+                false => dir.path().join(default_name("com.example.app", at, id)),
+            });
+            let start = std::sync::Barrier::new(2);
+            let outcomes = std::thread::scope(|scope| {
+                let runs = [0, 1].map(|n| {
+                    let (path, id, start) = (&paths[n], &ids[n], &start);
+                    scope.spawn(move || {
+                        start.wait();
+                        record(path, id)
+                    })
+                });
+                runs.map(|run| run.join().unwrap())
+            });
+            let won = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+            assert_eq!(won, if named { 1 } else { 2 }, "{round}: {outcomes:?}");
+            for (n, outcome) in outcomes.iter().enumerate() {
+                if outcome.is_ok() {
+                    let profile = std::fs::read_to_string(paths[n].join("profile"));
+                    assert_eq!(profile.unwrap(), ids[n].as_str());
+                    assert_eq!(recorded_by(&paths[n]).as_ref(), Some(&ids[n]));
+                    assert_eq!(std::fs::read_dir(&paths[n]).unwrap().count(), 2);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_folder_becomes_the_sessions_own_only_where_it_holds_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let (id, other) = (SessionId::random(), SessionId::random());
+        let folder = dir.path().join("out");
+        // Killed before it was claimed, or removed meanwhile.
+        assert_eq!(own(&folder, &id).unwrap(), Standing::Begun);
+        assert_eq!(own(&folder, &id).unwrap(), Standing::Begun);
+        assert!(is_own(&folder, &id) && !is_own(&folder, &other));
+        let refused = own(&folder, &other).unwrap_err().to_string();
+        assert!(refused.contains(id.as_str()), "{refused}");
+        std::fs::write(folder.join("memory.jsonl"), "").unwrap();
+        assert_eq!(own(&folder, &id).unwrap(), Standing::Begun);
+        // Of a manifest one knows whose the folder is, once the marker is gone.
+        manifest_of(&other).write(&folder).unwrap();
+        assert!(own(&folder, &id).is_err(), "another's manifest in it");
+        manifest_of(&id).write(&folder).unwrap();
+        session::release(&folder, &Owner::Session(id.clone()));
+        assert_eq!(own(&folder, &id).unwrap(), Standing::Finished);
+        assert!(own(&folder, &other).is_err());
+        let foreign = dir.path().join("foreign");
+        std::fs::create_dir(&foreign).unwrap();
+        std::fs::write(foreign.join("raw-trace"), "x").unwrap();
+        assert!(own(&foreign, &id).is_err());
+        assert!(!is_own(&foreign, &id));
+        assert_eq!(std::fs::read_dir(&foreign).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_marker_that_a_killed_conversion_left_says_how_to_go_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = OutputFolder::hold(dir.path()).unwrap();
+        // As after SIGKILL: nothing gives the folder up.
+        std::mem::forget(held);
+        let claimed = OutputFolder::hold(dir.path()).unwrap_err();
+        let foreign = own(dir.path(), &SessionId::random()).unwrap_err();
+        for error in [claimed, foreign] {
+            let (text, help) = (error.to_string(), error.help().unwrap());
+            assert!(
+                text.contains("another heaptap, or one that was killed"),
+                "{text}"
+            );
+            let marker = "or remove its .heaptap-session if none runs";
+            assert!(help.ends_with(marker), "{help}");
+        }
+        // Of a session one knows whether it runs.
+        let other = tempfile::tempdir().unwrap();
+        let id = SessionId::random();
+        session::claim(other.path(), &Owner::Session(id.clone())).unwrap();
+        let claimed = OutputFolder::hold(other.path()).unwrap_err();
+        let (text, help) = (claimed.to_string(), claimed.help().unwrap());
+        assert!(
+            text.ends_with(&format!("belongs to session {id}")),
+            "{text}"
+        );
+        assert!(!help.contains("remove"), "{help}");
+    }
+
+    #[test]
+    fn results_appear_all_at_once_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let listed = || {
+            let items = std::fs::read_dir(dir.path()).unwrap();
+            let names = items.map(|i| i.unwrap().file_name().into_string().unwrap());
+            let mut names: Vec<String> = names.collect();
+            names.sort();
+            names
+        };
+        let staged = |files: [(&str, &str); 2]| {
+            let staging = Staging::new(dir.path(), ".part-").unwrap();
+            for (name, text) in files {
+                std::fs::write(staging.path().join(name), text).unwrap();
+            }
+            staging
+        };
+        std::fs::write(dir.path().join("b"), "mine").unwrap();
+        let taken = staged([("a", "1"), ("b", "2")]).publish(false);
+        assert!(matches!(taken, Err(Unpublished::Taken(path)) if path.ends_with("b")));
+        assert_eq!(listed(), ["b"]);
+        // Killed between two of them, it goes on.
+        std::fs::write(dir.path().join("b"), "2").unwrap();
+        staged([("a", "1"), ("b", "2")]).publish(false).unwrap();
+        assert_eq!(listed(), ["a", "b"]);
+        assert!(staged([("a", "1"), ("b", "3")]).publish(false).is_err());
+        staged([("a", "1"), ("b", "3")]).publish(true).unwrap();
+        assert_eq!(std::fs::read(dir.path().join("b")).unwrap(), b"3");
+        // A folder is nobody's to replace.
+        std::fs::create_dir(dir.path().join("c")).unwrap();
+        assert!(staged([("a", "1"), ("c", "4")]).publish(true).is_err());
+        assert_eq!(listed(), ["a", "b", "c"]);
+        assert!(is_same(&dir.path().join("a"), &dir.path().join("a")));
+        std::fs::write(dir.path().join("d"), "12").unwrap();
+        assert!(!is_same(&dir.path().join("a"), &dir.path().join("d")));
+        assert!(!is_same(&dir.path().join("d"), &dir.path().join("a")));
+    }
+
+    #[test]
+    fn files_of_a_folder_stay_in_it() {
+        assert!(is_below("smaps/01-a.smaps.gz"));
+        for outside in ["../a", "/etc/passwd", "a/../../b", "", "./a"] {
+            assert!(!is_below(outside), "{outside}");
+        }
+    }
+}

@@ -1,0 +1,480 @@
+//! What the terminal shows of a recording: per process and heap the totals and the largest
+//! callsites. Fed dump by dump while converting; keeps a handful of callsites a series, not
+//! dumps. Names are resolved once, at the end.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use crate::names::{demangle, module, nameless};
+use crate::profile::{CallsiteId, DumpKind, Figures, FrameId, HeapDump, Recording};
+use crate::stacks::Kind;
+
+/// Callsites shown.
+pub const TOP: usize = 10;
+/// Callsites kept: several that differ in addresses alone are shown as one.
+const KEPT: usize = 256;
+/// Frames named of a callsite, beyond the allocator's own.
+const FRAMES: usize = 12;
+
+/// One heap of one process over all its dumps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeapSummary {
+    /// Process id.
+    pub pid: u64,
+    /// Process name; empty where the trace has none.
+    pub process: String,
+    /// Heap name.
+    pub heap: String,
+    /// What the figures mean.
+    pub kind: DumpKind,
+    /// Number of dumps.
+    pub dumps: usize,
+    /// Totals of the last dump.
+    pub totals: Figures,
+    /// Sampling interval at the end, bytes; 0 where unknown.
+    pub interval_bytes: u64,
+    /// Distinct callsites of the last dump.
+    pub callsites: usize,
+    /// The largest callsites of the last dump, largest first; at most [`TOP`].
+    pub top: Vec<TopCallsite>,
+}
+
+impl HeapSummary {
+    /// Whether the heap tells what is held; otherwise callsites go by what they allocated.
+    pub fn knows_frees(&self) -> bool {
+        self.kind != DumpKind::AllocationsOnly
+    }
+}
+
+/// One callsite.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopCallsite {
+    /// Its figures.
+    pub figures: Figures,
+    /// Its frames, innermost first, without the allocator's own; never empty.
+    pub frames: Vec<NamedFrame>,
+}
+
+/// A frame as people read it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NamedFrame {
+    /// Function, or module and offset where it has no name.
+    pub function: String,
+    /// File name of its library; empty where unknown.
+    pub module: String,
+    /// It called itself, however often: callsites that differ in the depth are one.
+    pub recursive: bool,
+}
+
+/// Collects what [`HeapSummary`] shows.
+#[derive(Debug, Default)]
+pub struct Summarizer {
+    series: BTreeMap<(u64, String), Series>,
+}
+
+#[derive(Debug)]
+struct Series {
+    summary: HeapSummary,
+    largest: Vec<(CallsiteId, Figures)>,
+}
+
+impl Summarizer {
+    /// Takes a dump. Dumps of one heap come in order of time.
+    pub fn add(&mut self, dump: &HeapDump) {
+        let key = (dump.pid, dump.heap.clone());
+        let known = self.series.get_mut(&key);
+        if let Some(series) = known.filter(|_| dump.open) {
+            // The one before is the last that is whole.
+            series.summary.dumps += 1;
+            return;
+        }
+        let largest = largest(dump);
+        let dumps = self.series.get(&key).map_or(0, |s| s.summary.dumps) + 1;
+        let summary = HeapSummary {
+            pid: dump.pid,
+            process: dump.process.clone(),
+            heap: dump.heap.clone(),
+            kind: dump.kind,
+            dumps,
+            totals: dump.totals(),
+            interval_bytes: dump.sampling_interval_bytes,
+            callsites: dump.samples.len(),
+            top: Vec::new(),
+        };
+        self.series.insert(key, Series { summary, largest });
+    }
+
+    /// The summaries, largest first.
+    pub fn finish(self, recording: &Recording) -> Vec<HeapSummary> {
+        let mut summaries: Vec<HeapSummary> = self
+            .series
+            .into_values()
+            .map(|series| HeapSummary {
+                top: name(recording, series.summary.kind, &series.largest),
+                ..series.summary
+            })
+            .collect();
+        summaries.sort_by_key(|s| Reverse(weight(s.kind, &s.totals)));
+        summaries
+    }
+}
+
+/// What callsites are ordered by: bytes held, or allocated where frees are unknown.
+fn weight(kind: DumpKind, figures: &Figures) -> i64 {
+    match kind {
+        DumpKind::AllocationsOnly => figures.alloc_space,
+        DumpKind::Cumulative | DumpKind::AtMaximum => figures.space,
+    }
+}
+
+/// The [`KEPT`] largest callsites of a dump, in one pass.
+fn largest(dump: &HeapDump) -> Vec<(CallsiteId, Figures)> {
+    let mut heap: BinaryHeap<Reverse<(i64, usize)>> = BinaryHeap::with_capacity(KEPT + 1);
+    for (at, (_, figures)) in dump.samples.iter().enumerate() {
+        let weight = weight(dump.kind, figures);
+        if weight <= 0 {
+            continue;
+        }
+        if heap.len() == KEPT {
+            if heap
+                .peek()
+                .is_some_and(|Reverse((least, _))| weight <= *least)
+            {
+                continue;
+            }
+            heap.pop();
+        }
+        heap.push(Reverse((weight, at)));
+    }
+    heap.into_sorted_vec()
+        .into_iter()
+        .map(|Reverse((_, at))| dump.samples[at])
+        .collect()
+}
+
+fn name(
+    recording: &Recording,
+    kind: DumpKind,
+    largest: &[(CallsiteId, Figures)],
+) -> Vec<TopCallsite> {
+    let mut named: BTreeMap<Vec<NamedFrame>, Figures> = BTreeMap::new();
+    for (callsite, figures) in largest {
+        named
+            .entry(frames_of(recording, *callsite))
+            .or_default()
+            .add(figures);
+    }
+    let mut top: Vec<TopCallsite> = named
+        .into_iter()
+        .map(|(frames, figures)| TopCallsite { figures, frames })
+        .collect();
+    top.sort_by_key(|c| Reverse(weight(kind, &c.figures)));
+    top.truncate(TOP);
+    top
+}
+
+fn frames_of(recording: &Recording, callsite: CallsiteId) -> Vec<NamedFrame> {
+    let mut frames: Vec<NamedFrame> = Vec::new();
+    let mut allocator: Option<NamedFrame> = None;
+    for frame in recording.tables.callsite(callsite) {
+        for named in names_of(recording, frame) {
+            if frames.is_empty() && is_allocator(&named) {
+                allocator.get_or_insert(named);
+                continue;
+            }
+            let calls_itself = frames
+                .last()
+                .is_some_and(|last| last.function == named.function && last.module == named.module);
+            if calls_itself && let Some(last) = frames.last_mut() {
+                last.recursive = true;
+            } else if frames.len() == FRAMES {
+                return frames;
+            } else {
+                frames.push(named);
+            }
+        }
+    }
+    if frames.is_empty() {
+        // A stack of the allocator alone, or none at all.
+        frames.push(allocator.unwrap_or_else(|| NamedFrame {
+            function: "(no stack)".to_owned(),
+            module: String::new(),
+            recursive: false,
+        }));
+    }
+    frames
+}
+
+/// Its inlined functions too, innermost first.
+fn names_of(recording: &Recording, id: FrameId) -> Vec<NamedFrame> {
+    let tables = &recording.tables;
+    let frame = tables.frame(id);
+    let path = frame
+        .mapping
+        .map_or("", |m| tables.string(tables.mapping(m).path));
+    let module = module(path).into_owned();
+    let lines = recording.symbols.lines(id);
+    // A symbolizer that knew nothing leaves empty names: the recorded one is better.
+    if lines
+        .iter()
+        .any(|line| !tables.string(line.function).is_empty())
+    {
+        return lines
+            .iter()
+            .map(|line| NamedFrame {
+                function: match tables.string(line.function) {
+                    "" => nameless(path, frame.rel_pc),
+                    name => name.to_owned(),
+                },
+                module: module.clone(),
+                recursive: false,
+            })
+            .collect();
+    }
+    let name = recording.symbols.name(id).unwrap_or(frame.name);
+    let function = match tables.string(name) {
+        "" => nameless(path, frame.rel_pc),
+        name => demangle(name).into_owned(),
+    };
+    vec![NamedFrame {
+        function,
+        module,
+        recursive: false,
+    }]
+}
+
+/// Whether all of a frame, inlined calls too, is the allocator's own.
+pub(crate) fn is_allocators(recording: &Recording, frame: FrameId) -> bool {
+    names_of(recording, frame).iter().all(is_allocator)
+}
+
+/// What the runtime allocates, it does so for others, too.
+fn is_allocator(frame: &NamedFrame) -> bool {
+    let kind = Kind::of_function(&frame.module, &frame.function, "");
+    matches!(kind, Kind::Allocator | Kind::Runtime)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Frame, Mapping, StringId};
+
+    const LIBC: &str = "/apex/com.android.runtime/lib64/bionic/libc.so";
+    const APP: &str = "/data/app/x/lib/arm64/libapp.so";
+
+    struct Stacks(Recording);
+
+    impl Stacks {
+        fn callsite(&mut self, leaf_first: &[(&str, &str, u64)]) -> CallsiteId {
+            let tables = &mut self.0.tables;
+            let frames: Vec<u32> = leaf_first
+                .iter()
+                .map(|(name, path, rel_pc)| {
+                    let path = tables.intern_str(path);
+                    let mapping = Some(tables.intern_mapping(Mapping {
+                        path,
+                        ..Mapping::default()
+                    }));
+                    let name = tables.intern_str(name);
+                    let frame = Frame {
+                        mapping,
+                        rel_pc: *rel_pc,
+                        name,
+                        file: StringId::default(),
+                        line: 0,
+                    };
+                    tables.intern_frame(frame).0
+                })
+                .collect();
+            tables.intern_callsite(&frames)
+        }
+    }
+
+    fn held(space: i64) -> Figures {
+        Figures {
+            alloc_space: space * 2,
+            alloc_objects: 2,
+            space,
+            objects: 1,
+        }
+    }
+
+    fn functions(site: &TopCallsite) -> Vec<&str> {
+        site.frames.iter().map(|f| f.function.as_str()).collect()
+    }
+
+    #[test]
+    fn an_empty_name_of_a_symbolizer_hides_neither_name_nor_place() {
+        use crate::profile::Line;
+        let mut stacks = Stacks(Recording::default());
+        let site = stacks.callsite(&[("", APP, 2), ("main", APP, 3)]);
+        let nothing = Line {
+            function: StringId::default(),
+            linkage: StringId::default(),
+            file: StringId::default(),
+            line: 0,
+        };
+        let symbols = &mut stacks.0.symbols;
+        let row = symbols.add_lines(&[nothing]).unwrap();
+        for frame in 0..2 {
+            symbols.set_lines(FrameId(frame), row);
+        }
+        let frames = frames_of(&stacks.0, site);
+        let shown: Vec<&str> = frames.iter().map(|f| f.function.as_str()).collect();
+        assert_eq!(shown, ["libapp.so+0x2", "main"]);
+    }
+
+    #[test]
+    fn the_allocators_own_frames_are_skipped() {
+        let mut stacks = Stacks(Recording::default());
+        type Case = (
+            &'static [(&'static str, &'static str, u64)],
+            &'static [&'static str],
+        );
+        let cases: [Case; 6] = [
+            (
+                &[
+                    ("malloc", LIBC, 1),
+                    ("_ZN3app4leakEv", APP, 2),
+                    ("main", APP, 3),
+                ],
+                &["app::leak()", "main"],
+            ),
+            (
+                &[
+                    ("malloc", LIBC, 1),
+                    ("_Znwm", "/system/lib64/libc++.so", 2),
+                    ("f", APP, 3),
+                ],
+                &["f"],
+            ),
+            (
+                &[("", LIBC, 0x40), ("strdup", LIBC, 2), ("g", APP, 4)],
+                &["strdup", "g"],
+            ),
+            (
+                &[
+                    (
+                        "art::gc::Heap::Alloc()",
+                        "/apex/com.android.art/lib64/libart.so",
+                        1,
+                    ),
+                    ("com.example.Main.onCreate", "/data/app/base.apk", 2),
+                ],
+                &["com.example.Main.onCreate"],
+            ),
+            (&[("malloc", LIBC, 1)], &["malloc"]),
+            (
+                &[("", APP, 0x1f0), ("main", APP, 3)],
+                &["libapp.so+0x1f0", "main"],
+            ),
+        ];
+        for (stack, expected) in cases {
+            let callsite = stacks.callsite(stack);
+            let frames = frames_of(&stacks.0, callsite);
+            let shown: Vec<&str> = frames.iter().map(|f| f.function.as_str()).collect();
+            assert_eq!(shown, expected);
+        }
+    }
+
+    #[test]
+    fn the_last_dump_of_each_heap_counts_and_same_names_are_one() {
+        let mut stacks = Stacks(Recording::default());
+        let leak = stacks.callsite(&[("leak", "/a", 1), ("main", "/a", 9)]);
+        let same = stacks.callsite(&[("leak", "/a", 2), ("main", "/a", 9)]);
+        let cache = stacks.callsite(&[("cache", "/a", 3)]);
+        let freed = stacks.callsite(&[("freed", "/a", 4)]);
+        let dump = |samples: &[(CallsiteId, Figures)]| HeapDump {
+            pid: 5,
+            process: "app".to_owned(),
+            heap: "libc.malloc".to_owned(),
+            samples: samples.to_vec(),
+            ..HeapDump::default()
+        };
+        let mut summarizer = Summarizer::default();
+        summarizer.add(&dump(&[(leak, held(1))]));
+        summarizer.add(&dump(&[
+            (leak, held(60)),
+            (same, held(50)),
+            (cache, held(100)),
+            (freed, held(0)),
+        ]));
+        summarizer.add(&HeapDump {
+            heap: "small".to_owned(),
+            ..dump(&[(cache, held(7))])
+        });
+        let summaries = summarizer.finish(&stacks.0);
+        let [malloc, small] = summaries.as_slice() else {
+            panic!("two heaps: {summaries:?}");
+        };
+        assert_eq!((malloc.dumps, malloc.callsites), (2, 4));
+        assert_eq!(malloc.totals.space, 210);
+        assert_eq!(malloc.top.len(), 2, "what is freed is not shown");
+        assert_eq!(functions(&malloc.top[0]), ["leak", "main"]);
+        assert_eq!(malloc.top[0].figures, {
+            let mut both = held(60);
+            both.add(&held(50));
+            both
+        });
+        assert_eq!(small.top[0].figures.space, 7);
+    }
+
+    #[test]
+    fn recursion_of_any_depth_is_one_row() {
+        let mut stacks = Stacks(Recording::default());
+        let main = ("main", "/a", 9);
+        let walk = ("walk", "/a", 1);
+        let once = stacks.callsite(&[walk, main]);
+        let twice = stacks.callsite(&[walk, walk, main]);
+        let often = stacks.callsite(&[walk, ("walk", "/a", 2), walk, walk, main]);
+        let mut summarizer = Summarizer::default();
+        summarizer.add(&HeapDump {
+            samples: vec![(once, held(1)), (twice, held(10)), (often, held(20))],
+            ..HeapDump::default()
+        });
+        let summary = summarizer.finish(&stacks.0).remove(0);
+        let shown: Vec<(i64, bool)> = summary
+            .top
+            .iter()
+            .map(|site| (site.figures.space, site.frames[0].recursive))
+            .collect();
+        assert_eq!(shown, [(30, true), (1, false)]);
+        assert_eq!(functions(&summary.top[0]), ["walk", "main"]);
+    }
+
+    #[test]
+    fn where_frees_are_unknown_allocations_decide() {
+        let mut stacks = Stacks(Recording::default());
+        let a = stacks.callsite(&[("a", "/a", 1)]);
+        let b = stacks.callsite(&[("b", "/a", 2)]);
+        let allocated = |bytes| Figures {
+            alloc_space: bytes,
+            alloc_objects: 1,
+            ..Figures::default()
+        };
+        let mut summarizer = Summarizer::default();
+        summarizer.add(&HeapDump {
+            kind: DumpKind::AllocationsOnly,
+            samples: vec![(a, allocated(5)), (b, allocated(9))],
+            ..HeapDump::default()
+        });
+        let summary = summarizer.finish(&stacks.0).remove(0);
+        assert!(!summary.knows_frees());
+        assert_eq!(functions(&summary.top[0]), ["b"]);
+    }
+
+    #[test]
+    fn of_many_callsites_the_largest_are_kept() {
+        let dump = HeapDump {
+            samples: (0..10_000)
+                .map(|i| (CallsiteId(i), held(i64::from(i) * 7 % 9973)))
+                .collect(),
+            ..HeapDump::default()
+        };
+        let kept = largest(&dump);
+        let mut all: Vec<i64> = dump.samples.iter().map(|(_, f)| f.space).collect();
+        all.sort_unstable_by_key(|s| Reverse(*s));
+        let spaces: Vec<i64> = kept.iter().map(|(_, f)| f.space).collect();
+        assert_eq!(spaces, all[..KEPT]);
+    }
+}

@@ -1,0 +1,156 @@
+//! Why there is no meminfo to show.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::device::DeviceError;
+use crate::eligibility::EligibilityError;
+use crate::error::{Classified, ErrorClass};
+use crate::heaps::moments::NoMoment;
+
+/// Why there is no meminfo to show.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MeminfoError {
+    /// The phone was lost, or silent.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The phone could not say what runs.
+    #[error(transparent)]
+    Eligibility(#[from] EligibilityError),
+    /// Nothing of this name runs.
+    #[error("no process of {target} runs")]
+    NotFound {
+        /// What was asked for.
+        target: String,
+    },
+    /// It went away while it was asked.
+    #[error("{target} ended while it was asked: {said}")]
+    Gone {
+        /// The process.
+        target: String,
+        /// What the phone said.
+        said: String,
+    },
+    /// The app did not answer.
+    #[error("{target} gave no meminfo: {said}")]
+    Unanswered {
+        /// The process.
+        target: String,
+        /// What the phone said.
+        said: String,
+        /// The system alone was asked, without the app.
+        local: bool,
+    },
+    /// What the phone printed is no meminfo.
+    #[error("dumpsys meminfo said nothing that could be understood: {said}")]
+    Strange {
+        /// Its first line.
+        said: String,
+    },
+    /// A file can't be read.
+    #[error("cannot read {}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file holds something else.
+    #[error("{name} is no output of dumpsys meminfo: {why}")]
+    NotMeminfo {
+        /// The file.
+        name: String,
+        /// What it is.
+        why: String,
+    },
+    /// A folder has no such text.
+    #[error("{name} has no meminfo of @{}: {}", missing.which, missing.why)]
+    NoSuchMoment {
+        /// The folder.
+        name: String,
+        /// What was named, and what there is.
+        missing: Box<NoMoment>,
+    },
+    /// A folder has none.
+    #[error("{name} holds no meminfo: none was recorded")]
+    NotKept {
+        /// The folder.
+        name: String,
+    },
+    /// Two texts have no process in common.
+    #[error("{before} and {after} have no process in common")]
+    NothingInCommon {
+        /// Processes of the first.
+        before: String,
+        /// Processes of the second.
+        after: String,
+    },
+}
+
+impl Classified for MeminfoError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            MeminfoError::Device(error) => error.class(),
+            MeminfoError::Eligibility(error) => error.class(),
+            MeminfoError::NotFound { .. } => ErrorClass::NotEligible,
+            MeminfoError::Gone { .. }
+            | MeminfoError::Unanswered { .. }
+            | MeminfoError::Strange { .. } => ErrorClass::Device,
+            MeminfoError::Unreadable { .. }
+            | MeminfoError::NotMeminfo { .. }
+            | MeminfoError::NotKept { .. } => ErrorClass::BadInput,
+            MeminfoError::NoSuchMoment { .. } | MeminfoError::NothingInCommon { .. } => {
+                ErrorClass::Usage
+            }
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            MeminfoError::Device(error) => error.kind(),
+            MeminfoError::Eligibility(error) => error.kind(),
+            MeminfoError::NotFound { .. } => "target-not-found",
+            MeminfoError::Gone { .. } => "target-gone",
+            MeminfoError::Unanswered { .. } => "meminfo-unanswered",
+            MeminfoError::Strange { .. } => "odd-answer",
+            MeminfoError::Unreadable { .. } => "input-unreadable",
+            MeminfoError::NotMeminfo { .. } => "not-a-meminfo",
+            MeminfoError::NotKept { .. } => "no-such-meminfo",
+            MeminfoError::NoSuchMoment { .. } => "no-such-moment",
+            MeminfoError::NothingInCommon { .. } => "nothing-in-common",
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        let help = match self {
+            MeminfoError::Device(error) => return error.help(),
+            MeminfoError::Eligibility(error) => return error.help(),
+            MeminfoError::NotFound { .. } => {
+                "start the app first; `heaptap apps` shows which run. A package's name stands for \
+                 all its processes, com.example.app:remote for one"
+            }
+            MeminfoError::Gone { .. } => "ask again; `heaptap apps` shows what runs now",
+            MeminfoError::Unanswered { local: true, .. } => {
+                "the system itself did not answer: it may be busy or hang. `heaptap meminfo \
+                 TARGET --every 1s` reads resident memory from /proc without it"
+            }
+            MeminfoError::Unanswered { local: false, .. } => {
+                "an app has 5 s to answer: it may hang, be frozen in the background or stand in a \
+                 debugger. --local asks the system alone, without the app"
+            }
+            MeminfoError::Strange { .. } => "see what `adb shell dumpsys meminfo` prints",
+            MeminfoError::Unreadable { .. } => return None,
+            MeminfoError::NotMeminfo { .. } => {
+                "save one with `heaptap meminfo TARGET --save FILE`, or `adb shell dumpsys meminfo \
+                 TARGET > FILE`"
+            }
+            MeminfoError::NoSuchMoment { missing, .. } => return Some(missing.help()),
+            MeminfoError::NotKept { .. } => "record with --with meminfo, and set labels",
+            MeminfoError::NothingInCommon { .. } => {
+                "compare two texts of the same process, or two of the whole phone"
+            }
+        };
+        Some(help.to_owned())
+    }
+}

@@ -1,0 +1,258 @@
+//! Meminfo from files: what was saved of a phone, a document of `--json`, or the texts that a
+//! recording keeps at its labels.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::document::{Document, KIND};
+use super::error::MeminfoError;
+use crate::heaps::java::{JavaInput, Which};
+use crate::heaps::moments::{self, Capture, KeptFile, Moments};
+use crate::memory::meminfo::Meminfo;
+use crate::results::timeline;
+use crate::timeline::Source;
+
+/// No meminfo is larger: a phone with a thousand processes has 1 MiB.
+const LARGEST: u64 = 32 << 20;
+
+/// The folder in a recording's folder where the texts are.
+const FOLDER: &str = "meminfo";
+
+/// Reads a file, standard input (`-`), or of a recording's folder the last text that was kept
+/// there, or that of a moment: `FOLDER@LABEL`, `FOLDER@N`, `FOLDER@last`, `FOLDER@end`.
+///
+/// # Errors
+/// Where it can't be read or holds something else.
+pub fn read(path: &Path) -> Result<Document, MeminfoError> {
+    if path == Path::new("-") {
+        let bytes = bounded(io::stdin().lock(), path)?;
+        return document(&bytes, "standard input".to_owned());
+    }
+    let mut texts = Vec::new();
+    for path in files(path)? {
+        let file = File::open(&path).map_err(|source| MeminfoError::Unreadable {
+            path: path.clone(),
+            source,
+        })?;
+        texts.push(document(
+            &bounded(file, &path)?,
+            path.display().to_string(),
+        )?);
+    }
+    let mut texts = texts.into_iter();
+    let mut all = texts.next().unwrap_or_default();
+    // One text for each process at the label.
+    for text in texts {
+        all.processes.extend(text.processes);
+        all.troubles.extend(text.troubles);
+        all.unknown.extend(text.unknown);
+    }
+    Ok(all)
+}
+
+/// Whether a file looks like one of ours: what `diff` asks before it takes it for a heap.
+pub fn looks_like_meminfo(path: &Path) -> bool {
+    let mut begin = Vec::new();
+    let opened = File::open(path).and_then(|file| file.take(4096).read_to_end(&mut begin));
+    if opened.is_err() {
+        return false;
+    }
+    let begin = String::from_utf8_lossy(&begin);
+    let json = begin.trim_start().starts_with('{');
+    if json {
+        let packed: String = begin.split_whitespace().collect();
+        return packed.contains(&format!("\"kind\":\"{KIND}\""));
+    }
+    begin.starts_with("Applications Memory Usage")
+        || begin.contains("\nApplications Memory Usage")
+        || begin.contains("** MEMINFO in pid ")
+}
+
+fn bounded(from: impl Read, path: &Path) -> Result<Vec<u8>, MeminfoError> {
+    let mut bytes = Vec::new();
+    let read = from.take(LARGEST + 1).read_to_end(&mut bytes);
+    read.map_err(|source| MeminfoError::Unreadable {
+        path: path.to_owned(),
+        source,
+    })?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(MeminfoError::NotMeminfo {
+            name: path.display().to_string(),
+            why: "it is larger than any".to_owned(),
+        });
+    }
+    Ok(bytes)
+}
+
+fn document(bytes: &[u8], name: String) -> Result<Document, MeminfoError> {
+    let text = String::from_utf8_lossy(bytes);
+    if text.trim_start().starts_with('{') {
+        let read: Result<Document, _> = serde_json::from_str(&text);
+        return match read {
+            Ok(document) if document.kind == KIND => Ok(document),
+            Ok(_) => Err(MeminfoError::NotMeminfo {
+                name,
+                why: "it is a document of another kind".to_owned(),
+            }),
+            Err(error) => Err(MeminfoError::NotMeminfo {
+                name,
+                why: error.to_string(),
+            }),
+        };
+    }
+    let meminfo = Meminfo::parse(&text);
+    let document = Document::of(&meminfo, name.clone(), Source::Meminfo);
+    if let Some(target) = meminfo.no_process()
+        && document.processes.is_empty()
+    {
+        return Err(MeminfoError::NotMeminfo {
+            name,
+            why: format!("when it was made, no process of {target} ran"),
+        });
+    }
+    if document.processes.is_empty() && document.phone.is_none() {
+        let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+        return Err(MeminfoError::NotMeminfo {
+            name,
+            why: match line {
+                Some(line) => format!("it begins {:?}", line.chars().take(60).collect::<String>()),
+                None => "it is empty".to_owned(),
+            },
+        });
+    }
+    Ok(document)
+}
+
+/// The files that are meant.
+fn files(path: &Path) -> Result<Vec<PathBuf>, MeminfoError> {
+    let input = JavaInput::parse(path.as_os_str());
+    let folder = &input.path;
+    if !folder.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut kept = moments::kept(folder, &timeline::beside(folder).timeline, FOLDER);
+    if kept.is_empty() {
+        kept = by_names(folder)?;
+    }
+    let name = || folder.display().to_string();
+    if kept.is_empty() {
+        return Err(MeminfoError::NotKept { name: name() });
+    }
+    let captures: Vec<Capture> = kept.iter().map(|file| file.capture.clone()).collect();
+    let found = Moments::of_folder(folder).find(input.which.as_ref(), &captures);
+    let found = found.map_err(|missing| MeminfoError::NoSuchMoment {
+        name: name(),
+        missing: Box::new(missing),
+    })?;
+    Ok(found.into_iter().map(|at| kept[at].path.clone()).collect())
+}
+
+/// The texts of a folder whose timeline is lost, by their names: `02-after-login.txt`, with a
+/// pid behind the label where there were several processes.
+fn by_names(folder: &Path) -> Result<Vec<KeptFile>, MeminfoError> {
+    let texts = folder.join(FOLDER);
+    let unreadable = |source| MeminfoError::Unreadable {
+        path: texts.clone(),
+        source,
+    };
+    if !texts.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut found: Vec<(u32, String, PathBuf)> = Vec::new();
+    let mut of_moment: BTreeMap<u32, usize> = BTreeMap::new();
+    for entry in texts.read_dir().map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let is_text = path.extension().is_some_and(|extension| extension == "txt");
+        let stem = path.file_stem().map(|stem| stem.to_string_lossy());
+        let stem = stem.filter(|_| is_text).unwrap_or_default();
+        if let Some((number, label)) = stem.split_once('-')
+            && let Ok(number) = number.parse::<u32>()
+        {
+            *of_moment.entry(number).or_default() += 1;
+            found.push((number, label.to_owned(), path.clone()));
+        }
+    }
+    found.sort();
+    let file = |(number, label, path): (u32, String, PathBuf)| {
+        // A number behind the only text of a moment may be part of its label.
+        let several = of_moment.get(&number).is_some_and(|count| *count > 1);
+        let with_pid = label.rsplit_once('-').filter(|_| several);
+        let with_pid = with_pid.and_then(|(label, pid)| Some((label, pid.parse().ok()?)));
+        let (label, pid) = with_pid.unwrap_or((&label, 0));
+        let is_end = label == Which::End.to_string();
+        let capture = Capture {
+            number,
+            label: (!is_end).then(|| label.to_owned()),
+            pid,
+            dump: None,
+        };
+        KeptFile {
+            capture,
+            path,
+            boot_ns: 0,
+        }
+    };
+    Ok(found.into_iter().map(file).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Classified as _;
+
+    const TEXT: &str = "** MEMINFO in pid 7 [a] **\n App Summary\n  Java Heap:  5\n";
+
+    #[test]
+    fn a_recordings_folder_gives_the_text_at_a_label() {
+        let folder = tempfile::tempdir().unwrap();
+        let texts = folder.path().join(FOLDER);
+        std::fs::create_dir(&texts).unwrap();
+        for (name, pid) in [
+            ("01-start", 1),
+            ("02-after-login-8", 8),
+            ("02-after-login-9", 9),
+        ] {
+            let text = TEXT.replace("pid 7", &format!("pid {pid}"));
+            std::fs::write(texts.join(format!("{name}.txt")), text).unwrap();
+        }
+        let at = |which: &str| {
+            let read = read(Path::new(&format!("{}{which}", folder.path().display())));
+            let pids = |all: Document| all.processes.iter().map(|p| p.pid).collect::<Vec<_>>();
+            read.map(pids)
+        };
+        assert_eq!(at("").unwrap(), [Some(8), Some(9)]);
+        assert_eq!(at("@start").unwrap(), [Some(1)]);
+        assert_eq!(at("@2").unwrap(), [Some(8), Some(9)]);
+        assert_eq!(at("@after-login").unwrap(), [Some(8), Some(9)]);
+        assert!(matches!(at("@end"), Err(MeminfoError::NoSuchMoment { .. })));
+        let misspelt = at("@stat").unwrap_err().help().unwrap();
+        assert!(misspelt.starts_with("did you mean @start?"), "{misspelt}");
+        std::fs::write(texts.join("03-end.txt"), TEXT).unwrap();
+        assert_eq!(at("@end").unwrap(), [Some(7)]);
+        let nothing = tempfile::tempdir().unwrap();
+        let read = read(nothing.path());
+        assert!(matches!(read, Err(MeminfoError::NotKept { .. })));
+    }
+
+    #[test]
+    fn a_document_comes_back_and_other_files_are_refused() {
+        let first = document(TEXT.as_bytes(), "a".to_owned()).unwrap();
+        let json = serde_json::to_vec(&first).unwrap();
+        assert_eq!(document(&json, String::new()).unwrap(), first);
+        for other in [
+            "",
+            "{}",
+            "{\"kind\":\"leaks\",\"from\":\"\"}",
+            "hello\n",
+            "No process found for: x\n",
+        ] {
+            let read = document(other.as_bytes(), "a".to_owned());
+            assert!(
+                matches!(read, Err(MeminfoError::NotMeminfo { .. })),
+                "{other}"
+            );
+        }
+    }
+}

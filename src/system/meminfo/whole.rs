@@ -1,0 +1,202 @@
+//! The lists of the whole phone, joined: the phone prints one for PSS and one for RSS, and the
+//! processes of each importance apart.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::document::{ItemFacts, ListFacts, PhoneFacts};
+
+/// By what the phone's memory is listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// Processes.
+    Process,
+    /// How soon processes may be killed, with the processes of each.
+    Oom,
+    /// Kinds of memory.
+    Category,
+}
+
+impl By {
+    /// As the phone's headings have it.
+    fn heading(self) -> &'static str {
+        match self {
+            By::Process => "process",
+            By::Oom => "OOM adjustment",
+            By::Category => "category",
+        }
+    }
+}
+
+/// A line of the joined lists, bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Share {
+    /// Process, importance or category.
+    pub name: String,
+    /// Its pid, where it is a process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// PSS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pss: Option<i64>,
+    /// Swapped out of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swap: Option<i64>,
+    /// RSS, since Android 11.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rss: Option<i64>,
+    /// Of a process, how soon it may be killed: `Foreground`, `Cached`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oom: Option<String>,
+}
+
+/// From what is killed last on.
+const IMPORTANCES: [&str; 16] = [
+    "Native",
+    "System",
+    "Persistent",
+    "Persistent Service",
+    "Foreground",
+    "Visible",
+    "Perceptible",
+    "Perceptible Medium",
+    "Perceptible Low",
+    "Backup",
+    "Heavy Weight",
+    "A Services",
+    "Home",
+    "Previous",
+    "B Services",
+    "Cached",
+];
+
+type Key = (String, Option<u32>);
+
+impl PhoneFacts {
+    /// The lines of a list, the largest first, importances from what is killed last on; members of groups are not among them, but of
+    /// importances the processes are: [`PhoneFacts::members`].
+    pub fn shares(&self, by: By) -> Vec<Share> {
+        let top = |item: &&ItemFacts| item.depth == 0;
+        let listed = self.join(by, top);
+        match by {
+            By::Oom => {
+                let mut listed = listed;
+                // What the phone's maker added stands at the end.
+                listed.sort_by_key(|of| {
+                    let known = IMPORTANCES.iter().position(|known| *known == of.name);
+                    known.unwrap_or(IMPORTANCES.len())
+                });
+                listed
+            }
+            // The lists for scripts have processes below their importance alone.
+            By::Process if listed.is_empty() => self.join(By::Oom, |item| item.pid.is_some()),
+            By::Process => self.with_importance(listed),
+            By::Category => listed,
+        }
+    }
+
+    /// The processes of an importance, the largest first.
+    pub fn members(&self, importance: &str) -> Vec<Share> {
+        let mut members = self.join(By::Oom, |item| item.pid.is_some());
+        let importances = self.importances();
+        members
+            .retain(|of| importances.get(&(of.name.clone(), of.pid)).copied() == Some(importance));
+        members
+    }
+
+    fn lists(&self, by: By) -> impl Iterator<Item = &ListFacts> {
+        self.lists
+            .iter()
+            .filter(move |list| list.by == by.heading())
+    }
+
+    fn join(&self, by: By, wanted: impl Fn(&&ItemFacts) -> bool) -> Vec<Share> {
+        let mut joined: BTreeMap<Key, Share> = BTreeMap::new();
+        for list in self.lists(by) {
+            for item in list.items.iter().filter(&wanted) {
+                let share = joined.entry((item.name.clone(), item.pid)).or_default();
+                share.name.clone_from(&item.name);
+                share.pid = item.pid;
+                match list.measure.as_str() {
+                    "rss" => share.rss = Some(item.bytes),
+                    _ => share.pss = Some(item.bytes),
+                }
+                share.swap = share.swap.or(item.swap);
+            }
+        }
+        let mut shares = self.with_importance(joined.into_values().collect());
+        // PSS is what adds up to the phone's RAM.
+        shares.sort_by_key(|of| std::cmp::Reverse((of.pss, of.rss)));
+        shares
+    }
+
+    fn with_importance(&self, mut shares: Vec<Share>) -> Vec<Share> {
+        let importances = self.importances();
+        for share in shares.iter_mut().filter(|share| share.pid.is_some()) {
+            let key = (share.name.clone(), share.pid);
+            share.oom = importances.get(&key).map(|of| (*of).to_owned());
+        }
+        shares
+    }
+
+    /// Of each process, how soon it may be killed.
+    fn importances(&self) -> BTreeMap<Key, &str> {
+        let mut found = BTreeMap::new();
+        for list in self.lists(By::Oom) {
+            let mut above = None;
+            for item in &list.items {
+                match (item.depth, above) {
+                    (0, _) => above = Some(item.name.as_str()),
+                    (_, Some(importance)) => {
+                        found.insert((item.name.clone(), item.pid), importance);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::meminfo::Meminfo;
+    use crate::system::meminfo::Document;
+    use crate::timeline::Source;
+
+    const TEXT: &str = "Applications Memory Usage (in Kilobytes):\nUptime: 1 Realtime: 2\n\n\
+        Total RSS by process:\n    300,000K: com.a (pid 7 / activities)\n     90,000K: com.b (pid 8)\n\n\
+        Total PSS by process:\n    200,000K: com.a (pid 7 / activities)                        (    1,024K in swap)\n     \
+        50,000K: com.b (pid 8)                        (    2,048K in swap)\n\n\
+        Total PSS by OOM adjustment:\n    200,000K: Foreground                        (    1,024K in swap)\n        \
+        200,000K: com.a (pid 7 / activities)                        (    1,024K in swap)\n     \
+        50,000K: Cached                        (    2,048K in swap)\n         \
+        50,000K: com.b (pid 8)                        (    2,048K in swap)\n\n\
+        Total PSS by category:\n    100,000K: Native                        (        0K in swap)\n";
+
+    #[test]
+    fn lists_of_pss_rss_and_importance_make_one() {
+        let meminfo = Meminfo::parse(TEXT);
+        let document = Document::of(&meminfo, "a".to_owned(), Source::Meminfo);
+        let phone = document.phone.unwrap();
+        let processes = phone.shares(By::Process);
+        let first = &processes[0];
+        assert_eq!((first.name.as_str(), first.pid), ("com.a", Some(7)));
+        assert_eq!(first.pss, Some(200_000 * 1024));
+        assert_eq!(first.rss, Some(300_000 * 1024));
+        assert_eq!(first.swap, Some(1 << 20));
+        assert_eq!(first.oom.as_deref(), Some("Foreground"));
+        let kinds: Vec<String> = phone
+            .shares(By::Oom)
+            .into_iter()
+            .map(|of| of.name)
+            .collect();
+        assert_eq!(kinds, ["Foreground", "Cached"]);
+        let cached = phone.members("Cached");
+        assert_eq!((cached.len(), cached[0].pid), (1, Some(8)));
+        assert_eq!(phone.shares(By::Category)[0].name, "Native");
+        assert_eq!(phone.processes, processes);
+    }
+}

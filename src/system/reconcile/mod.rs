@@ -1,0 +1,374 @@
+//! The figures of a process side by side: gathered from a running phone, or out of a recording's
+//! folder at each of its labels. What they mean is `memory::reconcile`'s.
+
+mod folder;
+#[cfg(test)]
+mod tests;
+
+pub use folder::{Moment, choose, of_folder};
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::config::Targets;
+use crate::device::{Command, Device};
+use crate::error::Classified;
+use crate::heaps::look::ListedDump;
+use crate::memory::malloc_info;
+use crate::memory::meminfo::{Column, Meminfo, NATIVE_HEAP, Process};
+use crate::memory::reconcile::{
+    Area, At, Estimated, Figure, Known, Missing, NativeResident, Profiled, Table,
+};
+use crate::memory::smaps::{self, By, Field, Kind, Smaps};
+use crate::memory::status::{self, Status};
+use crate::profile::DumpKind;
+use crate::system::meminfo::{self, MeminfoError};
+use crate::system::smaps::fetch::{self, FetchError};
+use crate::untrusted::shell::quoted;
+
+/// Most of a file that is read: texts of one process.
+const LARGEST: u64 = 256 << 20;
+/// What is looked at to tell an allocator's XML.
+const HEAD: u64 = 256;
+const STATUS_LIMIT: Duration = Duration::from_secs(10);
+
+/// What has all figures.
+pub(crate) const RECORD: &str = "record with `heaptap record --with meminfo,smaps`";
+
+const STATUS: &str = "cat /proc/uptime /proc/$1/status";
+
+/// The figures of a running process. Asks the app for its heap, for which it collects garbage
+/// once. heapprofd's figure takes a recording and is missing here.
+///
+/// # Errors
+/// Where it does not run, or the phone is lost.
+pub async fn of_phone(
+    device: &Device,
+    target: &str,
+    user: Option<u32>,
+) -> Result<Table, FetchError> {
+    let (pid, process) = fetch::only_process(device, target, user).await?;
+    let mut known = Known {
+        process: process.clone(),
+        pid,
+        ..Known::default()
+    };
+    known.missing.push(Missing {
+        figure: Figure::Profiled,
+        why: "heapprofd sees what is allocated while it records, and nothing is recorded here"
+            .to_owned(),
+        help: Some(format!(
+            "heaptap record -n {} --with meminfo,smaps, then heaptap reconcile FOLDER",
+            quoted(&process)
+        )),
+    });
+    let number = pid.to_string();
+    let status = Command::script(STATUS)
+        .called("reading the memory of a process")
+        .arg(&number);
+    let output = device.run(&status, STATUS_LIMIT).await?;
+    take_status(&mut known, &String::from_utf8_lossy(&output.stdout));
+    // Mappings before meminfo: the app collects garbage for that.
+    match fetch::proc_file(device, (pid, &process), "smaps").await {
+        Ok(fetched) => {
+            if let Ok(smaps) = smaps::parse(&fetched.text) {
+                take_smaps(&mut known, &smaps, fetched.boot_ns);
+            }
+        }
+        // meminfo has the same rows.
+        Err(FetchError::Refused { .. } | FetchError::Gone { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    let told = match fetch::malloc_info(device, pid).await {
+        Err(error) if !fetch::is_lost(&error) => Err(error.to_string()),
+        told => told?,
+    };
+    match told {
+        Ok(fetched) => take_malloc_info(&mut known, &fetched.text, fetched.boot_ns),
+        Err(why) => known.missing.push(Missing {
+            figure: Figure::MallocInfo,
+            why,
+            help: Some("needed: a debug build of the app, or a userdebug phone".to_owned()),
+        }),
+    }
+    ask_meminfo(device, &mut known).await?;
+    known.boot_ns = known.resident.as_ref().and_then(|at| at.boot_ns);
+    Ok(Table::of(&known))
+}
+
+/// Meminfo's figures; of an app that does not answer those that the system alone has.
+async fn ask_meminfo(device: &Device, known: &mut Known) -> Result<(), FetchError> {
+    for local in [false, true] {
+        let question = meminfo::Question {
+            targets: Targets {
+                pids: vec![known.pid],
+                ..Targets::default()
+            },
+            all: true,
+            local,
+            ..meminfo::Question::default()
+        };
+        let error = match meminfo::ask(device, &question).await {
+            Ok(answer) => {
+                let boot_ms = answer.document.realtime_ms;
+                let boot_ns = boot_ms.and_then(|ms| ms.checked_mul(1_000_000));
+                let has_heap = take_meminfo(known, &String::from_utf8_lossy(&answer.text), boot_ns);
+                if !has_heap && !local {
+                    known.missing.push(Missing {
+                        figure: Figure::HeapAlloc,
+                        why: "dumpsys meminfo gave no figures of the heap".to_owned(),
+                        help: None,
+                    });
+                }
+                return Ok(());
+            }
+            Err(MeminfoError::Device(error)) if fetch::is_lost(&error) => return Err(error.into()),
+            Err(error) => error,
+        };
+        if !local {
+            known.missing.push(Missing {
+                figure: Figure::HeapAlloc,
+                why: error.to_string(),
+                help: error.help(),
+            });
+        }
+        let silent = matches!(error, MeminfoError::Device(_));
+        if silent || known.native_resident.is_some() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The table of an allocator's XML that somebody saved; `None` for a file that is none. Blocks.
+pub fn of_malloc_info(path: &Path) -> Option<Table> {
+    let folder = path.parent()?;
+    let name = path.file_name()?.to_str()?;
+    // A trace is not read whole to see that it is none.
+    let head = crate::system::smaps::read_below(folder, name, HEAD).ok()?;
+    let begin = head.trim_ascii_start();
+    if !begin.starts_with(b"<malloc") && !begin.starts_with(b"<?xml") {
+        return None;
+    }
+    let value = malloc_info::parse(&read(folder, name)?).ok()?;
+    let mut known = Known {
+        malloc_info: Some(At {
+            value,
+            source: path.display().to_string(),
+            boot_ns: None,
+        }),
+        ..Known::default()
+    };
+    for (figure, why) in [
+        (
+            Figure::Profiled,
+            "a file of the allocator alone has no profile",
+        ),
+        (
+            Figure::HeapAlloc,
+            "a file of the allocator alone has no meminfo beside",
+        ),
+    ] {
+        note_missing(&mut known, figure, why.to_owned(), Some(RECORD.to_owned()));
+    }
+    Some(Table::of(&known))
+}
+
+pub(crate) fn note_missing(known: &mut Known, figure: Figure, why: String, help: Option<String>) {
+    let is_there = match figure {
+        Figure::HeapAlloc => known.native_heap.is_some(),
+        Figure::MallocInfo => known.malloc_info.is_some(),
+        Figure::NativeResident => known.native_resident.is_some(),
+        Figure::Profiled => known.heaps.iter().any(|heap| heap.value.is_native()),
+        _ => false,
+    };
+    if !is_there && !known.missing.iter().any(|missing| missing.figure == figure) {
+        known.missing.push(Missing { figure, why, help });
+    }
+}
+
+/// A file of the folder, unpacked.
+pub(crate) fn read(folder: &Path, file: &str) -> Option<Vec<u8>> {
+    crate::system::smaps::read_below(folder, file, LARGEST).ok()
+}
+
+/// A heap as heapprofd recorded it.
+pub(crate) fn take_heap(known: &mut Known, heap: &str, dump: &ListedDump) {
+    let facts = &dump.facts;
+    if known.process.is_empty() {
+        known.process.clone_from(&facts.process);
+    }
+    let Some(space) = dump.totals.and_then(|totals| totals.space) else {
+        return;
+    };
+    let words = facts.flags.words();
+    known.heaps.push(At {
+        value: Profiled {
+            heap: heap.to_owned(),
+            unreleased: space,
+            range: dump.held.map(|held| (held.low, held.high)),
+            words: dump.held.map(|held| Estimated {
+                amount: held.shown().to_string(),
+                reach: held.shown().reach(),
+            }),
+            interval: facts.sampling_interval_bytes,
+            from_startup: facts.flags.from_startup,
+            begun_ns: facts.start_ns,
+            incomplete: (!words.is_empty() || facts.unfinished).then(|| match words.is_empty() {
+                true => "its end is missing".to_owned(),
+                false => words.join(", "),
+            }),
+            at_maximum: facts.kind == DumpKind::AtMaximum,
+        },
+        source: "heapprofd".to_owned(),
+        boot_ns: facts.time_ns,
+    });
+}
+
+fn take_status(known: &mut Known, text: &str) {
+    let boot_ns = text.lines().next().and_then(status::uptime_ns);
+    let resident = Status::parse(text).and_then(|status| status.resident(None));
+    if let Some(resident) = resident {
+        known.resident = Some(At {
+            value: resident.rss,
+            source: "/proc/PID/status".to_owned(),
+            boot_ns,
+        });
+        known.resident_by_meminfo = false;
+    }
+}
+
+pub(crate) fn take_smaps(known: &mut Known, smaps: &Smaps, boot_ns: Option<u64>) {
+    let groups = smaps.groups(By::Kind);
+    let Some(native) = groups.kind(Kind::NativeHeap) else {
+        return;
+    };
+    let source = "/proc/PID/smaps".to_owned();
+    if let Some(rss) = native.sums.get(Field::Rss) {
+        known.native_resident = Some(At {
+            value: NativeResident {
+                resident: rss,
+                by_shares: false,
+                private_dirty: native.sums.of(Field::PrivateDirty),
+                swapped: native.sums.get(Field::Swap),
+            },
+            source: source.clone(),
+            boot_ns,
+        });
+        let rest = groups
+            .rows
+            .iter()
+            .filter(|row| row.group.sub.is_none() && row.group.kind != Kind::NativeHeap);
+        known.elsewhere = rest
+            .map(|row| Area {
+                name: row.group.kind.label().to_owned(),
+                bytes: row.sums.of(Field::Rss),
+            })
+            .collect();
+    }
+    // The kernel's own sum of the same moment goes before a sample near it.
+    if let Some(value) = groups.total.get(Field::Rss) {
+        known.resident = Some(At {
+            value,
+            source,
+            boot_ns,
+        });
+        known.resident_by_meminfo = false;
+    }
+}
+
+pub(crate) fn take_malloc_info(known: &mut Known, text: &[u8], boot_ns: Option<u64>) {
+    match malloc_info::parse(text) {
+        Ok(value) => {
+            known.malloc_info = Some(At {
+                value,
+                source: "am dumpheap -m".to_owned(),
+                boot_ns,
+            });
+        }
+        Err(error) => known.missing.push(Missing {
+            figure: Figure::MallocInfo,
+            why: format!("what came is none: {error}"),
+            help: None,
+        }),
+    }
+}
+
+/// Whether it had figures of the heap.
+pub(crate) fn take_meminfo(known: &mut Known, text: &str, boot_ns: Option<u64>) -> bool {
+    let meminfo = Meminfo::parse(text);
+    let is_it = |process: &&Process| process.pid.is_none_or(|pid| pid == known.pid);
+    let Some(process) = meminfo.processes().find(is_it) else {
+        return false;
+    };
+    if known.process.is_empty() {
+        known.process = process.name.clone().unwrap_or_default();
+    }
+    let Some(table) = process.table() else {
+        return false;
+    };
+    let source = "dumpsys meminfo".to_owned();
+    let cells = table.heap(&NATIVE_HEAP);
+    if let Some(value) = cells {
+        known.native_heap = Some(At {
+            value,
+            source: source.clone(),
+            boot_ns,
+        });
+    }
+    let cell = |label: &str, column: &Column| u64::try_from(table.cell(label, column)?).ok();
+    let column = match table.headings.position(&Column::Rss) {
+        Some(_) => Column::Rss,
+        None => Column::Pss,
+    };
+    let native = NATIVE_HEAP.iter().find(|label| table.row(label).is_some());
+    if let (None, Some(label)) = (&known.native_resident, native)
+        && let Some(resident) = cell(label, &column)
+    {
+        known.native_resident = Some(At {
+            value: NativeResident {
+                resident,
+                by_shares: column == Column::Pss,
+                private_dirty: cell(label, &Column::PrivateDirty).unwrap_or(0),
+                swapped: cell(label, &Column::SwapPss).or_else(|| cell(label, &Column::Swap)),
+            },
+            source: source.clone(),
+            boot_ns,
+        });
+        let rest = table
+            .parts()
+            .filter(|row| !NATIVE_HEAP.contains(&row.label.as_str()))
+            .filter(|row| !is_of_drivers(&row.label));
+        known.elsewhere = rest
+            .filter_map(|row| {
+                Some(Area {
+                    name: row.label.clone(),
+                    bytes: u64::try_from(table.value(row, &column)?).ok()?,
+                })
+            })
+            .collect();
+    }
+    if known.resident.is_none()
+        && let Some(rss) = table.total_of(&Column::Rss)
+        && let Ok(total) = u64::try_from(rss)
+    {
+        // TOTAL RSS has what drivers count, which is in nobody's page tables.
+        let of_drivers = table.parts().filter(|row| is_of_drivers(&row.label));
+        let of_drivers = of_drivers
+            .filter_map(|row| u64::try_from(table.value(row, &Column::Rss)?).ok())
+            .fold(0, u64::saturating_add);
+        known.resident = Some(At {
+            value: total.saturating_sub(of_drivers),
+            source,
+            boot_ns,
+        });
+        known.resident_by_meminfo = true;
+    }
+    cells.is_some()
+}
+
+/// Rows of memory that a driver counts for the process (memtrack): the kernel's figures of the
+/// process have none of it.
+fn is_of_drivers(label: &str) -> bool {
+    label.ends_with("mtrack") || label.ends_with("memtrack")
+}

@@ -1,0 +1,412 @@
+//! What only the process's own user, or root, may read of it on a phone: its mappings, and what
+//! its allocator says. Owns the ways there and what is said where none is open.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::config::Targets;
+use crate::device::{Command, Device, DeviceError, Output};
+use crate::eligibility;
+use crate::error::{Classified, ErrorClass};
+use crate::memory::status;
+use crate::untrusted::shell::quoted;
+use crate::untrusted::shown_bytes;
+
+/// The kernel walks all pages of the process for it, and a large app has gigabytes.
+const LIMIT: Duration = Duration::from_secs(60);
+/// The allocator stops all threads and walks its blocks; a frozen app never begins.
+const MALLOC_LIMIT: Duration = Duration::from_secs(60);
+
+/// How a file of the process was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// The shell may: it is root.
+    Shell,
+    /// As the app's own user, which debuggable apps allow.
+    RunAs,
+    /// `su root`.
+    Su,
+}
+
+/// Why something of a process could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FetchError {
+    /// The phone is lost or silent.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The phone could not be asked for its processes.
+    #[error(transparent)]
+    Eligibility(#[from] eligibility::EligibilityError),
+    /// Nothing of that name runs.
+    #[error("{target} does not run on {serial}")]
+    NotRunning {
+        /// As it was typed.
+        target: String,
+        /// The phone.
+        serial: String,
+    },
+    /// Several do.
+    #[error("{target} is {count} processes on {serial}: {there}")]
+    Several {
+        /// As it was typed.
+        target: String,
+        /// The phone.
+        serial: String,
+        /// How many.
+        count: usize,
+        /// Which.
+        there: String,
+    },
+    /// It ended while it was asked for.
+    #[error("{process} ({pid}) ended before its mappings were read")]
+    Gone {
+        /// The process.
+        process: String,
+        /// Its id.
+        pid: u32,
+    },
+    /// The phone forbids it.
+    #[error(
+        "{serial} lets nobody but root and the app itself read the mappings of {process} ({pid}): {said}"
+    )]
+    Refused {
+        /// The phone.
+        serial: String,
+        /// The process.
+        process: String,
+        /// Its id.
+        pid: u32,
+        /// In the phone's words.
+        said: String,
+    },
+}
+
+impl Classified for FetchError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            FetchError::Device(error) => error.class(),
+            FetchError::Eligibility(error) => error.class(),
+            FetchError::Several { .. } => ErrorClass::Usage,
+            FetchError::NotRunning { .. } | FetchError::Refused { .. } => ErrorClass::NotEligible,
+            FetchError::Gone { .. } => ErrorClass::Device,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            FetchError::Device(error) => error.kind(),
+            FetchError::Eligibility(error) => error.kind(),
+            FetchError::NotRunning { .. } => "target-not-running",
+            FetchError::Several { .. } => "several-processes",
+            FetchError::Gone { .. } => "target-gone",
+            FetchError::Refused { .. } => "mappings-refused",
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        match self {
+            FetchError::Device(error) => error.help(),
+            FetchError::Eligibility(error) => error.help(),
+            FetchError::NotRunning { .. } => Some(
+                "start the app first; `heaptap apps` lists what runs, and a path would be taken \
+                 for a file"
+                    .to_owned(),
+            ),
+            FetchError::Several { .. } => Some("name one of them by its pid".to_owned()),
+            FetchError::Gone { .. } => Some("start the app again, and ask once more".to_owned()),
+            FetchError::Refused { process, .. } => Some(refused_help(process)),
+        }
+    }
+}
+
+/// What would be needed, and what there is without.
+pub(crate) fn refused_help(process: &str) -> String {
+    let process = quoted(process);
+    format!(
+        "needed: a debug build of the app (android:debuggable, read by run-as), or root (adb root \
+         on a userdebug phone). Without either: `heaptap meminfo {process} --local` has the same \
+         rows, /proc/PID/status the sums (`heaptap meminfo {process} --every 1s`), and `heaptap \
+         dump -n {process} --dump-smaps` sizes, RSS and swap by mapping where the app is profileable"
+    )
+}
+
+/// Something of a process, as the phone wrote it.
+#[derive(Debug, Clone)]
+pub(crate) struct Fetched {
+    /// How it was read.
+    pub(crate) way: Way,
+    /// The text.
+    pub(crate) text: Vec<u8>,
+    /// When it was begun, BOOTTIME ns, where the phone said.
+    pub(crate) boot_ns: Option<u64>,
+}
+
+/// The only process that `target` means: a pid, or a name.
+///
+/// # Errors
+/// Where none or several run, or the phone is lost.
+pub(crate) async fn only_process(
+    device: &Device,
+    target: &str,
+    user: Option<u32>,
+) -> Result<(u32, String), FetchError> {
+    let mut targets = Targets::default();
+    match target.parse::<u32>() {
+        Ok(pid) => targets.pids.push(pid),
+        Err(_) => targets.names.push(target.to_owned()),
+    }
+    let facts = eligibility::facts(device).await?;
+    let mut found = eligibility::resolve_pids(device, &facts, &targets, user).await?;
+    let serial = device.serial().to_owned();
+    let target = target.to_owned();
+    match (found.pop(), found.len()) {
+        (Some(only), 0) => Ok(only),
+        (None, _) => Err(FetchError::NotRunning { target, serial }),
+        (Some(last), others) => {
+            found.push(last);
+            let words = found
+                .iter()
+                .map(|(pid, name)| format!("{pid} ({})", shown_bytes(name.as_bytes())));
+            Err(FetchError::Several {
+                target,
+                serial,
+                count: others + 1,
+                there: crate::results::lists::in_words(words),
+            })
+        }
+    }
+}
+
+/// The package of a process: what stands before the name of a service's own process.
+fn package_of(process: &str) -> Option<&str> {
+    let package = process.split(':').next().unwrap_or(process);
+    let is_name = |b: u8| b.is_ascii_alphanumeric() || b"._".contains(&b);
+    (package.contains('.') && package.bytes().all(is_name)).then_some(package)
+}
+
+/// A file below `/proc/$1`, between the clock's readings.
+const SHELL: &str = "cat /proc/uptime; cat /proc/$1/$2";
+/// As the user or profile that the process belongs to: its uid tells.
+const RUN_AS: &str = r#"cat /proc/uptime
+u=$(stat -c %u /proc/$1 2>/dev/null)
+if [ "${u:-0}" -ge 100000 ]; then
+  run-as "$3" --user $((u/100000)) cat /proc/$1/$2
+else
+  run-as "$3" cat /proc/$1/$2
+fi"#;
+const SU: &str = "cat /proc/uptime; su root cat /proc/$1/$2";
+
+/// Reads a file below `/proc/PID` that only the process's user and root may read.
+///
+/// # Errors
+/// Where the phone forbids it in every way, the process is gone, or the phone lost.
+pub(crate) async fn proc_file(
+    device: &Device,
+    (pid, process): (u32, &str),
+    file: &'static str,
+) -> Result<Fetched, FetchError> {
+    let number = pid.to_string();
+    let script = |script| {
+        Command::script(script)
+            .called("reading the mappings of a process")
+            .arg(&number)
+            .arg(file)
+    };
+    let mut ways = vec![(Way::Shell, script(SHELL))];
+    if let Some(package) = package_of(process) {
+        ways.push((Way::RunAs, script(RUN_AS).arg(package)));
+    }
+    ways.push((Way::Su, script(SU)));
+    let mut said = String::new();
+    for (way, command) in ways {
+        let output = device.run(&command, LIMIT).await?;
+        match read(output) {
+            Ok((boot_ns, text)) => return Ok(Fetched { way, text, boot_ns }),
+            // The plainest refusal is that of the shell; of run-as why it doesn't help either.
+            Err(words) if way == Way::Shell => said = words,
+            Err(words) if way == Way::RunAs && !words.is_empty() => {
+                said = format!("{said}; {words}");
+            }
+            Err(_) => {}
+        }
+    }
+    let there = Command::program("ls").arg("-d").arg(format!("/proc/{pid}"));
+    let there = device.run(&there, LIMIT).await?;
+    let process = process.to_owned();
+    if !there.stdout.starts_with(b"/proc/") {
+        return Err(FetchError::Gone { process, pid });
+    }
+    Err(FetchError::Refused {
+        serial: device.serial().to_owned(),
+        process,
+        pid,
+        said: match said.as_str() {
+            "" => "it gave nothing".to_owned(),
+            said => said.to_owned(),
+        },
+    })
+}
+
+/// The clock's line and what follows, or what was said instead.
+fn read(output: Output) -> Result<(Option<u64>, Vec<u8>), String> {
+    let mut text = output.stdout;
+    let end = text.iter().position(|byte| *byte == b'\n');
+    let end = end.map_or(text.len(), |end| end + 1);
+    let clock: Vec<u8> = text.drain(..end).collect();
+    let boot_ns = status::uptime_ns(&String::from_utf8_lossy(&clock));
+    // Where there is no shell protocol of its own, errors stand in the text.
+    let is_mapping = text
+        .split(|byte| *byte == b'\n')
+        .take(8)
+        .any(|line| line.iter().take(17).any(|byte| *byte == b'-') && looks_mapped(line));
+    if is_mapping {
+        return Ok((boot_ns, text));
+    }
+    let words = match output.stderr.trim_ascii() {
+        b"" => text.trim_ascii().to_vec(),
+        words => words.to_vec(),
+    };
+    let line = words
+        .split(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    Err(shown_bytes(line))
+}
+
+/// Whether a line begins as mappings do: `7b6c2e3000-7b6c37f000 `.
+fn looks_mapped(line: &[u8]) -> bool {
+    let word = line.split(|byte| *byte == b' ').next().unwrap_or_default();
+    let mut ends = word.splitn(2, |byte| *byte == b'-');
+    let is_hex = |end: Option<&[u8]>| {
+        end.is_some_and(|end| !end.is_empty() && end.iter().all(u8::is_ascii_hexdigit))
+    };
+    is_hex(ends.next()) && is_hex(ends.next())
+}
+
+/// A program of its own, so that it holds nothing of the connection.
+const DUMPHEAP: &str = "am dumpheap -m $1 \"$2\" >\"$2.said\" 2>&1; echo heaptap-end >>\"$2.said\"";
+
+/// `$1` pid, `$2` file, `$3` [`DUMPHEAP`]. Newer `am` waits for the app, which may be frozen or stuck; older ones
+/// return before the file is there. Either is given up in the end, and nothing stays behind.
+const MALLOC_INFO: &str = r#"cat /proc/uptime
+rm -f "$2" "$2.said"
+sh -c "$3" heaptap-malloc-info $1 "$2" </dev/null >/dev/null 2>&1 &
+n=0
+while [ $n -lt 200 ] && ! grep -q "^heaptap-end" "$2.said" 2>/dev/null; do
+  n=$((n+1)); sleep 0.1
+done
+n=0
+while [ $n -lt 50 ] && [ -s "$2" ] && ! grep -q "</malloc>" "$2"; do
+  n=$((n+1)); sleep 0.1
+done
+cat "$2.said"
+echo
+echo "heaptap: the file"
+cat "$2" 2>/dev/null
+rm -f "$2" "$2.said""#;
+
+/// What stands before the file.
+const THE_FILE: &[u8] = b"heaptap: the file\n";
+
+/// Whether an error of [`malloc_info`] is of the connection, and not of an app that keeps the
+/// phone waiting.
+pub(crate) fn is_lost(error: &DeviceError) -> bool {
+    error.is_connection() && !matches!(error, DeviceError::Deadline { .. })
+}
+
+/// What the allocator of a process says, by `am dumpheap -m`; or why there is nothing, in a
+/// sentence.
+///
+/// # Errors
+/// Where the phone is lost.
+pub(crate) async fn malloc_info(
+    device: &Device,
+    pid: u32,
+) -> Result<Result<Fetched, String>, DeviceError> {
+    let file = format!(
+        "/data/local/tmp/heaptap-{pid}-{:08x}.malloc_info.xml",
+        fastrand::u32(..)
+    );
+    let command = Command::script(MALLOC_INFO)
+        .called("asking the allocator of a process")
+        .arg(pid.to_string())
+        .arg(file)
+        .arg(DUMPHEAP);
+    let output = device.run(&command, MALLOC_LIMIT).await?;
+    let text = output.stdout;
+    let at = memchr::memmem::find(&text, THE_FILE);
+    let (before, body) = match at {
+        Some(at) => (&text[..at], &text[at + THE_FILE.len()..]),
+        None => (&text[..], &b""[..]),
+    };
+    let mut lines = before.split(|byte| *byte == b'\n');
+    let clock = lines.next().unwrap_or_default();
+    if memchr::memmem::find(body, b"<malloc").is_some() {
+        return Ok(Ok(Fetched {
+            way: Way::Shell,
+            text: body.to_vec(),
+            boot_ns: status::uptime_ns(&String::from_utf8_lossy(clock)),
+        }));
+    }
+    let said = lines.map(|line| shown_bytes(line.trim_ascii()));
+    let of_error = |line: &String| {
+        ["Exception", "Error", "rror:"]
+            .iter()
+            .any(|word| line.contains(word))
+    };
+    // What `am` begins with says nothing but that the exception follows.
+    let mut complaints = said.filter(of_error).peekable();
+    let first = complaints.peek().cloned();
+    let complaint = complaints
+        .find(|line| !line.starts_with("Exception occurred while executing"))
+        .or(first);
+    let ended = memchr::memmem::find(before, b"heaptap-end").is_some();
+    Ok(Err(match complaint {
+        Some(line) => format!("am dumpheap -m said: {line}"),
+        None if !ended => "the app did not answer am dumpheap -m: frozen or stuck".to_owned(),
+        None => "am dumpheap -m wrote nothing (Android 10 and later, debuggable apps and builds)"
+            .to_owned(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_said_instead_of_mappings_is_no_text() {
+        let text = "12.50 90.1\n7f00-8f00 rw-p 0 0:0 0\nRss: 4 kB\n";
+        let (boot_ns, mapped) = read(Output::said(text, "")).unwrap();
+        assert_eq!(boot_ns, Some(12_500_000_000));
+        assert!(mapped.starts_with(b"7f00-"));
+        for (stdout, stderr) in [
+            ("1.0 2.0\n", "cat: /proc/7/smaps: Permission denied\n"),
+            ("1.0 2.0\ncat: /proc/7/smaps: Permission denied\n", ""),
+        ] {
+            let said = read(Output::said(stdout, stderr)).unwrap_err();
+            assert_eq!(said, "cat: /proc/7/smaps: Permission denied");
+        }
+        assert_eq!(read(Output::said("", "")).unwrap_err(), "");
+    }
+
+    #[test]
+    fn only_names_of_packages_are_given_to_run_as() {
+        assert_eq!(
+            package_of("com.example.app:remote"),
+            Some("com.example.app")
+        );
+        assert_eq!(package_of("com.example.app"), Some("com.example.app"));
+        for none in [
+            "surfaceflinger",
+            "/system/bin/netd",
+            "a.b;reboot",
+            "",
+            "a.b c",
+        ] {
+            assert_eq!(package_of(none), None, "{none}");
+        }
+    }
+}

@@ -1,0 +1,562 @@
+//! Mappings out of files: texts of any form, gzipped or not; traces; folders of recordings, with
+//! what was kept at labels. Which moments there are, and which is meant.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use super::{Mapped, Moment, Origin};
+use crate::error::{Classified, ErrorClass};
+use crate::heaps::java::{JavaInput, Steps};
+use crate::heaps::look::{self, LookError, LookOptions, LookTrace, NativeSource, is_process};
+use crate::heaps::moments::{self, Capture, KeptFile, Moments, NoMoment};
+use crate::import::{ImportError, Kind};
+use crate::memory::smaps::{self, Smaps, SmapsError};
+use crate::profile::DumpNumbers;
+use crate::results::lists::in_words;
+use crate::results::manifest::{JAVA_HEAP, JavaDump, Manifest};
+use crate::results::output::is_below;
+use crate::results::{recorded, timeline};
+use crate::timeline::Seen;
+use crate::trace::JavaDump as HeapFacts;
+
+/// A text of a process with a hundred thousand mappings has less.
+const LARGEST: u64 = 256 << 20;
+/// What is looked at to tell whether a file is a text of mappings.
+const HEAD: u64 = 64 << 10;
+
+/// Why there are no mappings.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InputError {
+    /// The file can't be read.
+    #[error("cannot read {path}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is packed, and the end of that is missing.
+    #[error("{path} is a gzip file that is cut off or damaged")]
+    TornGzip {
+        /// The file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is larger than mappings are.
+    #[error("{path} is larger than 256 MiB: no mappings of one process")]
+    TooLarge {
+        /// The file.
+        path: String,
+    },
+    /// It is none.
+    #[error("{path} holds no mappings")]
+    NotSmaps {
+        /// The file.
+        path: String,
+        /// Why.
+        source: SmapsError,
+    },
+    /// Neither a text of mappings nor anything they are recorded in.
+    #[error("{path} holds no mappings: it is {what}")]
+    NotMappings {
+        /// The file.
+        path: String,
+        /// What it is.
+        what: Kind,
+    },
+    /// A recording without any.
+    #[error("{path} holds no mappings: they were not recorded")]
+    NotRecorded {
+        /// The recording.
+        path: String,
+    },
+    /// None of this name.
+    #[error("{path} has no mappings of @{}: {}", missing.which, missing.why)]
+    NoSuchMoment {
+        /// The recording.
+        path: String,
+        /// What was asked for, and what there is.
+        missing: Box<NoMoment>,
+    },
+    /// None of this process.
+    #[error("{path} has no mappings of {process}")]
+    NoSuchProcess {
+        /// The recording.
+        path: String,
+        /// What was asked for.
+        process: String,
+        /// What there is.
+        there: String,
+    },
+    /// Several processes.
+    #[error("{path} has mappings of several processes: {there}")]
+    SeveralProcesses {
+        /// The recording.
+        path: String,
+        /// Which.
+        there: String,
+    },
+    /// The trace can't be read.
+    #[error(transparent)]
+    Look(#[from] LookError),
+    /// The trace can't be read any more.
+    #[error(transparent)]
+    Trace(#[from] crate::trace::TraceError),
+}
+
+impl Classified for InputError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            InputError::Look(error) => error.class(),
+            InputError::Trace(error) => error.class(),
+            InputError::NotRecorded { .. } => ErrorClass::Empty,
+            InputError::NoSuchProcess { .. } => ErrorClass::NotEligible,
+            InputError::NoSuchMoment { .. } | InputError::SeveralProcesses { .. } => {
+                ErrorClass::Usage
+            }
+            InputError::Unreadable { .. }
+            | InputError::TornGzip { .. }
+            | InputError::TooLarge { .. }
+            | InputError::NotMappings { .. }
+            | InputError::NotSmaps { .. } => ErrorClass::BadInput,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            InputError::Look(error) => error.kind(),
+            InputError::Trace(error) => error.kind(),
+            InputError::Unreadable { .. } | InputError::TornGzip { .. } => "input-unreadable",
+            InputError::TooLarge { .. } => "mappings-too-large",
+            InputError::NotMappings { .. } | InputError::NotSmaps { .. } => "not-mappings",
+            InputError::NotRecorded { .. } => "no-mappings",
+            InputError::NoSuchMoment { .. } => "no-such-moment",
+            InputError::NoSuchProcess { .. } => "no-such-process",
+            InputError::SeveralProcesses { .. } => "several-processes",
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        match self {
+            InputError::Look(error) => error.help(),
+            InputError::Trace(error) => error.help(),
+            InputError::Unreadable { .. } | InputError::TooLarge { .. } => None,
+            InputError::TornGzip { .. } => Some(
+                "copy it again, or take what `gzip -dc` still unpacks of it: its sums are too low"
+                    .to_owned(),
+            ),
+            InputError::NotMappings { .. } | InputError::NotSmaps { .. } => Some(
+                "give /proc/PID/smaps as text, showmap's output, a trace or a recording's folder"
+                    .to_owned(),
+            ),
+            InputError::NotRecorded { .. } => Some(
+                "record them at each label with `heaptap record --with smaps` (debuggable apps, \
+                 root), or with a Java heap: `heaptap dump --dump-smaps`"
+                    .to_owned(),
+            ),
+            InputError::NoSuchMoment { missing, .. } => Some(missing.help()),
+            InputError::NoSuchProcess { there, .. } => Some(format!("it has {there}")),
+            InputError::SeveralProcesses { .. } => {
+                Some("choose one with --process NAME or PID".to_owned())
+            }
+        }
+    }
+}
+
+/// Reads a file whole, unpacked where it is gzipped, up to `most` bytes.
+fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    read_into(&mut bytes, path, most).map(|()| bytes)
+}
+
+/// As `read`; where that fails, `bytes` has what came before.
+fn read_into(bytes: &mut Vec<u8>, path: &Path, most: u64) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    let mut magic = Vec::new();
+    file.by_ref().take(2).read_to_end(&mut magic)?;
+    let whole = io::Cursor::new(magic.clone()).chain(file);
+    match magic.as_slice() {
+        [0x1f, 0x8b] => flate2::read::MultiGzDecoder::new(whole)
+            .take(most)
+            .read_to_end(bytes)?,
+        _ => whole.take(most).read_to_end(bytes)?,
+    };
+    Ok(())
+}
+
+/// Reads a file that a recording's timeline names, unpacked, up to `most` bytes. Names that lead
+/// out of the folder are refused: foreign folders say anything.
+pub(crate) fn read_below(folder: &Path, file: &str, most: u64) -> io::Result<Vec<u8>> {
+    match is_below(file) {
+        true => read(&folder.join(file), most),
+        false => Err(io::Error::other("it lies outside of the folder")),
+    }
+}
+
+/// Whether a file is a text of mappings, by its begin.
+pub fn is_text(path: &Path) -> bool {
+    let mut head = Vec::new();
+    // A torn end is for those to tell who read all of it.
+    path.is_file()
+        && (read_into(&mut head, path, HEAD).is_ok() || !head.is_empty())
+        && is_text_of(&head)
+}
+
+fn is_text_of(head: &[u8]) -> bool {
+    // JSON is cut off there: its begin has to do.
+    let json = head.trim_ascii_start().starts_with(b"[")
+        && memchr::memmem::find(head, b"\"shared clean\"").is_some();
+    json || smaps::parse(head).is_ok()
+}
+
+/// Reads the mappings of an input. `process` chooses among those of several.
+///
+/// # Errors
+/// Where it holds none, or none that was named, or can't be read.
+pub fn load(input: &JavaInput, process: Option<&str>, steps: &Steps) -> Result<Mapped, InputError> {
+    steps.begin(&format!("reading {}", input.path.display()));
+    if is_text(&input.path) {
+        return of_text(&input.path);
+    }
+    let kept = match input.path.is_dir() {
+        true => kept(&input.path),
+        false => Vec::new(),
+    };
+    if kept.is_empty() {
+        return of_traces(input, process, steps);
+    }
+    let known = Moments::of_folder(&input.path);
+    let mut moments: Vec<Moment> = kept.iter().map(|kept| kept.0.clone()).collect();
+    let captures: Vec<Capture> = moments.iter().map(Moment::capture).collect();
+    for (number, at) in known.beside(&captures) {
+        moments[at].dump.get_or_insert(number);
+    }
+    let chosen = choose(input, &known, &moments, process)?;
+    let mut mapped = of_text(&kept[chosen].1)?;
+    mapped.moment = moments[chosen].clone();
+    mapped.others = others(moments, chosen);
+    Ok(mapped)
+}
+
+fn others(mut moments: Vec<Moment>, chosen: usize) -> Vec<Moment> {
+    moments.remove(chosen);
+    moments
+}
+
+fn of_text(path: &Path) -> Result<Mapped, InputError> {
+    let shown = || path.display().to_string();
+    let mut text = Vec::new();
+    if let Err(source) = read_into(&mut text, path, LARGEST + 1) {
+        let path = shown();
+        // Of a plain file nothing is torn, but the disk may fail.
+        let is_torn = source.kind() == io::ErrorKind::UnexpectedEof
+            || source.kind() == io::ErrorKind::InvalidInput;
+        return Err(match is_torn {
+            false => InputError::Unreadable { path, source },
+            true => InputError::TornGzip { path, source },
+        });
+    }
+    if text.len() as u64 > LARGEST {
+        return Err(InputError::TooLarge { path: shown() });
+    }
+    let smaps = smaps::parse(&text).map_err(|source| InputError::NotSmaps {
+        path: shown(),
+        source,
+    })?;
+    Ok(Mapped {
+        moment: Moment {
+            origin: Origin::File,
+            process: String::new(),
+            pid: 0,
+            time_ns: None,
+            label: None,
+            number: 1,
+            dump: None,
+            way: None,
+            remark: None,
+        },
+        smaps,
+        text: Some(text),
+        others: Vec::new(),
+    })
+}
+
+/// What was kept at labels of the recording in `folder`, in their order, with its file.
+fn kept(folder: &Path) -> Vec<(Moment, PathBuf)> {
+    let known = timeline::beside(folder).timeline;
+    let mut names: BTreeMap<u64, &str> = BTreeMap::new();
+    let manifest = Manifest::read(folder).ok();
+    let recorded = manifest.map_or_else(BTreeMap::new, |m| recorded::process_names(&m));
+    names.extend(recorded.iter().map(|(pid, name)| (*pid, name.as_str())));
+    names.extend(known.entries.iter().filter_map(|entry| match &entry.seen {
+        Seen::Process(process) => Some((u64::from(entry.pid), process.name.as_str())),
+        _ => None,
+    }));
+    let moment = |file: KeptFile| {
+        let capture = file.capture;
+        let moment = Moment {
+            origin: Origin::Recording,
+            process: names
+                .get(&capture.pid)
+                .copied()
+                .unwrap_or_default()
+                .to_owned(),
+            pid: capture.pid,
+            time_ns: Some(file.boot_ns),
+            label: capture.label,
+            number: capture.number,
+            dump: None,
+            way: None,
+            remark: None,
+        };
+        (moment, file.path)
+    };
+    let kept = moments::kept(folder, &known, "smaps");
+    kept.into_iter().map(moment).collect()
+}
+
+fn of_traces(
+    input: &JavaInput,
+    process: Option<&str>,
+    steps: &Steps,
+) -> Result<Mapped, InputError> {
+    let path = || input.path.display().to_string();
+    let (mut traces, manifest) = match look::source(&input.path, &LookOptions::default(), steps) {
+        Ok(NativeSource::Traces(traces, manifest)) => (traces, manifest),
+        Ok(_) => return Err(InputError::NotRecorded { path: path() }),
+        Err(LookError::Import(ImportError::NotAHeap { name, what })) => {
+            return Err(InputError::NotMappings { path: name, what });
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let mut moments: Vec<Moment> = Vec::new();
+    let mut places = Vec::new();
+    for (trace, opened) in traces.iter().enumerate() {
+        for (at, facts) in opened.trace.smaps().iter().enumerate() {
+            // Those of several processes at once are of one moment.
+            let number = match moments.last() {
+                Some(before) if before.time_ns == Some(facts.time_ns) => before.number,
+                Some(before) => before.number.saturating_add(1),
+                None => 1,
+            };
+            places.push((trace, at));
+            moments.push(Moment {
+                origin: Origin::Trace,
+                process: facts.process.clone(),
+                pid: facts.pid,
+                time_ns: Some(facts.time_ns),
+                label: None,
+                number,
+                dump: None,
+                way: None,
+                remark: facts.writer.remark().map(str::to_owned),
+            });
+        }
+    }
+    if moments.is_empty() {
+        return Err(InputError::NotRecorded { path: path() });
+    }
+    let known = number_by_heaps(&mut moments, &traces, manifest.as_deref());
+    let chosen = choose(input, &known, &moments, process)?;
+    let (trace, at) = places[chosen];
+    let rows = traces[trace].trace.read_smaps(at)?;
+    Ok(Mapped {
+        moment: moments[chosen].clone(),
+        smaps: Smaps::of_rows(&rows),
+        text: None,
+        others: others(moments, chosen),
+    })
+}
+
+/// Gives mappings of traces the numbers and labels of the Java heaps that they were read with:
+/// of each heap those of its process nearest to it in time. Without heaps they have numbers of
+/// their own, from 1 for each process.
+fn number_by_heaps(
+    moments: &mut [Moment],
+    traces: &[LookTrace],
+    manifest: Option<&Manifest>,
+) -> Moments {
+    let heaps: Vec<(u32, u64, u64, Option<String>)> = match manifest {
+        Some(manifest) => {
+            let dumps = manifest.dumps.java.iter();
+            let of = |dump: &JavaDump| {
+                let label = dump.label.as_ref().map(|label| label.name.clone());
+                Some((dump.number, dump.pid, dump.time_ns?, label))
+            };
+            dumps.filter_map(of).collect()
+        }
+        None => {
+            let dumps = traces.iter().flat_map(|opened| opened.trace.java_dumps());
+            let mut numbers = DumpNumbers::default();
+            let of = |dump: &HeapFacts| {
+                let number = numbers.next(dump.pid, JAVA_HEAP);
+                (number, dump.pid, dump.time_ns, None)
+            };
+            dumps.map(of).collect()
+        }
+    };
+    if heaps.is_empty() {
+        let mut numbers = DumpNumbers::default();
+        for moment in moments.iter_mut() {
+            moment.dump = Some(numbers.next(moment.pid, ""));
+        }
+        return Moments::of_parts(moments.iter().map(|moment| moment.pid));
+    }
+    let mut by_time: BTreeMap<(u64, u64), usize> = BTreeMap::new();
+    for (at, moment) in moments.iter().enumerate() {
+        by_time.insert((moment.pid, moment.time_ns.unwrap_or(0)), at);
+    }
+    for (number, pid, time_ns, label) in &heaps {
+        let before = by_time.range((*pid, 0)..=(*pid, *time_ns)).next_back();
+        let after = by_time.range((*pid, *time_ns)..=(*pid, u64::MAX)).next();
+        let apart = |found: &(&(u64, u64), &usize)| found.0.1.abs_diff(*time_ns);
+        let nearest = before.into_iter().chain(after).min_by_key(apart);
+        if let Some((_, &at)) = nearest {
+            moments[at].dump.get_or_insert(*number);
+            if moments[at].label.is_none() {
+                moments[at].label.clone_from(label);
+            }
+        }
+    }
+    match manifest {
+        Some(manifest) => Moments::of(manifest),
+        None => Moments::of_parts(heaps.iter().map(|heap| heap.1)),
+    }
+}
+
+/// The moment that is meant: the last, where nothing was said.
+fn choose(
+    input: &JavaInput,
+    known: &Moments,
+    moments: &[Moment],
+    process: Option<&str>,
+) -> Result<usize, InputError> {
+    let path = || input.path.display().to_string();
+    let there = |places: &[usize]| {
+        let words: Vec<String> = places.iter().map(|&at| moments[at].describe()).collect();
+        in_words(words.into_iter())
+    };
+    let all: Vec<usize> = (0..moments.len()).collect();
+    let is_wanted = |at: &usize| {
+        let moment = &moments[*at];
+        let pid = (moment.pid > 0).then_some(moment.pid);
+        process.is_none_or(|wanted| is_process(wanted, pid, &moment.process))
+    };
+    let of_process: Vec<usize> = all.iter().copied().filter(is_wanted).collect();
+    if of_process.is_empty() {
+        return Err(InputError::NoSuchProcess {
+            path: path(),
+            process: process.unwrap_or_default().to_owned(),
+            there: there(&all),
+        });
+    }
+    let captures = of_process.iter().map(|&at| moments[at].capture());
+    let captures: Vec<Capture> = captures.collect();
+    let found = known.find(input.which.as_ref(), &captures);
+    let found = found.map_err(|missing| InputError::NoSuchMoment {
+        path: path(),
+        missing: Box::new(missing),
+    })?;
+    let found: Vec<usize> = found.into_iter().map(|at| of_process[at]).collect();
+    // One process, twice at a moment: the later one.
+    let last = found.last().copied().unwrap_or_default();
+    match found.iter().all(|&at| moments[at].pid == moments[last].pid) {
+        true => Ok(last),
+        false => Err(InputError::SeveralProcesses {
+            path: path(),
+            there: there(&found),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heaps::java::Which;
+
+    fn moment(number: u32, pid: u64, label: Option<&str>) -> Moment {
+        Moment {
+            origin: Origin::Recording,
+            process: format!("com.example.p{pid}"),
+            pid,
+            time_ns: Some(number.into()),
+            label: label.map(str::to_owned),
+            number,
+            dump: None,
+            way: None,
+            remark: None,
+        }
+    }
+
+    fn chosen(which: Option<&str>, process: Option<&str>) -> Result<usize, &'static str> {
+        let moments = [
+            moment(1, 7, Some("before")),
+            moment(1, 8, Some("before")),
+            moment(2, 7, Some("2020")),
+            moment(3, 7, None),
+        ];
+        let input = JavaInput {
+            path: PathBuf::from("rec"),
+            which: which.map(Which::parse),
+        };
+        let found = choose(&input, &Moments::default(), &moments, process);
+        found.map_err(|error| error.kind())
+    }
+
+    #[test]
+    fn a_moment_is_found_by_label_number_and_process() {
+        assert_eq!(chosen(None, None), Ok(3));
+        assert_eq!(chosen(Some("end"), None), Ok(3));
+        assert_eq!(chosen(Some("2"), None), Ok(2));
+        assert_eq!(chosen(Some("2020"), None), Ok(2));
+        assert_eq!(chosen(Some("before"), None), Err("several-processes"));
+        assert_eq!(chosen(Some("before"), Some("8")), Ok(1));
+        assert_eq!(chosen(None, Some("com.example.p8")), Ok(1));
+        assert_eq!(chosen(Some("nowhere"), None), Err("no-such-moment"));
+        assert_eq!(chosen(None, Some("other")), Err("no-such-process"));
+    }
+
+    #[test]
+    fn a_torn_gzip_of_mappings_is_told_as_such() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("01-one.smaps.gz");
+        let text: String = (0..2000_u64)
+            .map(|n| {
+                let at = 0x7000_0000 + n * 0x9000;
+                let size = n.wrapping_mul(2_654_435_761) % 4096;
+                format!(
+                    "{at:x}-{:x} rw-p 00000000 00:00 {size} /lib/{size}.so\nRss: {size} kB\n",
+                    at + 0x1000
+                )
+            })
+            .collect();
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        io::Write::write_all(&mut packed, text.as_bytes()).unwrap();
+        let packed = packed.finish().unwrap();
+        std::fs::write(&path, &packed[..packed.len() / 2]).unwrap();
+        let input = JavaInput { path, which: None };
+        let error = load(&input, None, &Steps::default()).unwrap_err();
+        assert!(matches!(error, InputError::TornGzip { .. }), "{error}");
+        assert_eq!(error.class(), ErrorClass::BadInput);
+        std::fs::write(&input.path, &packed).unwrap();
+        assert!(load(&input, None, &Steps::default()).is_ok());
+    }
+
+    #[test]
+    fn a_text_of_something_else_is_told_what_would_be_mappings() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notes.txt");
+        std::fs::write(&path, "hello\n").unwrap();
+        let input = JavaInput { path, which: None };
+        let error = load(&input, None, &Steps::default()).unwrap_err();
+        assert_eq!(error.kind(), "not-mappings");
+        assert_eq!(error.class(), ErrorClass::BadInput);
+        let help = error.help().unwrap();
+        assert!(help.contains("/proc/PID/smaps"), "{help}");
+        assert!(error.to_string().ends_with("it is text"), "{error}");
+    }
+}

@@ -1,0 +1,120 @@
+//! Work that blocks, such as looking names up, on a thread of its own: the console shows how far
+//! it is, and a signal ends it in good order.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinError;
+
+use super::progress;
+use crate::console::signals::watch_signals;
+use crate::error::{ErrorClass, Failure};
+use crate::flags::context::Context;
+use crate::heaps::java::Steps;
+use crate::naming::device_libs::DeviceLibs;
+use crate::naming::frames::Watch;
+
+/// After a signal, what is under way may take so long to tidy up.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Does `work`, which may ask `phone` for libraries. After a signal no more names are looked up,
+/// and it ends by itself; whoever asks twice does not wait for that.
+///
+/// # Errors
+/// The work's, or that it was interrupted.
+pub(crate) async fn watched<T, E>(
+    ctx: &Context,
+    what: &str,
+    phone: Option<Arc<DeviceLibs>>,
+    work: impl FnOnce(Watch) -> Result<T, E> + Send + 'static,
+) -> Result<T, Failure>
+where
+    T: Send + 'static,
+    E: Into<Failure> + Send + 'static,
+{
+    let status = ctx.console.status();
+    ctx.console.set_status(&status, what);
+    let watch = progress::names_on(&ctx.console, &status, what).asking(phone);
+    let mut signals = watch_signals()?;
+    let mut task = {
+        let watch = watch.clone();
+        tokio::task::spawn_blocking(move || work(watch))
+    };
+    let result = tokio::select! {
+        result = &mut task => Some(result),
+        _ = signals.recv() => {
+            watch.cancel();
+            tokio::select! {
+                result = &mut task => Some(result),
+                _ = signals.recv() => None,
+                () = tokio::time::sleep(PATIENCE) => None,
+            }
+        }
+    };
+    status.finish_and_clear();
+    ended(result)
+}
+
+/// Does `work`, which says what it is at. That stands in the status line once it takes a second.
+/// A signal ends the program: nothing is left behind that would have to be tidied up.
+///
+/// # Errors
+/// The work's, or that it was interrupted.
+pub(crate) async fn stepwise<T, E>(
+    ctx: &Context,
+    work: impl FnOnce(&Steps) -> Result<T, E> + Send + 'static,
+) -> Result<T, Failure>
+where
+    T: Send + 'static,
+    E: Into<Failure> + Send + 'static,
+{
+    let at = Arc::new(Mutex::new(String::new()));
+    let steps = {
+        let at = Arc::clone(&at);
+        Steps::telling(move |step| step.clone_into(&mut lock(&at)))
+    };
+    let status = ctx.console.status();
+    let mut signals = watch_signals()?;
+    let mut task = tokio::task::spawn_blocking(move || work(&steps));
+    let began = Instant::now();
+    let result = loop {
+        tokio::select! {
+            result = &mut task => break Some(result),
+            _ = signals.recv() => break None,
+            () = tokio::time::sleep(TICK) => {
+                let passed = began.elapsed();
+                if passed >= Duration::from_secs(1) {
+                    let step = lock(&at).clone();
+                    ctx.console.set_status(&status, format_args!("{step} … {} s", passed.as_secs()));
+                }
+            }
+        }
+    };
+    status.finish_and_clear();
+    ended(result)
+}
+
+/// What work came to; `None` where a signal ended it.
+fn ended<T, E: Into<Failure>>(
+    result: Option<Result<Result<T, E>, JoinError>>,
+) -> Result<T, Failure> {
+    match result {
+        Some(Ok(result)) => result.map_err(Into::into),
+        Some(Err(error)) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(error) => Err(interrupted(error.to_string())),
+        },
+        None => Err(interrupted("interrupted")),
+    }
+}
+
+/// How often the status line is drawn anew.
+const TICK: Duration = Duration::from_millis(200);
+
+fn lock(text: &Mutex<String>) -> MutexGuard<'_, String> {
+    text.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn interrupted(message: impl Into<String>) -> Failure {
+    Failure::new(ErrorClass::Interrupted, "interrupted", message)
+}

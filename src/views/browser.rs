@@ -1,0 +1,48 @@
+//! A page shown in the browser.
+
+use crate::flags::context::Context;
+use crate::pages::browser;
+use crate::pages::browser::NoBrowser;
+use std::path::Path;
+
+/// Has a browser show a page.
+///
+/// # Errors
+/// Where none could be started.
+pub(crate) async fn show_page(ctx: &Context, page: &Path) -> Result<(), NoBrowser> {
+    let page = std::path::absolute(page).unwrap_or_else(|_| page.to_owned());
+    let url = file_url(&page);
+    ctx.console.say(format_args!("opening {url}"));
+    let shown = browser::open(page.as_os_str()).await;
+    shown.map_err(|source| NoBrowser { url, source })
+}
+
+/// The address of a file, for a browser.
+pub(crate) fn file_url(path: &Path) -> String {
+    let path = path.to_string_lossy().replace('\\', "/");
+    let mut url = String::from("file://");
+    // `C:/x` on Windows; a server's name stands there already.
+    if !path.starts_with('/') {
+        url.push('/');
+    }
+    for byte in path.trim_start_matches("//").bytes() {
+        match byte {
+            b'/' | b':' | b'.' | b'-' | b'_' | b'~' => url.push(char::from(byte)),
+            byte if byte.is_ascii_alphanumeric() => url.push(char::from(byte)),
+            byte => url += &format!("%{byte:02X}"),
+        }
+    }
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_of_a_file_has_no_odd_letters() {
+        let of = |path: &str| file_url(Path::new(path));
+        assert_eq!(of("/a b/ä#?.html"), "file:///a%20b/%C3%A4%23%3F.html");
+        assert_eq!(of("C:/x/y.html"), "file:///C:/x/y.html");
+    }
+}

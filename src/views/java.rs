@@ -1,0 +1,170 @@
+//! What the views of Java heaps have in common: the heading that says which heap it is, sizes
+//! in columns, warnings, CSV.
+
+use crate::console::{Console, Style};
+use crate::export::csv;
+use crate::heaps::java::facts::{Figures, HeapFacts};
+use crate::heaps::leaks::document::KeptBytes;
+use crate::units::{ByteSize, SignedSize, thousands};
+
+/// Says which heap it is, and how it was looked at.
+pub(crate) fn heading(console: &Console, heap: &HeapFacts) {
+    let mut about = Vec::new();
+    about.push(match &heap.version {
+        Some(version) => version.replace("JAVA PROFILE", "HPROF"),
+        None => "heap graph".to_owned(),
+    });
+    match (&heap.process, heap.pid) {
+        (Some(process), Some(pid)) => about.push(format!("{process} ({pid})")),
+        (Some(process), None) => about.push(process.clone()),
+        (None, Some(pid)) => about.push(format!("pid {pid}")),
+        (None, None) => {}
+    }
+    match &heap.label {
+        Some(label) => about.push(format!("dump {} ({label})", heap.number)),
+        None if heap.dumps > 1 => about.push(format!("dump {} of {}", heap.number, heap.dumps)),
+        None => {}
+    }
+    if let Some(reason) = &heap.reason {
+        about.push(reason.clone());
+    }
+    about.push(format!("sizes: {}", heap.sizes));
+    console.data(format_args!(
+        "{}  {}",
+        console.styled(Style::Strong, &heap.path),
+        console.styled(Style::Dim, about.join(" · "))
+    ));
+}
+
+/// What roots reach, and what they do not.
+pub(crate) fn totals(
+    console: &Console,
+    reachable: Option<&Figures>,
+    unreachable: Option<&Figures>,
+) {
+    let mut parts = Vec::new();
+    if let Some(reachable) = reachable {
+        parts.push(format!(
+            "{} in {} objects",
+            console.styled(Style::Strong, ByteSize(reachable.shallow_bytes)),
+            thousands(reachable.count)
+        ));
+        if reachable.native_bytes > 0 {
+            parts.push(format!("{} native", ByteSize(reachable.native_bytes)));
+        }
+    }
+    if let Some(garbage) = unreachable.filter(|garbage| garbage.count > 0) {
+        parts.push(format!(
+            "garbage not yet collected: {} in {} objects",
+            ByteSize(garbage.shallow_bytes.saturating_add(garbage.native_bytes)),
+            thousands(garbage.count)
+        ));
+    }
+    if !parts.is_empty() {
+        console.data(parts.join(" · "));
+    }
+}
+
+/// Tells what is wrong with a heap.
+pub(crate) fn warn(console: &Console, heap: &HeapFacts) {
+    for warning in &heap.warnings {
+        console.finding(
+            warning.kind,
+            format_args!("{}: {}", heap.path, warning.message),
+            warning.help.as_deref(),
+        );
+    }
+}
+
+/// A size for a column; a dash for none.
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes {
+        0 => "-".to_owned(),
+        bytes => ByteSize(bytes).to_string(),
+    }
+}
+
+/// How much more or less, with its sign; a dash for no change.
+pub(crate) fn signed(bytes: i64) -> String {
+    match bytes {
+        0 => "-".to_owned(),
+        bytes => format!("{:+}", SignedSize(bytes)),
+    }
+}
+
+/// A number with its sign; a dash for zero.
+pub(crate) fn signed_count(count: i64) -> String {
+    match count {
+        0 => "-".to_owned(),
+        count if count > 0 => format!("+{}", thousands(count)),
+        count => thousands(count),
+    }
+}
+
+/// A line of CSV.
+pub(crate) fn csv_line(cells: &[Cell<'_>]) -> String {
+    let mut line = String::new();
+    for (at, cell) in cells.iter().enumerate() {
+        if at > 0 {
+            line.push(',');
+        }
+        match cell {
+            Cell::Number(number) => line += &number.to_string(),
+            Cell::Real(number) => line += &number.to_string(),
+            Cell::Nothing => {}
+            Cell::Text(text) => line += &csv::cell(text),
+        }
+    }
+    line.push('\n');
+    line
+}
+
+/// A cell of CSV.
+pub(crate) enum Cell<'a> {
+    /// As it is.
+    Number(i128),
+    /// As it is, with what stands behind the point.
+    Real(f64),
+    /// Quoted where it has to be.
+    Text(&'a str),
+    /// Not known.
+    Nothing,
+}
+
+impl Cell<'_> {
+    /// A number that may not be known.
+    pub(crate) fn maybe(number: Option<u64>) -> Cell<'static> {
+        number.map_or(Cell::Nothing, |number| Cell::Number(number.into()))
+    }
+}
+
+pub(crate) fn kept(kept: KeptBytes) -> String {
+    let native = match kept.native_bytes {
+        0 => String::new(),
+        bytes => format!(" + {} native", ByteSize(bytes)),
+    };
+    format!("{}{native}", ByteSize(kept.bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_in_csv_is_quoted_and_no_formula() {
+        let line = |text| csv_line(&[Cell::Text(text), Cell::Number(-5), Cell::Nothing]);
+        assert_eq!(line("a.B"), "a.B,-5,\n");
+        assert_eq!(line("a,\"b\""), "\"a,\"\"b\"\"\",-5,\n");
+        assert_eq!(line("=cmd()"), "'=cmd(),-5,\n");
+        assert_eq!(line("-1"), "'-1,-5,\n");
+    }
+
+    #[test]
+    fn changes_carry_their_sign() {
+        assert_eq!(signed(0), "-");
+        assert_eq!(signed(2048), "+2.0 KiB");
+        assert_eq!(signed(-2048), "-2.0 KiB");
+        assert_eq!(signed_count(12_000), "+12,000");
+        assert_eq!(signed_count(-3), "-3");
+    }
+}

@@ -1,0 +1,225 @@
+//! How a Java heap looks in the terminal right after its dump: its size, and the classes that
+//! keep most.
+
+use std::path::Path;
+
+use super::summary::near;
+use crate::console::table::Table;
+use crate::console::{Console, Style};
+use crate::conversion::java_summary::JavaSummary;
+use crate::folder::RAW_TRACE;
+use crate::results::manifest::{JavaDump, Manifest};
+use crate::units::{ByteSize, thousands};
+use crate::untrusted::shell::{quoted_dump, quoted_path};
+
+/// Heaps shown in full; the others by their sizes.
+const FULL: usize = 4;
+
+/// Shows the heaps on stdout.
+pub(super) fn show(console: &Console, heaps: &[JavaSummary]) {
+    if console.is_json() || console.is_quiet() {
+        return;
+    }
+    for (at, heap) in heaps.iter().enumerate() {
+        console.data(title(console, heap));
+        for line in sizes(heap) {
+            console.data(format_args!("  {line}"));
+        }
+        if at < FULL && !heap.top.is_empty() {
+            console.data("");
+            table(heap).show(console);
+        }
+        console.data("");
+    }
+}
+
+fn title(console: &Console, heap: &JavaSummary) -> String {
+    let name = match heap.process.as_str() {
+        "" => format!("process {}", heap.pid),
+        name => name.to_owned(),
+    };
+    let name = console.styled(Style::Strong, name);
+    match heap.process.as_str() {
+        "" => format!("{name}  java"),
+        _ => format!("{name}  pid {}  java", heap.pid),
+    }
+}
+
+fn sizes(heap: &JavaSummary) -> Vec<String> {
+    let totals = &heap.totals;
+    let reachable = &totals.reachable;
+    let native = |bytes: u64| match bytes {
+        0 => String::new(),
+        bytes => format!(" + {} native", ByteSize(bytes)),
+    };
+    let mut lines = vec![format!(
+        "reachable  {}{} in {} objects of {} classes",
+        ByteSize(reachable.space),
+        native(reachable.native_space),
+        grouped(reachable.objects),
+        grouped(heap.classes as u64),
+    )];
+    let garbage = totals.objects.saturating_sub(reachable.objects);
+    if garbage > 0 {
+        lines.push(format!(
+            "garbage    {}{} in {} objects",
+            ByteSize(totals.space.saturating_sub(reachable.space)),
+            native(totals.native_space.saturating_sub(reachable.native_space)),
+            grouped(garbage),
+        ));
+    }
+    lines
+}
+
+fn table(heap: &JavaSummary) -> Table {
+    let mut table = Table::new(&["retained", "shallow", "native", "objects", "class"]);
+    for row in &heap.top {
+        let native = match row.native_bytes {
+            0 => String::new(),
+            bytes => ByteSize(bytes).to_string(),
+        };
+        table.row(
+            vec![
+                ByteSize(row.retained_bytes).to_string(),
+                ByteSize(row.shallow_bytes).to_string(),
+                native,
+                grouped(row.objects),
+            ],
+            row.class.clone(),
+        );
+    }
+    table
+}
+
+fn grouped(number: u64) -> String {
+    thousands(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+/// Commands one would want next for the Java heaps of a folder, each with what it is good for;
+/// of a folder that has native heaps, too, without what was named for those.
+pub(super) fn next_commands(
+    folder: &Path,
+    manifest: &Manifest,
+    beside_native: bool,
+) -> Vec<(String, String)> {
+    let with_file: Vec<&JavaDump> = manifest
+        .dumps
+        .java
+        .iter()
+        .filter(|dump| dump.file.is_some())
+        .collect();
+    let Some(last) = with_file.last() else {
+        return Vec::new();
+    };
+    let shown = near(folder);
+    let place = quoted_path(shown);
+    // What was converted elsewhere is a profile alone; the trace or the HPROF has the heap.
+    let file = last.file.as_deref().unwrap_or_default();
+    if file.ends_with(".pb.gz") && !folder.join(RAW_TRACE).is_file() {
+        let file = quoted_path(shown.join(file));
+        return vec![(
+            "who holds the Java heap, as a flame graph in the browser:".to_owned(),
+            format!("go tool pprof -symbolize=none -http=: {file}"),
+        )];
+    }
+    let of_process = of_process(&with_file);
+    let java = if beside_native { " --java" } else { "" };
+    let mut next = vec![
+        (
+            "destroyed activities and other leaks, with who holds them:".to_owned(),
+            format!("heaptap leaks {place}{of_process}{java}"),
+        ),
+        (
+            "who retains what, by class, package or object:".to_owned(),
+            format!("heaptap top {place}{of_process}{java}"),
+        ),
+    ];
+    if !beside_native {
+        next.push((
+            "all of it on one page:".to_owned(),
+            format!("heaptap report {place}{of_process}"),
+        ));
+    }
+    let first = with_file.iter().find(|dump| dump.pid == last.pid);
+    if let Some(first) = first.filter(|first| first.number != last.number) {
+        next.push((
+            "what grew from the first dump to the last:".to_owned(),
+            format!(
+                "heaptap diff {} {}{of_process}{java}",
+                quoted_dump(shown, first.number),
+                quoted_dump(shown, last.number)
+            ),
+        ));
+    }
+    next
+}
+
+/// A folder of Java heaps as commands name it that look at one process: with the last one's, where
+/// there are several.
+pub(crate) fn java_place(folder: &Path) -> String {
+    let place = quoted_path(near(folder));
+    let Ok(manifest) = Manifest::read(folder) else {
+        return place;
+    };
+    let dumps: Vec<&JavaDump> = manifest.dumps.java.iter().collect();
+    format!("{place}{}", of_process(&dumps))
+}
+
+/// The flag that takes the last dump's process, where there are several.
+fn of_process(dumps: &[&JavaDump]) -> String {
+    match dumps.last() {
+        Some(last) if dumps.iter().any(|dump| dump.pid != last.pid) => {
+            format!(" --process {}", last.pid)
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::manifest::{JAVA_HEAP, JavaKind};
+
+    #[test]
+    fn the_commands_name_the_process_of_several() {
+        let dump = |pid: u64, number: u32| JavaDump {
+            kind: JavaKind::Hprof,
+            number,
+            label: None,
+            time_ns: None,
+            time: None,
+            pid,
+            process: format!("app{pid}"),
+            heap: JAVA_HEAP.to_owned(),
+            file: Some(format!("{number}.{pid}.hprof")),
+            dominators: None,
+            malloc_info: None,
+            original: None,
+            reason: None,
+            totals: None,
+            flags: Default::default(),
+            complete: true,
+        };
+        let mut manifest = Manifest::default();
+        manifest.dumps.java = vec![dump(7, 1), dump(7, 2)];
+        let commands = |manifest: &Manifest| -> Vec<String> {
+            let next = next_commands(Path::new("out"), manifest, false);
+            next.into_iter().map(|(_, command)| command).collect()
+        };
+        let last = |manifest: &Manifest| commands(manifest).pop();
+        assert_eq!(last(&manifest).as_deref(), Some("heaptap diff out@1 out@2"));
+        manifest.dumps.java.extend([dump(9, 1), dump(9, 2)]);
+        for command in commands(&manifest) {
+            assert!(command.contains(" --process 9"), "{command}");
+        }
+        assert_eq!(
+            last(&manifest).as_deref(),
+            Some("heaptap diff out@1 out@2 --process 9")
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let place = quoted_path(near(folder.path()));
+        assert_eq!(java_place(folder.path()), place);
+        manifest.write(folder.path()).unwrap();
+        assert_eq!(java_place(folder.path()), format!("{place} --process 9"));
+    }
+}

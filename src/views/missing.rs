@@ -1,0 +1,498 @@
+//! What is missing for every frame to have a name, in a few lines: the libraries that hide
+//! most, where their symbols were looked for, and the command that would name them.
+
+use crate::console::{Console, Style};
+use crate::names::module;
+use crate::results::manifest::{CutLibrary, LookedIn, MissingLibrary, SymbolFile, Symbolization};
+
+/// Libraries shown; the manifest has all.
+const LIBRARIES: usize = 5;
+/// Those of them that hide next to nothing.
+const SMALL_LIBRARIES: usize = 2;
+/// A smaller share of the bytes is next to nothing.
+const SMALL: f64 = 0.001;
+/// Places named for one library.
+const PLACES: usize = 4;
+
+/// What can be done about frames without a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remedy<'a> {
+    /// This command takes more symbols.
+    Again(&'a str),
+    /// Nobody wanted names to be looked up.
+    NotAsked,
+    /// They were looked for in the build that comes with the demo, which is gone by now.
+    Demo,
+}
+
+/// How much has no name, in a sentence.
+fn unnamed(names: &Symbolization) -> String {
+    let all = names.frames_unnamed + names.frames_named;
+    let (have, they) = match names.frames_unnamed {
+        1 => ("has", "it is"),
+        _ => ("have", "they are"),
+    };
+    let hidden = match names.share_unnamed {
+        0.0 => String::new(),
+        share => format!(
+            "; {they} in the callstacks of {} of the bytes, and allocate{} {}",
+            percent(share),
+            if names.frames_unnamed == 1 { "s" } else { "" },
+            percent(names.leaf_share_unnamed)
+        ),
+    };
+    format!(
+        "{} of {all} frames {have} no name{hidden}",
+        names.frames_unnamed
+    )
+}
+
+/// Says what is missing: all of it, or where one wants to hear only what is wrong, how much.
+pub(crate) fn tell(console: &Console, names: &Symbolization, remedy: Remedy<'_>) {
+    if !console.is_quiet() {
+        for line in lines(console, names, remedy) {
+            console.say(line);
+        }
+    } else if remedy != Remedy::NotAsked
+        && let Some(short) = in_short(names)
+    {
+        console.warn(short);
+    }
+}
+
+/// How much has no name; nothing, where next to nothing has none.
+fn in_short(names: &Symbolization) -> Option<String> {
+    (names.share_unnamed >= SMALL).then(|| unnamed(names))
+}
+
+/// A sentence for each thing that is missing; empty where nothing is.
+fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    let note = console.on_stderr(Style::Dim, "note");
+    let cut = names.libraries_without_unwind.iter();
+    lines.extend(
+        cut.take(LIBRARIES)
+            .map(|cut| format!("   {note}: {}", cut_line(cut))),
+    );
+    // What nobody asked for is told.
+    let found = names.mappings.iter().filter(|m| m.origin == "project");
+    lines.extend(found.map(|m| {
+        format!(
+            "   {note}: Java names of {} are by {} ({}); --mapping takes another",
+            m.packages.join(", "),
+            m.path,
+            m.variant
+        )
+    }));
+    if names.frames_unnamed == 0 {
+        return lines;
+    }
+    lines.push(format!("   {note}: {}", unnamed(names)));
+    if remedy == Remedy::NotAsked {
+        return lines;
+    }
+    let missing = &names.libraries_missing;
+    if missing.is_empty() {
+        return lines;
+    }
+    let heading = format!("  {:>6} {:>7}  {}", "hides", "frames", "library, build ID");
+    lines.push(console.on_stderr(Style::Dim, heading).to_string());
+    let large = missing.iter().take_while(|library| library.share >= SMALL);
+    let shown = LIBRARIES.min(large.count() + SMALL_LIBRARIES);
+    for library in missing.iter().take(shown) {
+        lines.push(format!(
+            "  {:>6} {:>7}  {}",
+            percent(library.share),
+            library.frames,
+            identity(library)
+        ));
+        if remedy == Remedy::Demo {
+            lines.push(format!(
+                "{:18}closed by design: the demo has no symbols of it",
+                ""
+            ));
+            continue;
+        }
+        let used = names
+            .libraries_named
+            .iter()
+            .find(|named| named.path == library.path && named.build_id == library.build_id)
+            .map_or(&[][..], |named| &named.files);
+        lines.extend(
+            why(library, used)
+                .into_iter()
+                .map(|why| format!("{:18}{why}", "")),
+        );
+    }
+    if let Some(left) = missing.len().checked_sub(shown + 1) {
+        lines.push(format!(
+            "{:18}… and {} more, in manifest.json",
+            "",
+            left + 1
+        ));
+    }
+    let Remedy::Again(command) = remedy else {
+        return lines;
+    };
+    let help = console.on_stderr(Style::Help, "help");
+    let fix = console.on_stderr(Style::Help, format!("{command} --symbols DIR"));
+    lines.push(format!("   {help}: {fix}"));
+    lines.push(
+        "         DIR holds the unstripped files of these builds, or is a ZIP or APK with them"
+            .to_owned(),
+    );
+    let on_phone = |library: &MissingLibrary| {
+        [
+            "/system/",
+            "/apex/",
+            "/vendor/",
+            "/product/",
+            "/odm/",
+            "/system_ext/",
+        ]
+        .iter()
+        .any(|folder| library.path.starts_with(folder))
+    };
+    if missing.iter().take(shown).any(on_phone) {
+        lines.push("         those of the system: record or collect with --pull-libs".to_owned());
+    }
+    lines
+}
+
+fn cut_line(cut: &CutLibrary) -> String {
+    format!(
+        "{} callstacks ({} of the bytes) end in {} after one frame: it seems to have no unwind \
+         information; keep .eh_frame (-funwind-tables) to see its callers",
+        cut.callsites,
+        percent(cut.share),
+        module(&cut.path)
+    )
+}
+
+fn identity(library: &MissingLibrary) -> String {
+    let name = module(&library.path);
+    let name = match &*name {
+        "" => "(no path)",
+        name => name,
+    };
+    match library.build_id.as_str() {
+        "" => format!("{name}  (no build ID)"),
+        id => format!("{name}  {id}"),
+    }
+}
+
+/// Why it has no names, a line each; `used` are the files that were asked.
+fn why(library: &MissingLibrary, used: &[SymbolFile]) -> Vec<String> {
+    let mut lines = Vec::new();
+    if library.build_id.is_empty() {
+        lines
+            .push("the recording has no build ID of it: nothing tells which file it is".to_owned());
+    }
+    lines.extend(used.iter().take(PLACES).map(knows_too_little));
+    let is_used = |place: &LookedIn| {
+        let same = |file: &SymbolFile| match file.place.as_str() {
+            // One folder holds all that was fetched.
+            "cache" => place.place == "cache",
+            _ => place.path == file.path,
+        };
+        used.iter().any(same)
+    };
+    // Of other builds nothing needs to be said where the right one was there.
+    let was_found = used.iter().any(|file| file.verified);
+    let nearest = library.nearest.as_ref().filter(|_| !was_found);
+    if let Some(nearest) = nearest {
+        lines.push(match nearest.build_id.as_str() {
+            "" => format!(
+                "{} has no build ID; --allow-no-build-id takes it by its name",
+                nearest.path
+            ),
+            id => format!(
+                "{} is {id}: your build differs from what is on the phone",
+                nearest.path
+            ),
+        });
+    }
+    let is_told = |place: &LookedIn| {
+        let is_another = matches!(place.why.as_str(), "other-build-id" | "no-build-id");
+        is_used(place)
+            || nearest.is_some_and(|nearest| nearest.path == place.path)
+            || (was_found && is_another)
+    };
+    let (in_vain, refused): (Vec<&LookedIn>, Vec<&LookedIn>) = library
+        .looked_in
+        .iter()
+        .filter(|place| !is_told(place))
+        .partition(|place| matches!(place.why.as_str(), "not-there" | "no-such-place"));
+    let refused_lines = refused.iter().take(PLACES);
+    lines.extend(refused_lines.map(|place| format!("{} {}", place.path, place.detail)));
+    let mut places: Vec<&str> = Vec::new();
+    // The mapping's own path is that on the phone.
+    let at_own_path = in_vain.iter().any(|place| place.place == "host-path");
+    for place in in_vain {
+        let path = match place.path.as_str() {
+            _ if place.place == "host-path" => continue,
+            "" => place.place.as_str(),
+            path => path,
+        };
+        if !places.contains(&path) {
+            places.push(path);
+        }
+    }
+    let more = match places.len().saturating_sub(PLACES) {
+        // One more takes no more room than its number.
+        0 | 1 => String::new(),
+        more => {
+            places.truncate(PLACES);
+            format!(" and {more} more places")
+        }
+    };
+    let places = places.join(", ") + &more;
+    lines.extend(match (places.as_str(), at_own_path) {
+        ("", false) => None,
+        ("", true) => Some("not at its own path on this computer".to_owned()),
+        (places, false) => Some(format!("not in {places}")),
+        (places, true) => Some(format!(
+            "not in {places}, nor at its own path on this computer"
+        )),
+    });
+    lines
+}
+
+/// Why a file that was asked left frames without a name.
+fn knows_too_little(file: &SymbolFile) -> String {
+    let SymbolFile {
+        place,
+        path,
+        knowledge,
+        ..
+    } = file;
+    let stripped = match knowledge.as_str() {
+        "dynsym" => "exports only",
+        "nothing" => "no names at all",
+        _ => return format!("{path} has no names for these addresses"),
+    };
+    match place.as_str() {
+        "cache" => format!("fetched from the phone: it has {stripped}"),
+        _ if file.verified => {
+            format!("{path} is this build, but stripped ({stripped}): give the unstripped one")
+        }
+        _ => format!("{path} is stripped ({stripped}): give the unstripped one"),
+    }
+}
+
+/// A share as people read it.
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if share > 0.0 && percent < 0.05 {
+        return "<0.1%".to_owned();
+    }
+    format!("{percent:.1}%")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::manifest::{NamedLibrary, NearestFile};
+
+    fn text(names: &Symbolization) -> String {
+        let console = Console::from_raw_args(&[]);
+        lines(&console, names, Remedy::Again("heaptap symbolize out")).join("\n")
+    }
+
+    fn place(place: &str, path: &str, why: &str, detail: &str) -> LookedIn {
+        LookedIn {
+            place: place.to_owned(),
+            path: path.to_owned(),
+            why: why.to_owned(),
+            detail: detail.to_owned(),
+        }
+    }
+
+    #[test]
+    fn nothing_is_said_where_nothing_is_missing() {
+        let names = Symbolization {
+            frames_named: 7,
+            ..Symbolization::default()
+        };
+        assert_eq!(text(&names), "");
+    }
+
+    #[test]
+    fn each_library_says_what_it_hides_and_where_it_was_looked_for() {
+        let names = Symbolization {
+            frames_named: 60,
+            frames_unnamed: 40,
+            share_unnamed: 0.5,
+            leaf_share_unnamed: 0.25,
+            libraries_missing: vec![
+                MissingLibrary {
+                    path: "/data/app/x/lib/arm64/libgame.so".to_owned(),
+                    build_id: "ab01".to_owned(),
+                    frames: 30,
+                    share: 0.4,
+                    leaf_share: 0.2,
+                    looked_in: vec![
+                        place(
+                            "symbols",
+                            "/syms/libgame.so",
+                            "other-build-id",
+                            "is another",
+                        ),
+                        place("host-path", "/data/app/x/lib", "not-there", "not there"),
+                        place("cache", "/cache", "not-there", "not there"),
+                    ],
+                    nearest: Some(NearestFile {
+                        place: "symbols".to_owned(),
+                        path: "/syms/libgame.so".to_owned(),
+                        build_id: "ab02".to_owned(),
+                    }),
+                },
+                MissingLibrary {
+                    path: "/system/lib64/libx.so".to_owned(),
+                    frames: 10,
+                    share: 0.0002,
+                    looked_in: vec![place("symbols", "/s.zip", "damaged", "is damaged: cut")],
+                    ..MissingLibrary::default()
+                },
+            ],
+            ..Symbolization::default()
+        };
+        assert_eq!(
+            text(&names),
+            "   note: 40 of 100 frames have no name; they are in the callstacks of 50.0% of the \
+             bytes, and allocate 25.0%
+   hides  frames  library, build ID
+   40.0%      30  libgame.so  ab01
+                  /syms/libgame.so is ab02: your build differs from what is on the phone
+                  not in /cache, nor at its own path on this computer
+   <0.1%      10  libx.so  (no build ID)
+                  the recording has no build ID of it: nothing tells which file it is
+                  /s.zip is damaged: cut
+   help: heaptap symbolize out --symbols DIR
+         DIR holds the unstripped files of these builds, or is a ZIP or APK with them
+         those of the system: record or collect with --pull-libs"
+        );
+    }
+
+    #[test]
+    fn many_libraries_are_counted_and_cut_ones_told() {
+        let library = |n: usize| MissingLibrary {
+            path: format!("/data/app/lib{n}.so"),
+            build_id: "aa".to_owned(),
+            frames: 1,
+            ..MissingLibrary::default()
+        };
+        let names = Symbolization {
+            frames_unnamed: 8,
+            libraries_missing: (0..8).map(library).collect(),
+            libraries_without_unwind: vec![CutLibrary {
+                path: "/data/app/libcut.so".to_owned(),
+                build_id: "cc".to_owned(),
+                callsites: 12,
+                share: 0.125,
+            }],
+            ..Symbolization::default()
+        };
+        let text = text(&names);
+        assert!(
+            text.contains("12 callstacks (12.5% of the bytes) end in libcut.so"),
+            "{text}"
+        );
+        assert!(text.contains("… and 6 more, in manifest.json"), "{text}");
+        assert!(!text.contains("--pull-libs"), "{text}");
+    }
+
+    fn library(looked_in: Vec<LookedIn>) -> MissingLibrary {
+        MissingLibrary {
+            path: "/data/app/x/lib/arm64/libgame.so".to_owned(),
+            build_id: "ab01".to_owned(),
+            frames: 3,
+            share: 0.4,
+            looked_in,
+            nearest: Some(NearestFile {
+                place: "symbols".to_owned(),
+                path: "/syms/armv7/libgame.so".to_owned(),
+                build_id: "ab02".to_owned(),
+            }),
+            ..MissingLibrary::default()
+        }
+    }
+
+    fn file(place: &str, path: &str, knowledge: &str) -> SymbolFile {
+        SymbolFile {
+            place: place.to_owned(),
+            path: path.to_owned(),
+            knowledge: knowledge.to_owned(),
+            verified: true,
+            addresses: 0,
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_right_build_without_symbols_is_named_and_no_other_build_is_blamed() {
+        let other = "/syms/armv7/libgame.so";
+        let library = library(vec![
+            place("symbols", other, "other-build-id", "has another build ID"),
+            place("cache", "/cache", "not-there", "not there"),
+        ]);
+        let used = [
+            file("symbols", "/syms/arm64/libgame.so", "dynsym"),
+            file("cache", "/cache/lib/ab/01", "dynsym"),
+        ];
+        let expected = [
+            "/syms/arm64/libgame.so is this build, but stripped (exports only): give the \
+             unstripped one",
+            "fetched from the phone: it has exports only",
+        ];
+        assert_eq!(why(&library, &used), expected);
+        let names = Symbolization {
+            frames_unnamed: 3,
+            share_unnamed: 0.4,
+            libraries_named: vec![NamedLibrary {
+                path: library.path.clone(),
+                build_id: library.build_id.clone(),
+                addresses: 3,
+                files: used.to_vec(),
+            }],
+            libraries_missing: vec![library],
+            ..Symbolization::default()
+        };
+        assert!(text(&names).contains(expected[0]), "{}", text(&names));
+    }
+
+    #[test]
+    fn a_single_place_is_never_counted_instead_of_named() {
+        let of = |count: usize| {
+            let places = (0..count).map(|n| place("project", &format!("/{n}"), "not-there", ""));
+            let library = MissingLibrary {
+                nearest: None,
+                ..library(places.collect())
+            };
+            why(&library, &[]).join("\n")
+        };
+        assert_eq!(of(5), "not in /0, /1, /2, /3, /4");
+        assert_eq!(of(6), "not in /0, /1, /2, /3 and 2 more places");
+    }
+
+    #[test]
+    fn nothing_is_advised_that_would_not_help() {
+        let names = Symbolization {
+            frames_unnamed: 1,
+            libraries_missing: vec![library(vec![place("symbols", "/gone", "not-there", "")])],
+            ..Symbolization::default()
+        };
+        let console = Console::from_raw_args(&[]);
+        assert_eq!(
+            lines(&console, &names, Remedy::NotAsked),
+            ["   note: 1 of 1 frames has no name"]
+        );
+        let demo = lines(&console, &names, Remedy::Demo).join("\n");
+        assert!(demo.contains("closed by design"), "{demo}");
+        assert!(
+            !demo.contains("/gone") && !demo.contains("--symbols"),
+            "{demo}"
+        );
+        assert_eq!(in_short(&names), None);
+    }
+}

@@ -1,0 +1,16 @@
+//! What several commands show alike.
+
+pub mod blocking;
+pub mod browser;
+pub mod eligibility;
+pub mod java;
+pub mod java_summary;
+pub mod mappings;
+pub mod meminfo;
+pub mod missing;
+pub mod native;
+pub mod page;
+pub mod progress;
+pub mod sites;
+pub mod summary;
+pub mod symbolized;

@@ -1,0 +1,175 @@
+//! What the views of native heaps have in common: the heading that says which dump it is, sizes
+//! with their sampling error in columns, stacks in a line, warnings.
+
+use crate::analyze::native::scope;
+use crate::analyze::sampling::{Estimate, Form, Shown};
+use crate::console::{Console, Style};
+use crate::heaps::java::facts::Warning;
+use crate::heaps::look::facts::{DumpFacts, Limits, StackFrame};
+use crate::units::{ByteSize, thousands};
+
+/// Callsites in JSON and CSV, where nothing was said: a heap has hundreds of thousands.
+pub(crate) const MOST_CALLSITES: usize = 1000;
+
+/// The heading of what rows stand for, grouped `by`.
+pub(crate) fn what_of(by: &str) -> &str {
+    match by {
+        "callsite" => "function, and who called it",
+        "class" => "class or scope",
+        by => by,
+    }
+}
+
+/// Says which dump it is.
+pub(crate) fn heading(console: &Console, dump: &DumpFacts) {
+    let mut about = Vec::new();
+    match (dump.process.as_str(), dump.pid) {
+        ("", 0) => {}
+        ("", pid) => about.push(format!("pid {pid}")),
+        (process, 0) => about.push(process.to_owned()),
+        (process, pid) => about.push(format!("{process} ({pid})")),
+    }
+    if !dump.heap.is_empty() {
+        about.push(dump.heap.clone());
+    }
+    if dump.dumps > 1 {
+        about.push(format!("dump {} of {}", dump.number, dump.dumps));
+    }
+    about.push(match dump.sampling_interval_bytes {
+        0 => "sampling interval not known".to_owned(),
+        1 => "every allocation recorded".to_owned(),
+        bytes => format!("sampled every {}", ByteSize(bytes)),
+    });
+    match dump.kind {
+        "at-maximum" => about.push("when the heap was largest".to_owned()),
+        "allocations-only" => about.push("frees are not known".to_owned()),
+        _ => {}
+    }
+    if dump.unfinished {
+        about.push("incomplete: figures are lower bounds".to_owned());
+    }
+    console.data(format_args!(
+        "{}  {}",
+        console.styled(Style::Strong, &dump.name),
+        console.styled(Style::Dim, about.join(" · "))
+    ));
+}
+
+/// Tells what is wrong with an input.
+pub(crate) fn warn(console: &Console, path: &str, warnings: &[Warning]) {
+    for warning in warnings {
+        console.finding(
+            warning.kind,
+            format_args!("{path}: {}", warning.message),
+            warning.help.as_deref(),
+        );
+    }
+}
+
+/// A value of a column of bytes or of something else; a dash for none.
+pub(crate) fn value(value: i64, unit: &str) -> String {
+    match (value, unit) {
+        (0, _) => "-".to_owned(),
+        (value, "bytes") => {
+            let sign = if value < 0 { "-" } else { "" };
+            format!("{sign}{}", ByteSize(value.unsigned_abs()))
+        }
+        (value, _) => thousands(value),
+    }
+}
+
+/// Sampled bytes and how far they may be off, for two columns: no more digits than mean
+/// something.
+pub(crate) fn estimated(bytes: i64, limits: Option<&Limits>) -> (String, String) {
+    match limits {
+        Some(limits) if bytes != 0 => parts(&limits.estimate.shown(), false),
+        _ => (value(bytes, "bytes"), String::new()),
+    }
+}
+
+/// Sampled bytes beside a part of them, `part` with `part_limits`: rounded so that they do not come
+/// out as less than that.
+pub(crate) fn beside(
+    bytes: i64,
+    limits: Option<&Limits>,
+    (part, part_limits): (i64, Option<&Limits>),
+) -> String {
+    match part_limits {
+        Some(part_limits) if bytes != 0 && part != 0 => {
+            let exact = Estimate::exact(bytes, 0);
+            let estimate = limits.map_or(&exact, |limits| &limits.estimate);
+            parts(&estimate.shown_beside(&part_limits.estimate.shown()), false).0
+        }
+        _ => estimated(bytes, limits).0,
+    }
+}
+
+/// An estimate as a value and its error.
+pub(crate) fn parts(shown: &Shown, signed: bool) -> (String, String) {
+    let (unit, d) = (shown.unit.name(), shown.decimals);
+    let number = |x: f64| match signed {
+        true => format!("{x:+.d$}"),
+        false => format!("{x:.d$}"),
+    };
+    let limits = |low: f64, high: f64| match signed || low < 0.0 {
+        true => format!("{} to {}", number(low), number(high)),
+        false => format!("{}-{}", number(low), number(high)),
+    };
+    match shown.form {
+        Form::Exact(value) => (format!("{} {unit}", number(value)), String::new()),
+        Form::PlusMinus(value, half) => {
+            (format!("{} {unit}", number(value)), format!("±{half:.d$}"))
+        }
+        Form::Range(value, low, high) => (format!("{} {unit}", number(value)), limits(low, high)),
+        Form::Rough(value, low, high, _) => {
+            (format!("~{} {unit}", number(value)), limits(low, high))
+        }
+        Form::Below(high) => ("-".to_owned(), format!("<{high:.d$} {unit}")),
+    }
+}
+
+/// A part of a whole for a column.
+pub(crate) fn percent(share: Option<f64>) -> String {
+    match share {
+        None => "-".to_owned(),
+        Some(share) => format!("{:.1}", share * 100.0),
+    }
+}
+
+/// The callers of a stack's leaf, nearest first, functions alone: `← load ← main`.
+pub(crate) fn callers(stack: &[StackFrame]) -> String {
+    let mut text = String::new();
+    for frame in stack.iter().skip(1).take(CALLERS) {
+        let short = shortened(&frame.function);
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        text.push_str("← ");
+        text.push_str(&short);
+    }
+    text
+}
+
+/// A function's name at its shortest.
+pub(crate) fn shortened(function: &str) -> String {
+    let short = scope::shortened(function).last();
+    let short = short.as_deref().unwrap_or(function);
+    short.trim_start_matches('…').to_owned()
+}
+
+/// Callers in a line: more than fit.
+pub(crate) const CALLERS: usize = 8;
+
+/// Where a row's code is, in brief: `cache.cpp:12 libcache.so`.
+pub(crate) fn place(library: Option<&str>, file: Option<&str>, line: Option<u32>) -> String {
+    let mut parts = Vec::new();
+    if let Some(file) = file {
+        let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
+        parts.push(match line {
+            Some(line) => format!("{name}:{line}"),
+            None => name.to_owned(),
+        });
+    }
+    parts.extend(library.map(str::to_owned));
+    parts.join(" ")
+}

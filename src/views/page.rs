@@ -1,0 +1,150 @@
+//! Pages: written to their place or into the folder of a recording, and what is said of them.
+
+use crate::error::Failure;
+use crate::flags::context::Context;
+use crate::flags::java::JavaArgs;
+use crate::flags::leave::LeaveArgs;
+use crate::flags::native::NativeArgs;
+use crate::heap_graph::Follow;
+use crate::heaps::look::Wanted;
+use crate::pages::PAGE;
+use crate::pages::{
+    self, PagePlace, ReportError, ReportFile, ReportInput, ReportRequest, Target, Told,
+};
+use crate::recording::finish::Finished;
+use crate::results::manifest::{Manifest, Page};
+use crate::results::output::{Staging, Unpublished};
+use crate::session::part_prefix;
+use crate::units::ByteSize;
+use crate::views::{blocking, summary};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Whether the page goes to standard output.
+pub(crate) fn is_stdout(goal: &PagePlace) -> bool {
+    *goal == PagePlace::Typed(PathBuf::from("-"))
+}
+
+/// Says where the page is.
+pub(crate) fn show(ctx: &Context, goal: &Path, told: &Told) {
+    let console = &ctx.console;
+    if let Some(page) = &told.page {
+        console.raw(page);
+        return;
+    }
+    if console.is_json() {
+        console.json(&json!({ "output": goal, "bytes": told.bytes }));
+    }
+    console.say(format_args!(
+        "wrote {} ({}): open it in any browser",
+        summary::near(goal).display(),
+        ByteSize(told.bytes)
+    ));
+}
+
+/// Writes the page of a recording of native heaps into its folder: the last thing that is done
+/// with it, and nothing of the recording depends on it. Where the page is if it was written.
+pub(crate) async fn leave(
+    ctx: &Context,
+    args: LeaveArgs,
+    finished: &mut Finished,
+) -> Option<PathBuf> {
+    let dumps = &finished.manifest.dumps.native;
+    if args.no_report || dumps.iter().all(|dump| dump.file.is_none()) {
+        return None;
+    }
+    let folder = finished.output.as_path();
+    let input = ReportInput {
+        path: folder.to_owned(),
+        wanted: Wanted::All,
+        mappings: Vec::new(),
+    };
+    let java = JavaArgs::default();
+    let request = ReportRequest {
+        inputs: vec![input],
+        base: None,
+        per: None,
+        look: NativeArgs::default().options(&java),
+        java: java.options(Follow::default()),
+        java_only: false,
+        full: false,
+        contents: false,
+    };
+    let page = folder.join(PAGE);
+    let written = async {
+        if page.exists() && !pages::is_page(&page) {
+            return Err(ReportError::Taken(page.clone()).into());
+        }
+        // With the session's name, `collect` finds it if this process is killed over it.
+        let staging = Staging::new(folder, &part_prefix(&finished.session));
+        let staging = staging.map_err(|source| ReportError::Write {
+            path: page.clone(),
+            source,
+        })?;
+        let place = PagePlace::Named(staging.path().join(PAGE));
+        let told = write(ctx, request, place, false).await?;
+        let manifest = Manifest {
+            page: Some(Page {
+                file: PAGE.to_owned(),
+                sha256: told.sha256,
+            }),
+            ..finished.manifest.clone()
+        };
+        manifest.write(staging.path())?;
+        staging.publish(true).map_err(Unpublished::of_command)?;
+        Ok::<_, Failure>(manifest)
+    };
+    match written.await {
+        Ok(manifest) => {
+            finished.manifest = manifest;
+            Some(page)
+        }
+        Err(failure) => {
+            ctx.console.warn_with_help(
+                format!("{PAGE} was not written: {}", failure.message),
+                Some("the recording is complete without; heaptap report FOLDER writes it again"),
+            );
+            None
+        }
+    }
+}
+
+/// Writes the page to its place, or gives it back where that is standard output.
+///
+/// # Errors
+/// As [`pages::write`].
+pub(crate) async fn write(
+    ctx: &Context,
+    request: ReportRequest,
+    goal: PagePlace,
+    force: bool,
+) -> Result<Told, Failure> {
+    blocking::stepwise(ctx, move |steps| -> Result<Told, ReportError> {
+        let target = match is_stdout(&goal) {
+            true => Target::Memory,
+            false => {
+                let inputs = request.base.iter().chain(&request.inputs);
+                let inputs: Vec<&Path> = inputs.map(|input| input.path.as_path()).collect();
+                Target::File(ReportFile::create(&goal, &inputs, force)?)
+            }
+        };
+        pages::write(&request, steps, target)
+    })
+    .await
+}
+
+/// The page's place where none was named.
+pub(crate) fn beside(input: &Path, is_diff: bool) -> PagePlace {
+    let name = if is_diff { "diff.html" } else { PAGE };
+    if input.is_dir() {
+        return PagePlace::Named(input.join(name));
+    }
+    PagePlace::Named(match input.file_name() {
+        Some(file) if input != Path::new("-") => {
+            let mut file = file.to_owned();
+            file.push(if is_diff { ".diff.html" } else { ".html" });
+            PathBuf::from(file)
+        }
+        _ => PathBuf::from(name),
+    })
+}

@@ -1,0 +1,116 @@
+//! A callsite that grows, in full: where, how much, what to do, who calls.
+
+use crate::analyze::native::scope;
+use crate::console::table::shorten;
+use crate::console::wrap::filled;
+use crate::console::{Console, Style};
+use crate::heaps::growth::{Place, SiteRow};
+use crate::untrusted;
+use std::borrow::Cow;
+
+/// Callers shown of a stack.
+pub(crate) const CALLERS: usize = 4;
+
+/// A site in full: where, how much, what to do, who calls.
+pub(crate) fn show_site(console: &Console, lead: &str, site: &SiteRow, names_heap: bool) {
+    let width = console.stdout_width().unwrap_or(usize::MAX);
+    let indent = " ".repeat(lead.len());
+    let name = match site.unit {
+        "line" => format!("{} ({} callsites)", site.own.function, site.callsites),
+        _ => site.own.function.clone(),
+    };
+    let name = untrusted::shown(&name).into_owned();
+    let room = width.saturating_sub(indent.len());
+    let name = shorten(&name, room).unwrap_or(Cow::Borrowed(&name));
+    console.data(format_args!(
+        "{lead}{}",
+        console.styled(Style::Strong, name)
+    ));
+    let mut about = vec![place(&site.own)];
+    if site.allocates != site.own {
+        about.push(format!("by way of {}", site.allocates.function));
+    }
+    if names_heap {
+        about.push(format!("heap {}", site.heap));
+    }
+    about.retain(|text| !text.is_empty());
+    if !about.is_empty() {
+        let about = untrusted::shown(&about.join(" · ")).into_owned();
+        paragraph(console, &indent, &about, Style::Dim);
+    }
+    let freed = match site.freed_share {
+        Some(share) if share < 0.005 => " · none of it freed".to_owned(),
+        Some(share) => format!(" · {:.0} % freed of what it allocated", share * 100.0),
+        None => String::new(),
+    };
+    console.data(format_args!(
+        "{indent}{:+} a round · {} held at the end{freed}",
+        site.rate.shown(),
+        site.held_estimate.shown(),
+    ));
+    paragraph(
+        console,
+        &format!("{indent}→ "),
+        &untrusted::shown(&site.sentence),
+        Style::Help,
+    );
+    let own = site.stack.iter().position(|frame| *frame == site.own);
+    let callers: Vec<&str> = site
+        .stack
+        .iter()
+        .skip(own.map_or(1, |at| at + 1))
+        .take(CALLERS)
+        .map(|frame| frame.function.as_str())
+        .collect();
+    if !callers.is_empty() {
+        for line in called_by(&callers, room) {
+            console.laid_out(format_args!("{indent}{}", console.styled(Style::Dim, line)));
+        }
+    }
+}
+
+/// Callers in a line, the nearest first, or in several where all of them have no room: arguments
+/// of templates and parameters go first, and no name is cut.
+pub(crate) fn called_by(callers: &[&str], room: usize) -> Vec<String> {
+    let forms: Vec<Vec<Cow<'_, str>>> = callers
+        .iter()
+        .map(|name| scope::shortened(name).collect())
+        .collect();
+    let parts_of = |form: usize| {
+        let names = forms.iter().filter_map(|forms| forms.get(form));
+        let part = |(at, name): (usize, &Cow<'_, str>)| match at {
+            0 => format!("called by {name}"),
+            _ => format!("← {name}"),
+        };
+        names.enumerate().map(part).collect::<Vec<_>>()
+    };
+    // Without the scopes around them functions would be hard to tell apart.
+    for form in 0..=scope::WITHOUT_PARAMETERS {
+        let line = parts_of(form).join(" ");
+        if console::measure_text_width(&line) <= room {
+            return vec![line];
+        }
+    }
+    let parts = parts_of(scope::WITHOUT_PARAMETERS);
+    filled(parts.iter().map(String::as_str), room)
+}
+
+/// `history.cc:42 libexample.so`.
+pub(crate) fn place(place: &Place) -> String {
+    let file = place.file.rsplit(['/', '\\']).next().unwrap_or_default();
+    let file = match (file, place.line) {
+        ("", _) => String::new(),
+        (file, 0) => file.to_owned(),
+        (file, line) => format!("{file}:{line}"),
+    };
+    let parts: Vec<&str> = [file.as_str(), place.library.as_str()]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect();
+    parts.join(" ")
+}
+
+/// Words in a style, behind a lead.
+pub(crate) fn paragraph(console: &Console, lead: &str, text: &str, style: Style) {
+    console.data(format_args!("{lead}{}", console.styled(style, text)));
+}

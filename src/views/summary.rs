@@ -1,0 +1,605 @@
+//! How a finished recording looks in the terminal: what is held and by whom, what went wrong
+//! and what to do about it, what was written, and the commands one would want next.
+
+mod beside;
+mod tracked;
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::java_summary;
+use super::missing::{self, Remedy};
+use crate::console::table::Table;
+use crate::console::wrap::wrap;
+use crate::console::{Console, Style};
+use crate::folder::SYMBOLIZED_TRACE;
+use crate::heaps::java::FOLDER;
+use crate::naming::packet_files::{DEOBFUSCATION, SYMBOLS};
+use crate::pages::PAGE;
+use crate::profile::DumpKind;
+use crate::results::findings::is_note;
+use crate::results::manifest::{self, Manifest};
+use crate::results::summary::{HeapSummary, TopCallsite};
+use crate::units::{ByteSize, SignedSize, thousands};
+use crate::untrusted::shell::{quoted_dump, quoted_path};
+
+/// Callers shown, as far as there is room.
+const CALLERS: usize = 3;
+/// Heaps shown in full; the others by their totals.
+const FULL_HEAPS: usize = 4;
+/// Heaps shown by their totals, of all.
+const OTHER_HEAPS: usize = 20;
+/// Warnings shown; the manifest has all.
+const WARNINGS: usize = 20;
+/// Dumps named in a line; of more, the first, the labelled and the last.
+const DUMPS: usize = 5;
+
+/// Names in a line that groups what is said of several.
+const NAMES: usize = 6;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    output: &'a Path,
+    manifest: &'a Manifest,
+}
+
+/// Shows a finished recording: in words, or in a JSON mode as one document of its folder and
+/// its manifest.
+pub fn show(
+    console: &Console,
+    folder: &Path,
+    manifest: &Manifest,
+    wrote: &Wrote,
+    heaps: &[HeapSummary],
+    remedy: Remedy<'_>,
+) {
+    if console.is_json() {
+        console.json(&Document {
+            output: folder,
+            manifest,
+        });
+    } else if !console.is_quiet() {
+        let page = Page {
+            console,
+            width: console.stdout_width(),
+        };
+        let blocks = page.heaps(manifest, heaps);
+        for block in blocks.into_iter().chain(tracked::block(console, manifest)) {
+            for line in block {
+                console.laid_out(line);
+            }
+            console.data("");
+        }
+    }
+    tell(console, folder, manifest, wrote, heaps, remedy);
+}
+
+/// The files that a command wrote, beside those that it named in the manifest.
+#[derive(Debug, Clone, Default)]
+pub struct Wrote {
+    /// The trace, fetched from a device.
+    trace: bool,
+    /// Files of packets.
+    packets: Vec<&'static str>,
+    /// Captures and the timeline, which are there from the recording on.
+    beside: bool,
+    /// The page.
+    page: bool,
+}
+
+impl Wrote {
+    /// The manifest, and the profiles it names.
+    pub fn profiles() -> Wrote {
+        Wrote::default()
+    }
+
+    /// The same with files of packets.
+    pub fn packets(packets: &[&'static str]) -> Wrote {
+        Wrote {
+            packets: packets.to_vec(),
+            ..Wrote::default()
+        }
+    }
+
+    /// All of a recording; `page`: with a page.
+    pub fn recording(packets: &[&'static str], page: bool) -> Wrote {
+        Wrote {
+            trace: true,
+            packets: packets.to_vec(),
+            beside: true,
+            page,
+        }
+    }
+}
+
+/// What is said of a finished recording beside its figures, on stderr in every mode: warnings
+/// and notes, what was written, and the commands one would want next.
+pub fn tell(
+    console: &Console,
+    folder: &Path,
+    manifest: &Manifest,
+    wrote: &Wrote,
+    heaps: &[HeapSummary],
+    remedy: Remedy<'_>,
+) {
+    let is_note = |w: &&manifest::Warning| is_note(&w.kind);
+    let warnings = grouped(manifest.warnings.iter().filter(|w| !is_note(w)));
+    for warning in warnings.iter().take(WARNINGS) {
+        console.warn_with_help(&warning.message, warning.help.as_deref());
+    }
+    if let Some(left) = warnings.len().checked_sub(WARNINGS + 1) {
+        console.complain(format_args!(
+            "… and {} more warnings, in {}",
+            left + 1,
+            manifest::FILE_NAME
+        ));
+    }
+    let notes = grouped(manifest.warnings.iter().filter(is_note));
+    let notes = notes.into_iter().map(|note| note.message);
+    let from = tracked::note(manifest);
+    for note in notes.chain(hooked_late(manifest)).chain(from) {
+        console.note(note);
+    }
+    if let Some(names) = &manifest.symbolization {
+        missing::tell(console, names, remedy);
+    }
+    console.say(written(folder, manifest, wrote));
+    let mut next = Vec::new();
+    let page = near(folder).join(PAGE);
+    if wrote.page {
+        next.push((
+            "all of it, in the browser:".to_owned(),
+            format!("heaptap open {}", quoted_path(page)),
+        ));
+    }
+    next.extend(next_commands(folder, manifest, heaps));
+    next.extend(tracked::commands(folder, manifest));
+    let beside_native = !next.is_empty();
+    next.extend(java_summary::next_commands(folder, manifest, beside_native));
+    console.next(&next);
+}
+
+/// What is to be said in a line of its own.
+#[derive(Debug, PartialEq, Eq)]
+struct Said {
+    message: String,
+    help: Option<String>,
+}
+
+/// The warnings, each cause once: what is said of several processes (`NAME: …`) is one line
+/// with all their names.
+fn grouped<'a>(warnings: impl IntoIterator<Item = &'a manifest::Warning>) -> Vec<Said> {
+    let mut groups: Vec<(&manifest::Warning, &str, Vec<&str>)> = Vec::new();
+    for warning in warnings {
+        let (who, what) = warning
+            .message
+            .split_once(": ")
+            .filter(|_| warning.pid.is_some())
+            .unwrap_or(("", &warning.message));
+        let same = groups
+            .iter_mut()
+            .find(|(w, said, _)| w.kind == warning.kind && w.help == warning.help && *said == what);
+        match same {
+            Some((_, _, names)) => names.push(who),
+            None => groups.push((warning, what, vec![who])),
+        }
+    }
+    groups
+        .into_iter()
+        .map(|(warning, what, mut names)| {
+            names.dedup();
+            let more = names.len().saturating_sub(NAMES);
+            names.truncate(NAMES);
+            let more = match more {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let message = match names.as_slice() {
+                [""] => what.to_owned(),
+                names => format!("{}{more}: {what}", names.join(", ")),
+            };
+            Said {
+                message,
+                help: warning.help.clone(),
+            }
+        })
+        .collect()
+}
+
+/// The processes that were hooked while they ran: nearly all of nearly every recording.
+fn hooked_late(manifest: &Manifest) -> Option<String> {
+    let mut late: Vec<&manifest::Dump> = Vec::new();
+    for dump in &manifest.dumps.native {
+        let hooked = !dump.flags.from_startup && dump.file.is_some();
+        if hooked && late.iter().all(|d| d.pid != dump.pid) {
+            late.push(dump);
+        }
+    }
+    let who = match late.as_slice() {
+        [] => return None,
+        [one] if one.process.is_empty() => format!("process {}", one.pid),
+        [one] => one.process.clone(),
+        several => format!("{} processes", several.len()),
+    };
+    let they = if late.len() == 1 { "it" } else { "they" };
+    Some(format!(
+        "{who}: hooked while {they} ran, so what {they} allocated before is unseen; --launch \
+         --no-running sees all"
+    ))
+}
+
+struct Page<'a> {
+    console: &'a Console,
+    width: Option<usize>,
+}
+
+impl Page<'_> {
+    /// One block of lines for each heap.
+    fn heaps(&self, manifest: &Manifest, heaps: &[HeapSummary]) -> Vec<Vec<String>> {
+        let mut blocks: Vec<Vec<String>> = heaps
+            .iter()
+            .take(FULL_HEAPS)
+            .map(|heap| self.heap(manifest, heap))
+            .collect();
+        let others = heaps.get(FULL_HEAPS..).unwrap_or_default();
+        if !others.is_empty() {
+            let shown = others.iter().take(OTHER_HEAPS);
+            let mut block: Vec<String> = shown
+                .map(|heap| format!("{}  {}", self.title(heap), headline(heap)))
+                .collect();
+            if let Some(left) = others.len().checked_sub(OTHER_HEAPS + 1) {
+                block.push(format!("… and {} more heaps", left + 1));
+            }
+            blocks.push(block);
+        }
+        blocks
+    }
+
+    fn title(&self, heap: &HeapSummary) -> String {
+        let name = if heap.process.is_empty() {
+            format!("process {}", heap.pid)
+        } else {
+            heap.process.clone()
+        };
+        let mut title = self.console.styled(Style::Strong, name).to_string();
+        if !heap.process.is_empty() {
+            let _ = write!(title, "  pid {}", heap.pid);
+        }
+        if !heap.heap.is_empty() {
+            let _ = write!(title, "  {}", heap.heap);
+        }
+        title
+    }
+
+    fn heap(&self, manifest: &Manifest, heap: &HeapSummary) -> Vec<String> {
+        let mut block = vec![self.title(heap)];
+        let totals = &heap.totals;
+        let mut line = |what: &str, bytes: i64, count: i64, more: &str| {
+            block.push(format!(
+                "  {what:<9}  {:>10}  in {} sampled allocations{more}",
+                size(bytes),
+                thousands(count)
+            ));
+        };
+        match heap.kind {
+            DumpKind::Cumulative => {
+                line("held", totals.space, totals.objects, "");
+                line("allocated", totals.alloc_space, totals.alloc_objects, "");
+            }
+            DumpKind::AtMaximum => line(
+                "held",
+                totals.space,
+                totals.objects,
+                ", when the heap was largest",
+            ),
+            DumpKind::AllocationsOnly => line(
+                "allocated",
+                totals.alloc_space,
+                totals.alloc_objects,
+                "; what was freed is not known",
+            ),
+        }
+        if heap.dumps > 1 {
+            let series = format!("  {}", self.series(manifest, heap));
+            block.extend(match self.width {
+                Some(width) => wrap(&series, width).lines().map(str::to_owned).collect(),
+                None => vec![series],
+            });
+        }
+        if heap.top.is_empty() {
+            let why = if heap.callsites == 0 {
+                "no samples"
+            } else {
+                "nothing is held any more"
+            };
+            block.push(format!("  {why}"));
+            return block;
+        }
+        block.push(String::new());
+        let width = self.width.map(|width| width.saturating_sub(2));
+        let table = self.table(heap).lines(self.console, width);
+        block.extend(table.into_iter().map(|line| format!("  {line}")));
+        block
+    }
+
+    /// What was held at each dump, as far as a line takes them.
+    fn series(&self, manifest: &Manifest, heap: &HeapSummary) -> String {
+        let mine: Vec<&manifest::Dump> = manifest
+            .dumps
+            .native
+            .iter()
+            .filter(|d| d.pid == heap.pid && d.heap == heap.heap)
+            .collect();
+        let last = mine.len().saturating_sub(1);
+        let few = mine.len() <= DUMPS;
+        let mut shown: Vec<String> = mine
+            .iter()
+            .enumerate()
+            .filter(|(at, dump)| few || *at == 0 || *at == last || dump.label.is_some())
+            .map(|(at, dump)| {
+                let bytes = dump.totals.space.unwrap_or(dump.totals.alloc_space);
+                let name = match &dump.label {
+                    Some(label) => label.name.clone(),
+                    None if at == 0 => "first".to_owned(),
+                    None if at == last => "last".to_owned(),
+                    None => return size(bytes),
+                };
+                format!("{name} {}", size(bytes))
+            })
+            .collect();
+        if shown.len() > 2 * DUMPS {
+            let left = shown.len() - 2 * DUMPS;
+            shown.splice(DUMPS..DUMPS + left, [format!("({left} more)")]);
+        }
+        format!("{} dumps: {}", mine.len(), shown.join(", "))
+    }
+
+    fn table(&self, heap: &HeapSummary) -> Table {
+        let frees = heap.knows_frees();
+        let of = |site: &TopCallsite| {
+            if frees {
+                (site.figures.space, site.figures.objects)
+            } else {
+                (site.figures.alloc_space, site.figures.alloc_objects)
+            }
+        };
+        let total = if frees {
+            heap.totals.space
+        } else {
+            heap.totals.alloc_space
+        };
+        let held = if frees { "held" } else { "allocated" };
+        let mut table = Table::new(&[held, "share", "sampled", "callsite"]).of_code();
+        let mut rest = total;
+        for site in &heap.top {
+            let (bytes, count) = of(site);
+            rest = rest.saturating_sub(bytes);
+            let mut names = site.frames.iter().map(|frame| {
+                let mut name = short(&frame.function);
+                if frame.recursive {
+                    name.push_str(" (recursive)");
+                }
+                name
+            });
+            let cells = vec![size(bytes), share(bytes, total), thousands(count)];
+            table.row(cells, names.next().unwrap_or_default());
+            table.style(Style::Strong);
+            let callers: Vec<String> = names.take(CALLERS).collect();
+            if !callers.is_empty() {
+                table.remark(format!("<- {}", callers.join(" <- ")));
+            }
+        }
+        if rest > 0 && heap.callsites > heap.top.len() {
+            let cells = vec![size(rest), share(rest, total), String::new()];
+            table.row(cells, "in other callsites");
+        }
+        table
+    }
+}
+
+fn headline(heap: &HeapSummary) -> String {
+    if heap.knows_frees() {
+        format!("held {}", size(heap.totals.space))
+    } else {
+        format!("allocated {}", size(heap.totals.alloc_space))
+    }
+}
+
+/// What was written into the folder, in a line.
+fn written(folder: &Path, manifest: &Manifest, wrote: &Wrote) -> String {
+    let mut parts = Vec::new();
+    if let Some(trace) = manifest.trace.as_ref().filter(|_| wrote.trace) {
+        parts.push(format!("{} ({})", trace.file, ByteSize(trace.size)));
+    }
+    for name in [SYMBOLIZED_TRACE, SYMBOLS, DEOBFUSCATION] {
+        if wrote.packets.contains(&name) {
+            parts.push(name.to_owned());
+        }
+    }
+    let native = manifest.dumps.native.iter().filter_map(|d| d.file.as_ref());
+    let java = &manifest.dumps.java;
+    let java_files = java
+        .iter()
+        .flat_map(|d| [&d.file, &d.dominators].into_iter().flatten());
+    let (hprofs, profiles): (Vec<&String>, Vec<&String>) = native
+        .chain(java_files)
+        .chain(tracked::profiles(manifest))
+        .partition(|file| file.ends_with(".hprof"));
+    let malloc: Vec<&String> = java.iter().filter_map(|d| d.malloc_info.as_ref()).collect();
+    let files = hprofs.into_iter().chain(malloc);
+    let listed = parts.len();
+    parts.extend(files.cloned());
+    match profiles.len() {
+        0 if parts.len() > listed => {}
+        0 => parts.push("no profile".to_owned()),
+        1 => parts.push("1 profile (.pb.gz)".to_owned()),
+        n => parts.push(format!("{n} profiles (.pb.gz)")),
+    }
+    if wrote.beside {
+        parts.extend(beside::files(manifest));
+    }
+    parts.push(manifest::FILE_NAME.to_owned());
+    if wrote.page {
+        parts.push(PAGE.to_owned());
+    }
+    format!("wrote {}: {}", near(folder).display(), parts.join(", "))
+}
+
+/// The path as one would type it here: relative where it lies below the current folder.
+pub(crate) fn near(path: &Path) -> &Path {
+    std::env::current_dir()
+        .ok()
+        .and_then(|here| path.strip_prefix(here).ok())
+        .filter(|rest| !rest.as_os_str().is_empty())
+        .unwrap_or(path)
+}
+
+/// Commands one would want next, each with what it is good for.
+fn next_commands(
+    folder: &Path,
+    manifest: &Manifest,
+    heaps: &[HeapSummary],
+) -> Vec<(String, String)> {
+    let file = |dump: &manifest::Dump| {
+        dump.file
+            .as_ref()
+            .map(|file| quoted_path(near(folder).join(file)))
+    };
+    let mut next = Vec::new();
+    let Some(heap) = heaps.iter().find(|h| !h.top.is_empty()) else {
+        return next;
+    };
+    let mine: Vec<&manifest::Dump> = manifest
+        .dumps
+        .native
+        .iter()
+        .filter(|d| d.pid == heap.pid && d.heap == heap.heap && d.file.is_some())
+        .collect();
+    let Some(last) = mine.last() else {
+        return next;
+    };
+    let place = quoted_path(near(folder));
+    let several = manifest.dumps.native.iter().any(|d| d.pid != heap.pid);
+    let process = match several {
+        true => format!(" --process {}", heap.pid),
+        false => String::new(),
+    };
+    let what = match heap.kind {
+        DumpKind::Cumulative => "where the memory went:",
+        DumpKind::AtMaximum => "where the memory went when it was most:",
+        DumpKind::AllocationsOnly => "who allocated most:",
+    };
+    next.push((what.to_owned(), format!("heaptap top {place}{process}")));
+    // Labels tell which dumps are worth comparing; without, the ends of the series.
+    let labelled: Vec<&&manifest::Dump> = mine.iter().filter(|d| d.label.is_some()).collect();
+    let pair = match labelled.as_slice() {
+        [from, .., to] => Some((**from, **to)),
+        [from] if from.number != last.number => Some((**from, *last)),
+        _ if mine.len() > 1 => Some((mine[0], *last)),
+        _ => None,
+    };
+    if let Some((from, to)) = pair
+        && heap.kind == DumpKind::Cumulative
+    {
+        let name = |dump: &manifest::Dump, other: &str| {
+            dump.label
+                .as_ref()
+                .map_or(other.to_owned(), |l| format!("{:?}", l.name))
+        };
+        let side = |dump: &manifest::Dump| {
+            let named = |dump: &manifest::Dump| dump.label.as_ref().map(|label| label.name.clone());
+            // A label that was given twice means the last.
+            let later = |other: &&&manifest::Dump| other.number > dump.number;
+            let is_last = |name: &String| {
+                let mut later = mine.iter().filter(later);
+                later.all(|other| named(other).as_ref() != Some(name))
+            };
+            let which = named(dump).filter(is_last);
+            let which = which.unwrap_or_else(|| dump.number.to_string());
+            quoted_dump(near(folder), &which)
+        };
+        next.push((
+            format!(
+                "what grew from {} to {}:",
+                name(from, "the first dump"),
+                name(to, "the last")
+            ),
+            format!("heaptap diff {} {}{process}", side(from), side(to)),
+        ));
+        if mine.len() > 2 {
+            next.push((
+                "what grows from dump to dump, and whether that is a leak:".to_owned(),
+                format!("heaptap leaks {place}{process}"),
+            ));
+        }
+    }
+    let java = java_summary::java_place(&folder.join(FOLDER));
+    next.extend(beside::commands(manifest, &place, &java));
+    next.push((
+        "all of it as a page, with flame graphs:".to_owned(),
+        format!("heaptap report {place} --open"),
+    ));
+    if let Some(last) = file(last) {
+        next.push((
+            "the same in other tools:".to_owned(),
+            format!("go tool pprof -symbolize=none -http=: {last}"),
+        ));
+    }
+    next
+}
+
+fn size(bytes: i64) -> String {
+    SignedSize(bytes).to_string()
+}
+
+fn share(part: i64, total: i64) -> String {
+    if total <= 0 {
+        return String::new();
+    }
+    let percent = part as f64 * 100.0 / total as f64;
+    if part > 0 && percent < 0.05 {
+        return "<0.1%".to_owned();
+    }
+    format!("{percent:.1}%")
+}
+
+/// A function without its parameters and template arguments: the profile has the whole name.
+fn short(function: &str) -> String {
+    if function.contains("operator") {
+        // Its own brackets are part of the name.
+        return function.to_owned();
+    }
+    let function = function.replace("(anonymous namespace)", "{anonymous}");
+    let mut text = String::with_capacity(function.len());
+    let (mut parens, mut angles) = (0u32, 0u32);
+    let mut previous = ' ';
+    for c in function.chars() {
+        // `<init>` of Java and `<T as Trait>::f` of Rust follow no identifier.
+        let of_template = previous.is_alphanumeric() || previous == '_';
+        match c {
+            '(' => parens += 1,
+            ')' => parens = parens.saturating_sub(1),
+            _ if parens > 0 => {}
+            '<' if angles > 0 => angles += 1,
+            '<' if of_template => {
+                text.push_str("<…>");
+                angles = 1;
+            }
+            '>' if angles > 0 && previous != '-' => angles -= 1,
+            c if angles == 0 => text.push(c),
+            _ => {}
+        }
+        previous = c;
+    }
+    let name = text.trim_end().trim_end_matches(" const").trim_end();
+    if name.is_empty() {
+        function
+    } else {
+        name.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests;

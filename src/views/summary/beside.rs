@@ -1,0 +1,61 @@
+//! What was recorded beside the native heap, as the end of a recording tells of it: the files,
+//! and the commands that read them.
+
+use std::collections::BTreeMap;
+
+use crate::results::manifest::{Beside, Manifest};
+
+/// The files in words: `memory.jsonl`, `3 meminfo`, `3 smaps`.
+pub(super) fn files(manifest: &Manifest) -> Vec<String> {
+    let Some(beside) = &manifest.beside else {
+        return Vec::new();
+    };
+    let timeline = beside.timeline.iter().map(|timeline| timeline.file.clone());
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for file in &beside.files {
+        *counts.entry(&file.what).or_default() += 1;
+    }
+    let counted = counts
+        .into_iter()
+        .map(|(what, count)| format!("{count} {what}"));
+    let of_gc = beside.collections.iter().chain(&beside.log).cloned();
+    timeline.chain(of_gc).chain(counted).collect()
+}
+
+/// Commands that go on from there; `place` is the folder and `java` that of the Java heaps in
+/// it, both quoted.
+pub(super) fn commands(manifest: &Manifest, place: &str, java: &str) -> Vec<(String, String)> {
+    let mut next = Vec::new();
+    let Some(beside) = &manifest.beside else {
+        return next;
+    };
+    if let Some(timeline) = &beside.timeline
+        && timeline.collections + timeline.collections_ours > 0
+    {
+        next.push((
+            "the garbage collections, and whether the live set grows:".to_owned(),
+            format!("heaptap gc {place}"),
+        ));
+    }
+    if holds_native_figures(beside) {
+        next.push((
+            "the profile beside what allocator and system say:".to_owned(),
+            format!("heaptap reconcile {place}"),
+        ));
+    }
+    if beside.files.iter().any(|file| file.what == "java-heap") {
+        next.push((
+            "what the Java heaps hold that should be gone:".to_owned(),
+            format!("heaptap leaks {java}"),
+        ));
+    }
+    next
+}
+
+fn holds_native_figures(beside: &Beside) -> bool {
+    let native = ["meminfo", "smaps", "malloc-info"];
+    beside
+        .files
+        .iter()
+        .any(|file| native.contains(&file.what.as_str()))
+}

@@ -1,0 +1,313 @@
+//! The page of a recording, line for line.
+
+use super::*;
+use crate::profile::{Figures, HeapDump};
+use crate::results::manifest::{Beside, BesideFile, BesideTimeline};
+use crate::results::summary::NamedFrame;
+
+fn plain() -> Console {
+    Console::from_raw_args(&["heaptap".into(), "--color=never".into()])
+}
+
+fn site(space: i64, frames: &[&str]) -> TopCallsite {
+    TopCallsite {
+        figures: Figures {
+            space,
+            objects: space / 4096,
+            alloc_space: space * 3,
+            alloc_objects: space * 3 / 4096,
+        },
+        frames: frames
+            .iter()
+            .map(|f| NamedFrame {
+                function: (*f).to_owned(),
+                module: "libapp.so".to_owned(),
+                recursive: false,
+            })
+            .collect(),
+    }
+}
+
+fn example() -> (Manifest, HeapSummary) {
+    let dump = |number: u32, space: i64, label: Option<&str>| {
+        let mut dump = manifest::Dump::new(
+            number,
+            &HeapDump {
+                pid: 4242,
+                process: "com.example.app".to_owned(),
+                heap: "libc.malloc".to_owned(),
+                ..HeapDump::default()
+            },
+            Some(format!("heap_dump.{number}.4242.libc.malloc.pb.gz")),
+        );
+        dump.totals.space = Some(space);
+        dump.label = label.map(|name| manifest::BoundLabel {
+            name: name.to_owned(),
+            lag_ms: 3,
+        });
+        dump
+    };
+    let manifest = Manifest {
+        dumps: vec![
+            dump(1, 1 << 20, None),
+            dump(2, 5 << 20, Some("after-login")),
+            dump(3, 12 << 20, None),
+        ]
+        .into(),
+        ..Manifest::default()
+    };
+    let heap = HeapSummary {
+        pid: 4242,
+        process: "com.example.app".to_owned(),
+        heap: "libc.malloc".to_owned(),
+        kind: DumpKind::Cumulative,
+        dumps: 3,
+        totals: Figures {
+            space: 12 << 20,
+            objects: 3021,
+            alloc_space: 88 << 20,
+            alloc_objects: 1_021_332,
+        },
+        interval_bytes: 4096,
+        callsites: 215,
+        top: vec![
+            site(
+                9 << 20,
+                &[
+                    "LeakyCache::put(Key const&, std::string)",
+                    "ImageLoader::decode(int)",
+                    "Activity.onCreate",
+                    "main",
+                ],
+            ),
+            site(
+                1 << 20,
+                &[
+                    "a::very::long::function::name::of::somebody::who::likes::them::so::much<int>(int)",
+                ],
+            ),
+        ],
+    };
+    (manifest, heap)
+}
+
+#[test]
+fn the_page_of_a_heap() {
+    let (manifest, heap) = example();
+    let console = plain();
+    let page = |width| {
+        Page {
+            console: &console,
+            width,
+        }
+        .heaps(&manifest, std::slice::from_ref(&heap))
+        .remove(0)
+        .join("\n")
+    };
+    assert_eq!(
+        page(Some(72)),
+        "\
+com.example.app  pid 4242  libc.malloc
+  held         12.0 MiB  in 3,021 sampled allocations
+  allocated    88.0 MiB  in 1,021,332 sampled allocations
+  3 dumps: first 1.0 MiB, after-login 5.0 MiB, last 12.0 MiB
+
+     held  share  sampled  callsite
+  9.0 MiB  75.0%    2,304  LeakyCache::put  <- ImageLoader::decode …
+  1.0 MiB   8.3%      256  …so::much<…>
+  2.0 MiB  16.7%           in other callsites"
+    );
+    // In a pipe nothing is cut.
+    let piped = page(None);
+    assert!(
+        piped.contains("LeakyCache::put  <- ImageLoader::decode <- Activity.onCreate <- main\n"),
+        "{piped}"
+    );
+    assert!(piped.contains("likes::them::so::much<…>\n"), "{piped}");
+}
+
+#[test]
+fn of_many_heaps_a_page_is_shown() {
+    let (manifest, heap) = example();
+    let console = plain();
+    let page = Page {
+        console: &console,
+        width: None,
+    };
+    let blocks = page.heaps(&manifest, &vec![heap; 30_000]);
+    let last = blocks.last().unwrap();
+    assert_eq!(last.len(), OTHER_HEAPS + 1);
+    assert_eq!(last.last().unwrap(), "… and 29976 more heaps");
+}
+
+#[test]
+fn every_width_is_kept() {
+    let (manifest, heap) = example();
+    let console = plain();
+    for width in 60..200 {
+        let page = Page {
+            console: &console,
+            width: Some(width),
+        };
+        for line in page.heap(&manifest, &heap) {
+            assert!(
+                console::measure_text_width(&line) <= width,
+                "{width}: {line}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_next_commands_fit_the_recording() {
+    let (mut manifest, heap) = example();
+    let commands = |manifest: &Manifest, heap: &HeapSummary| -> Vec<String> {
+        next_commands(Path::new("my out"), manifest, std::slice::from_ref(heap))
+            .into_iter()
+            .map(|(what, command)| format!("{what} {command}"))
+            .collect()
+    };
+    assert_eq!(
+        commands(&manifest, &heap),
+        [
+            "where the memory went: heaptap top 'my out'",
+            "what grew from \"after-login\" to the last: heaptap diff 'my out@after-login' 'my out@3'",
+            "what grows from dump to dump, and whether that is a leak: heaptap leaks 'my out'",
+            "all of it as a page, with flame graphs: heaptap report 'my out' --open",
+            "the same in other tools: go tool pprof -symbolize=none -http=: \
+             'my out/heap_dump.3.4242.libc.malloc.pb.gz'",
+        ]
+        .map(|c| c.replace("out/", &format!("out{}", std::path::MAIN_SEPARATOR)))
+    );
+    // A label that was given twice names the last: the other one goes by its number.
+    let mut twice = manifest.clone();
+    for dump in &mut twice.dumps.native {
+        dump.label = manifest
+            .dumps
+            .native
+            .iter()
+            .find_map(|dump| dump.label.clone());
+    }
+    let compared = &commands(&twice, &heap)[1];
+    assert!(
+        compared.ends_with("heaptap diff 'my out@1' 'my out@after-login'"),
+        "{compared}"
+    );
+    // What was recorded beside has commands of its own, and files.
+    let seen = Manifest {
+        beside: Some(Beside {
+            timeline: Some(BesideTimeline {
+                file: "memory.jsonl".to_owned(),
+                collections_ours: 1,
+                ..BesideTimeline::default()
+            }),
+            files: vec![BesideFile {
+                what: "smaps".to_owned(),
+                file: "smaps/01-end.smaps.gz".to_owned(),
+                pid: 4242,
+                label: None,
+                number: 1,
+                time_ns: 1,
+            }],
+            ..Beside::default()
+        }),
+        ..manifest.clone()
+    };
+    let more = commands(&seen, &heap);
+    assert!(more[3].ends_with("heaptap gc 'my out'"), "{more:?}");
+    assert!(more[4].ends_with("heaptap reconcile 'my out'"), "{more:?}");
+    let wrote = written(Path::new("my out"), &seen, &Wrote::recording(&[], false));
+    assert!(
+        wrote.contains("memory.jsonl, 1 smaps, manifest.json"),
+        "{wrote}"
+    );
+    // Heaps without frees cannot be compared by what is held.
+    let art = HeapSummary {
+        kind: DumpKind::AllocationsOnly,
+        ..heap.clone()
+    };
+    assert_eq!(commands(&manifest, &art).len(), 3);
+    manifest.dumps.native.truncate(1);
+    assert_eq!(commands(&manifest, &heap).len(), 3);
+    manifest.dumps.native.clear();
+    assert_eq!(commands(&manifest, &heap), Vec::<String>::new());
+}
+
+#[test]
+fn long_names_are_shortened_but_stay_recognizable() {
+    for (name, expected) in [
+        ("foo(int, char)", "foo"),
+        ("a::b<int, c<d> >::e(f) const", "a::b<…>::e"),
+        ("(anonymous namespace)::f()", "{anonymous}::f"),
+        ("com.example.Main.<init>", "com.example.Main.<init>"),
+        ("<T as core::Trait>::f", "<T as core::Trait>::f"),
+        ("S::operator()(int)", "S::operator()(int)"),
+        (
+            "std::vector<int>::push_back(int&&)",
+            "std::vector<…>::push_back",
+        ),
+        ("libapp.so+0x1f0", "libapp.so+0x1f0"),
+        ("malloc", "malloc"),
+        ("", ""),
+    ] {
+        assert_eq!(short(name), expected);
+    }
+}
+
+#[test]
+fn what_is_said_of_several_is_said_once() {
+    let warning = |pid: Option<u64>, message: &str| manifest::Warning {
+        kind: "k".to_owned(),
+        message: message.to_owned(),
+        help: Some("h".to_owned()),
+        pid,
+        dumps: Vec::new(),
+    };
+    let said: Vec<String> = grouped(&[
+        warning(Some(1), "a (1): it left"),
+        warning(None, "the trace: it is cut"),
+        warning(Some(2), "a:b (2): it left"),
+        warning(Some(3), "c (3): it came"),
+    ])
+    .into_iter()
+    .map(|said| said.message)
+    .collect();
+    assert_eq!(
+        said,
+        [
+            "a (1), a:b (2): it left",
+            "the trace: it is cut",
+            "c (3): it came"
+        ]
+    );
+    let many: Vec<_> = (0..9)
+        .map(|n| warning(Some(n), &format!("p{n}: x")))
+        .collect();
+    let said = grouped(&many);
+    assert_eq!(said.len(), 1);
+    assert_eq!(said[0].message, "p0, p1, p2, p3, p4, p5 and 3 more: x");
+}
+
+#[test]
+fn hooking_late_is_one_note() {
+    let (mut manifest, _) = example();
+    assert!(
+        hooked_late(&manifest).is_some_and(|n| n.starts_with("com.example.app: hooked while it"))
+    );
+    manifest.dumps.native[1].pid = 7;
+    assert!(
+        hooked_late(&manifest).is_some_and(|n| n.starts_with("2 processes: hooked while they"))
+    );
+    for dump in &mut manifest.dumps.native {
+        dump.flags.from_startup = true;
+    }
+    assert_eq!(hooked_late(&manifest), None);
+}
+
+#[test]
+fn small_shares_are_not_nothing() {
+    assert_eq!(share(1, 1_000_000), "<0.1%");
+    assert_eq!(share(0, 10), "0.0%");
+    assert_eq!(share(5, 10), "50.0%");
+    assert_eq!(share(5, 0), "");
+}
