@@ -166,7 +166,7 @@ impl LeftOut<'_> {
                     let Frame { function, file, .. } = table.frames()[frame as usize];
                     let frame = u64::from(function.0) << 32 | u64::from(file.0);
                     at = mixed(at ^ mixed(frame));
-                    if at % COUNTED == 0 {
+                    if at.is_multiple_of(COUNTED) {
                         counted.insert(at);
                     }
                 }
