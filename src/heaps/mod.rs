@@ -1,4 +1,5 @@
-//! Heaps to look at: opens what holds them, chooses dumps, and has the facts and rows that several commands show.
+//! Heaps to look at: opens what holds them, chooses dumps, and has the facts, rows, growth and leaks
+//! that several commands show.
 
 pub mod growth;
 pub mod java;

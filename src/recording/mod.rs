@@ -1,4 +1,5 @@
-//! A recording from its check to its finished folder, whoever begins it, goes on with it or ends it.
+//! A recording from its check to its finished folder, whoever begins it, goes on with it or
+//! ends it.
 
 pub mod beside;
 pub mod blocking;

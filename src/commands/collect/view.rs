@@ -10,7 +10,7 @@ use crate::flags::context::Context;
 use crate::flags::session::wanted;
 use crate::recording::sessions::{self};
 use crate::session::Store;
-use crate::views::page as report;
+use crate::views::page;
 use crate::views::progress::{self, Show};
 
 /// Fetches a recording that is still on its device, and converts it.
@@ -41,7 +41,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             .await
         })
         .await?;
-    let page = report::leave(ctx, args.leave, &mut finished).await;
+    let page = page::leave(ctx, args.leave, &mut finished).await;
     Ok(progress::finished(
         ctx,
         &finished,

@@ -30,7 +30,7 @@ use crate::recording::what::What;
 use crate::results::manifest::Manifest;
 use crate::session::{Control, SessionEvent, Store};
 use crate::untrusted::shell::{quoted_dump, quoted_path};
-use crate::views::page as report;
+use crate::views::page;
 use crate::views::progress::{self, Show};
 use crate::views::summary;
 
@@ -154,12 +154,12 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             let outcome = match is_whole && !ctx.console.is_json() {
                 true => Outcome::Done,
                 false => {
-                    let page = report::leave(ctx, args.leave, &mut finished).await;
+                    let page = page::leave(ctx, args.leave, &mut finished).await;
                     progress::finished(ctx, &finished, page.as_deref(), progress::Asked::Demo)
                 }
             };
             dump_java(ctx, device, &store, &java, &options.names).await?;
-            let page = report::leave(ctx, args.leave, &mut finished).await;
+            let page = page::leave(ctx, args.leave, &mut finished).await;
             if !ctx.console.is_json() {
                 let folder = summary::near(&finished.output);
                 say_written(ctx, folder, &finished.manifest, page.is_some());

@@ -32,7 +32,7 @@ use crate::units::ByteSize;
 use crate::untrusted::shell::quoted_path;
 use crate::untrusted::shown;
 use crate::views::native as native_view;
-use crate::views::page as report;
+use crate::views::page;
 use crate::views::{blocking, summary};
 
 /// Rows on a page, and of those that sampling explains.
@@ -62,7 +62,7 @@ async fn of_any_kind(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     let outcome = compare(ctx, args).await?;
     if let Some((goal, force, request)) = page {
-        let told = report::write(ctx, request, PagePlace::Typed(goal.clone()), force).await?;
+        let told = page::write(ctx, request, PagePlace::Typed(goal.clone()), force).await?;
         let wrote = summary::near(&goal);
         ctx.console.say(format_args!(
             "wrote {} ({}): open it in any browser",

@@ -14,7 +14,7 @@ use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::heap_graph::Follow;
-use crate::heaps::growth as native_app;
+use crate::heaps::growth;
 use crate::heaps::growth::{NativeLeaksRequest, TOLERANCE_BYTES};
 use crate::heaps::java::{FOLDER, JavaInput};
 use crate::heaps::leaks::{LeaksReport, LeaksRequest, leaks};
@@ -95,7 +95,7 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Option<Outcome>, Fai
         interval: args.growth.interval.map_or(0, |size| size.0),
         limit,
     };
-    let found = blocking::stepwise(ctx, move |steps| native_app::leaks(&request, steps)).await;
+    let found = blocking::stepwise(ctx, move |steps| growth::leaks(&request, steps)).await;
     let found = found.map_err(|failure| match failure.kind {
         "too-few-dumps" => with_java_beside(failure, &args.inputs),
         _ => failure,

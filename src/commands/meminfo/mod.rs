@@ -1,6 +1,6 @@
 //! `heaptap meminfo`.
 
-pub(crate) mod args;
+mod args;
 pub mod live;
 mod view;
 

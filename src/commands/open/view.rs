@@ -24,7 +24,7 @@ use crate::units::{ByteSize, HumanDuration};
 use crate::untrusted::shell::quoted_path;
 use crate::views::blocking;
 pub(crate) use crate::views::browser::{file_url, show_page};
-use crate::views::page as report;
+use crate::views::page;
 
 /// Runs the command.
 ///
@@ -63,7 +63,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             Ok(Outcome::Done)
         }
         Shown::NoPageYet => {
-            let place = report::beside(&input.path, false);
+            let place = page::beside(&input.path, false);
             let page = place.path().to_owned();
             let outcome = make_page(ctx, &input.path, place).await?;
             if !args.print_url {
@@ -174,7 +174,7 @@ async fn make_page(ctx: &Context, input: &Path, page: PagePlace) -> Result<Outco
         full: false,
         contents: false,
     };
-    let told = report::write(ctx, request, page, false).await?;
+    let told = page::write(ctx, request, page, false).await?;
     for finding in &told.findings {
         let help = finding.help.as_deref();
         ctx.console.warn_with_help(&finding.message, help);

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use self::show::{Next, Show, put_back_words};
 use super::args::Args;
-use super::run as app;
+use super::run as actions;
 use crate::console::signals::watch_signals;
 use crate::console::{Console, Style};
 use crate::device::Selector;
@@ -43,7 +43,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if args.dry_run {
         return show_commands(ctx, &plan).await;
     }
-    let journals = app::journals(&Store::of_user()?)?;
+    let journals = actions::journals(&Store::of_user()?)?;
     let device = ctx.device().await?;
     let mut signals = watch_signals()?;
     let (canceller, cancel) = Cancel::new();
@@ -51,7 +51,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let show = Show::new(&ctx.console, &plan, Arc::clone(&steps));
     let tell = |event: &Event| show.event(event);
     let timeline = args.timeline.as_deref();
-    let mut work = std::pin::pin!(app::run(device, &journals, &plan, timeline, &cancel, &tell));
+    let mut work = std::pin::pin!(actions::run(
+        device, &journals, &plan, timeline, &cancel, &tell
+    ));
     let report = tokio::select! {
         report = &mut work => report?,
         _ = signals.recv() => {
@@ -144,13 +146,13 @@ async fn show_commands(ctx: &Context, plan: &Plan) -> Result<Outcome, Failure> {
 }
 
 async fn restore(ctx: &Context) -> Result<Outcome, Failure> {
-    let journals = app::journals(&Store::of_user()?)?;
+    let journals = actions::journals(&Store::of_user()?)?;
     let console = &ctx.console;
     let selector = ctx.selector();
     let done = match (&selector, journals.all().is_empty()) {
         // No phone need be there for that.
         (Selector::Only, true) => Vec::new(),
-        _ => app::restore(ctx.server().await?, &selector, &journals).await?,
+        _ => actions::restore(ctx.server().await?, &selector, &journals).await?,
     };
     if console.is_json() {
         console.json(&json!({ "put_back": done }));

@@ -16,7 +16,7 @@ use crate::recording::beside::With;
 use crate::recording::record::{self, RecordOptions, Recorded};
 use crate::recording::what::What;
 use crate::session::{SessionError, SessionId, SnapshotWay, Store};
-use crate::views::page as report;
+use crate::views::page;
 use crate::views::progress::{self, Show};
 
 /// Runs the command.
@@ -87,7 +87,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             Ok(Outcome::Done)
         }
         Recorded::Finished(mut finished) => {
-            let page = report::leave(ctx, args.leave, &mut finished).await;
+            let page = page::leave(ctx, args.leave, &mut finished).await;
             Ok(progress::finished(ctx, &finished, page.as_deref(), asked))
         }
     }

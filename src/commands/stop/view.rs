@@ -8,7 +8,7 @@ use crate::flags::context::Context;
 use crate::flags::session::wanted;
 use crate::recording::sessions::{self, Stopped};
 use crate::session::Store;
-use crate::views::page as report;
+use crate::views::page;
 use crate::views::progress::{self, Show};
 use serde_json::json;
 
@@ -29,7 +29,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         .await?;
     match stopped {
         Stopped::Finished(mut finished) => {
-            let page = report::leave(ctx, args.leave, &mut finished).await;
+            let page = page::leave(ctx, args.leave, &mut finished).await;
             Ok(progress::finished(
                 ctx,
                 &finished,

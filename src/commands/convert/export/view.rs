@@ -21,7 +21,7 @@ use crate::pages::{PagePlace, ReportInput, ReportRequest};
 use crate::results::output::{OutputFolder, Unpublished, default_name};
 use crate::session::SessionId;
 use crate::units::ByteSize;
-use crate::views::page as report;
+use crate::views::page;
 use crate::views::{blocking, progress, summary};
 
 /// The format, where it is one of these.
@@ -159,7 +159,7 @@ pub(crate) async fn page(ctx: &Context, args: Args) -> Result<Outcome, Failure> 
         (None, path) if path == Path::new("-") => PagePlace::Named("stdin.html".into()),
         (None, path) => PagePlace::Named(format!("{}.html", run::stem(path)).into()),
     };
-    if report::is_stdout(&goal) && console.is_json() {
+    if page::is_stdout(&goal) && console.is_json() {
         return Err(both_to_stdout());
     }
     let names = args.names.options(console)?;
@@ -193,11 +193,11 @@ pub(crate) async fn page(ctx: &Context, args: Args) -> Result<Outcome, Failure> 
         full: false,
         contents: false,
     };
-    let told = report::write(ctx, request, goal.clone(), args.force).await?;
+    let told = page::write(ctx, request, goal.clone(), args.force).await?;
     for finding in &told.findings {
         console.finding(finding.kind, &finding.message, finding.help.as_deref());
     }
-    report::show(ctx, goal.path(), &told);
+    page::show(ctx, goal.path(), &told);
     Ok(told.class.into())
 }
 

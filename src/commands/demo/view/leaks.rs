@@ -7,7 +7,7 @@ use crate::analyze::{filter, native::filter::Filter};
 use crate::console::{Console, Style};
 use crate::error::Failure;
 use crate::flags::context::Context;
-use crate::heaps::growth as native_app;
+use crate::heaps::growth;
 use crate::heaps::growth::{NativeLeaksRequest, SeriesRow, TOLERANCE_BYTES};
 use crate::heaps::java::{JavaInput, JavaOptions};
 use crate::heaps::leaks::{LeaksRequest, LeaksRows, leaks};
@@ -40,7 +40,7 @@ pub(crate) async fn answer(ctx: &Context, recording: &Path, java: &Path) -> Resu
         interval: 0,
         limit: 1,
     };
-    let found = blocking::stepwise(ctx, move |steps| native_app::leaks(&request, steps)).await?;
+    let found = blocking::stepwise(ctx, move |steps| growth::leaks(&request, steps)).await?;
     for series in found.iter().flat_map(|found| &found.document.series) {
         ctx.console.data("");
         show_series(&ctx.console, series);

@@ -1,6 +1,6 @@
 //! `heaptap diff` of native heaps: shows a report as tables or CSV, and says how a limit came out.
 
-use crate::commands::diff::run::{Budget, ChangeRow, DiffReport, DiffRow, HeapDiff};
+use super::super::run::{Budget, ChangeRow, DiffReport, DiffRow, HeapDiff};
 use crate::console::table::Table;
 use crate::console::{Console, Style};
 use crate::error::ErrorClass;

@@ -6,9 +6,7 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use time::macros::format_description;
 
-use crate::commands::gc::run::{
-    Collected, Followed, From, GcReport, Measured, NO_SUCH_PROCESS, Target,
-};
+use super::super::run::{Collected, Followed, From, GcReport, Measured, NO_SUCH_PROCESS, Target};
 use crate::console::sparkline::sparkline;
 use crate::console::table::{Table, show_fitting_at};
 use crate::console::{Console, Style};

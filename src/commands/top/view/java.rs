@@ -2,13 +2,13 @@
 
 use clap::ValueEnum as _;
 
+use super::super::run::count::count;
+use super::super::run::java::{
+    Counted, Grouping, Order, TopReport, TopRequest, TopRow, TreeReport, top, tree,
+};
 use super::{Args, ByArg, SortArg};
 use crate::analyze::filter::Filter;
 use crate::analyze::paths::short;
-use crate::commands::top::run::count::count;
-use crate::commands::top::run::java::{
-    Counted, Grouping, Order, TopReport, TopRequest, TopRow, TreeReport, top, tree,
-};
 use crate::console::table::{Table, cut_end};
 use crate::console::{Console, Style};
 use crate::error::{ErrorClass, Failure};

@@ -1,7 +1,7 @@
 //! `heaptap top` of native heaps: shows a report as tables, a tree, CSV.
 
+use super::super::run::{HeapReport, TopReport, TreeReport};
 use super::branches::{self, Line};
-use crate::commands::top::run::{HeapReport, TopReport, TreeReport};
 use crate::console::table::Table;
 use crate::console::{Console, Style};
 use crate::flags::pattern::NO_MATCH;

@@ -5,8 +5,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use super::super::run::{Figure, Live, Series, Watched};
 use super::{change, size};
-use crate::commands::meminfo::live::run::{Figure, Live, Series, Watched};
 use crate::console::sparkline::sparkline;
 use crate::console::wrap::wrap;
 use crate::console::{Console, Style};

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::super::run::{Figure, Live, Watched};
 use super::block::clock;
-use crate::commands::meminfo::live::run::{Figure, Live, Watched};
 use crate::timeline::{Entry, Seen};
 use crate::untrusted::shown;
 

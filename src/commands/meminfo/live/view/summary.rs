@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
+use super::super::run::{Figure, Live, Series, Watched};
 use super::{change, size};
-use crate::commands::meminfo::live::run::{Figure, Live, Series, Watched};
 use crate::console::{Console, Style};
 use crate::units::HumanDuration;
 use crate::untrusted::shown;
