@@ -1,7 +1,7 @@
 //! The phone as a source of symbols: libraries that no place on this host has are fetched from
 //! it once and kept in the cache under their build ID. Owns which are worth it, in what order,
 //! what it may cost, and that nothing that goes wrong here costs the recording anything; how
-//! bytes come over is [`transfer`]'s.
+//! bytes come over is `transfer`'s.
 //!
 //! | | `--no-pull-libs` | by default | `--pull-libs` |
 //! |---|---|---|---|
