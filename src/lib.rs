@@ -10,15 +10,14 @@
 //!
 //! `docs/architecture.md` shows the same on one page, with the table of who may import whom.
 
-#![allow(
+pub use heaptap_analyze as analyze;
+pub use heaptap_model::bytes;
+pub mod cli;
+#[allow(
     rustdoc::broken_intra_doc_links,
     rustdoc::invalid_html_tags,
     reason = "what is said of flags is the text of --help"
 )]
-
-pub use heaptap_analyze as analyze;
-pub use heaptap_model::bytes;
-pub mod cli;
 pub mod commands;
 mod console;
 pub mod conversion;

@@ -386,6 +386,20 @@ fn use_cases_know_neither_flags_nor_the_terminal() {
         },
         "what a command does is apart from what is typed and what is seen",
     );
+    // The same by other paths: of any command, or several at once.
+    let is_beside = |word: &str| matches!(word, "args" | "view");
+    for source in sources().iter().filter(|source| is_use_case(&source.path)) {
+        for (at, path) in source.code.match_indices("crate::commands::") {
+            let mut words = source.code[at + path.len()..].split("::").skip(1);
+            let next = words.next().map(first_word).unwrap_or_default();
+            assert!(!is_beside(&next), "{} knows {next}", source.place);
+        }
+        for (at, path) in source.code.match_indices("super::{") {
+            let group = source.code[at + path.len()..].split('}').next();
+            let mut words = group.unwrap_or_default().split(',').map(first_word);
+            assert!(!words.any(|word| is_beside(&word)), "{}", source.place);
+        }
+    }
 }
 
 #[test]

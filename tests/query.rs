@@ -226,15 +226,21 @@ fn judged_by_sqlite3_a_copy_opens_in_its_shell() {
     assert_eq!(stdout(&asked), "ok\n");
 }
 
-#[test]
-fn a_dump_that_breaks_off_is_told_once_a_statement_reads_it() {
+/// The first half of an HPROF.
+fn cut_dump(folder: &Path) -> PathBuf {
     let packed = std::fs::read(fixture("hprof/android-a.hprof.gz")).expect("the fixture is there");
     let mut whole = Vec::new();
     std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut whole)
         .expect("gzip");
-    let folder = tempfile::tempdir().expect("a folder");
-    let cut = folder.path().join("cut.hprof");
+    let cut = folder.join("cut.hprof");
     std::fs::write(&cut, &whole[..whole.len() / 2]).expect("it can be written");
+    cut
+}
+
+#[test]
+fn a_dump_that_breaks_off_is_told_once_a_statement_reads_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cut = cut_dump(folder.path());
     let told = query(&cut, &["SELECT count(*) FROM heap_graph_object"], "");
     assert_eq!(told.status.code(), Some(8), "{}", stderr(&told));
     assert!(

@@ -592,7 +592,7 @@ fn pids_of(package: &str, assessment: &Assessment) -> BTreeSet<u32> {
         .collect()
 }
 
-/// Of a recording that would share a process with one that this host has running, says so: a
+/// The refusal of a recording that would share a process with one that this host has running: a
 /// process is in one heap profile at a time, and the second gets no samples.
 async fn recorded_already(
     device: &Device,

@@ -1,5 +1,5 @@
-//! The program, started as on a machine where nothing is set: whatever the tests' own environment
-//! says of phones, symbols or colours does not reach it.
+//! The program, started without the variables that it reads: what the tests' own environment says
+//! of phones, symbols or colors does not reach it. `HOME` and `PATH` do.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
@@ -16,8 +16,8 @@ const READ: [&str; 6] = [
 /// Variables of other names that it reads.
 const READ_TOO: [&str; 3] = ["BROWSER", "NO_COLOR", "TERM"];
 
-/// heaptap with an empty stdin. Its state and its cache lie in a folder that all tests of the
-/// build share; a test that looks at them names its own.
+/// heaptap with an empty stdin. Its cache lies in a folder that all tests of the build share, its
+/// state in one of this suite's run; a test that looks at them names its own.
 pub fn heaptap() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_heaptap"));
     command.stdin(Stdio::null());
@@ -29,7 +29,11 @@ pub fn heaptap() -> Command {
     command
         .env(
             "HEAPTAP_STATE_DIR",
-            concat!(env!("CARGO_TARGET_TMPDIR"), "/state"),
+            format!(
+                "{}/state-{}",
+                env!("CARGO_TARGET_TMPDIR"),
+                std::process::id()
+            ),
         )
         .env(
             "HEAPTAP_CACHE_DIR",

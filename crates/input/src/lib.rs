@@ -6,7 +6,7 @@
 //! |---|---|
 //! | [`detect`] | the kind of a file, by its first bytes |
 //! | [`open`], [`open_stream`] | the traces in a file, a folder or a stream |
-//! | [`open_hprofs`], [`open_hprof_stream`] | heap dumps, as bytes in memory |
+//! | [`open_hprofs`], [`open_hprof_stream`] | heap dumps, as mapped or unpacked bytes |
 //! | [`open_java`] | a Java heap of either kind |
 //! | [`open_heaps`] | heaps of any kind |
 //! | [`read_pprof`] | a pprof of any tool, as named stacks |

@@ -12,6 +12,7 @@
 //! | [`names`] | demangling, names of libraries, classes of the platform |
 //! | [`units`] | sizes, durations, build IDs; the memory that a reader may use for its input |
 //! | [`bytes`] | bytes of a file, mapped or owned |
+//! | [`folder`] | names of files in a recording's folder |
 //! | [`untrusted`] | text from a device, made safe to show |
 //! | [`mod@error`] | exit class and stable kind of every error |
 //!

@@ -1,5 +1,5 @@
 //! Names for frames. [`symbolize`] gives addresses of native code functions, files and lines.
-//! [`deobfuscate`] gives Java names that R8 or ProGuard replaced their originals. Both know
+//! [`deobfuscate`] restores the Java names that R8 or ProGuard replaced. Both know
 //! recordings only as [`heaptap_model`]; neither prints, and only [`symbolize::debuginfod`] uses
 //! the network, if the caller names servers.
 //!

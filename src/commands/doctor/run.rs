@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::device::{Device, HostAdb, Selector, Server, find_adb};
 use crate::eligibility::{self, BuildType, DeviceFacts, Severity};
 use crate::error::{ErrorClass, Failure};
+use crate::folder::OWN_PREFIX;
 use crate::session::Store;
 use crate::units::ByteSize;
 use crate::untrusted::shown_bytes;
@@ -460,7 +461,7 @@ fn host_disk(folder: &Path) -> Check {
 
 fn can_write(folder: &Path) -> std::io::Result<()> {
     tempfile::Builder::new()
-        .prefix(".heaptap-doctor-")
+        .prefix(OWN_PREFIX)
         .tempfile_in(folder)
         .map(drop)
 }

@@ -53,7 +53,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     tell(console, &findings);
     let form = Form::of(console, args.csv);
     if asks {
-        let lost = prompt::converse(ctx, database, &losses, form).await?;
+        let mut lost = Vec::new();
+        let ended = prompt::converse(ctx, database, (&losses, &mut lost), form).await;
+        lost.extend(tell_losses(console, &losses));
+        ended?;
         return Ok(Outcome::of(class.into_iter().chain(lost)));
     }
     let ended = answer(ctx, database, sql, form, args.to).await;

@@ -48,7 +48,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-pub(crate) fn status_line(session: &SessionStatus) -> String {
+fn status_line(session: &SessionStatus) -> String {
     let state = match session.state {
         State::Recording => "recording",
         State::Detached if !session.in_journal => "recording, started elsewhere",
@@ -76,7 +76,7 @@ pub(crate) fn status_line(session: &SessionStatus) -> String {
     parts.join("  ")
 }
 
-pub(crate) fn next_step(session: &SessionStatus) -> String {
+fn next_step(session: &SessionStatus) -> String {
     let id = &session.session;
     match session.state {
         // `stop` works from the journal.

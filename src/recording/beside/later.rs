@@ -169,11 +169,11 @@ fn untaken(chronicle: &Chronicle, known: &Timeline, with: With) -> Vec<(u64, Mis
         .iter()
         .map(|l| l.boot_ns)
         .fold(last_ns, u64::max);
-    let told = Told::of(known);
+    let records = LabelRecords::of(known);
     let mut untaken = Vec::new();
     for (number, (label, at_ns)) in (1..).zip(labels.chain([("", last_ns)])) {
         for source in with.at_labels() {
-            if is_expected(source, label) && !told.has(source, number, label) {
+            if is_expected(source, label) && !records.has(source, number, label) {
                 let missed = Missed {
                     what: source.word().to_owned(),
                     label: label.to_owned(),
@@ -187,21 +187,21 @@ fn untaken(chronicle: &Chronicle, known: &Timeline, with: With) -> Vec<(u64, Mis
     untaken
 }
 
-/// What a timeline tells of what was to be taken at labels, and at the end: its word, label and
-/// number. The end has no label, and no number counts there.
-struct Told<'a>(HashSet<(&'a str, &'a str, u32)>);
+/// What a timeline says of what was to be taken at labels and at the end: the source's word, the
+/// label and its number. The end has no label, and no number counts there.
+struct LabelRecords<'a>(HashSet<(&'a str, &'a str, u32)>);
 
-impl<'a> Told<'a> {
-    fn of(known: &'a Timeline) -> Told<'a> {
-        let told = known.entries.iter().filter_map(|entry| {
+impl<'a> LabelRecords<'a> {
+    fn of(known: &'a Timeline) -> LabelRecords<'a> {
+        let records = known.entries.iter().filter_map(|entry| {
             let (word, label, number) = match &entry.seen {
-                Seen::Kept(kept) => (&kept.what, &kept.label, kept.number),
-                Seen::Missed(missed) => (&missed.what, &missed.label, missed.number),
+                Seen::Kept(kept) => (word_of(&kept.what), &kept.label, kept.number),
+                Seen::Missed(missed) => (missed.what.as_str(), &missed.label, missed.number),
                 _ => return None,
             };
-            Some(Told::key(word, label, number))
+            Some(LabelRecords::key(word, label, number))
         });
-        Told(told.collect())
+        LabelRecords(records.collect())
     }
 
     fn key<'k>(word: &'k str, label: &'k str, number: u32) -> (&'k str, &'k str, u32) {
@@ -211,21 +211,27 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// Whether it tells what became of `source` at a label, or at the end if `label` is empty.
+    /// Whether there is one of `source` at a label, or at the end if `label` is empty.
     fn has(&self, source: Source, number: u32, label: &str) -> bool {
-        // What was taken is kept under another word than the source's.
-        [source.kept_as(), source.word()]
-            .iter()
-            .any(|word| self.0.contains(&Told::key(word, label, number)))
+        self.0
+            .contains(&LabelRecords::key(source.word(), label, number))
     }
+}
+
+/// The source's word for the word of its files.
+fn word_of(kept_as: &str) -> &str {
+    let source = Source::ALL
+        .iter()
+        .find(|source| source.kept_as() == kept_as);
+    source.map_or(kept_as, |source| source.word())
 }
 
 /// Whether the recording was observed until what belongs to its end was taken.
 fn took_end(known: &Timeline, with: With) -> bool {
-    let told = Told::of(known);
+    let records = LabelRecords::of(known);
     with.at_labels()
         .filter(|source| is_expected(*source, ""))
-        .all(|source| told.has(source, 0, ""))
+        .all(|source| records.has(source, 0, ""))
 }
 
 /// Whether the lack of `source` at a label is noted here. The last list of Java allocations has a
@@ -286,6 +292,54 @@ mod tests {
             assert_eq!(section.log.is_some(), listed, "{case}");
             let is_ours = timeline.is_some() && foreign != Some(timeline::FILE);
             assert_eq!(section.timeline.is_some(), is_ours, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_record_is_of_its_source_its_label_and_its_number() {
+        let entry = |seen| timeline::Entry {
+            boot_ns: 1,
+            pid: 7,
+            cost: None,
+            seen,
+        };
+        let kept = |what: &str, label: &str, number| {
+            entry(Seen::Kept(timeline::Kept {
+                what: what.to_owned(),
+                label: label.to_owned(),
+                number,
+                file: String::new(),
+            }))
+        };
+        let missed = |what: &str, label: &str, number| {
+            entry(Seen::Missed(Missed {
+                what: what.to_owned(),
+                label: label.to_owned(),
+                number,
+                why: String::new(),
+            }))
+        };
+        let known = Timeline {
+            entries: vec![
+                kept("java-heap", "before", 1),
+                missed("java", "before", 2),
+                kept("meminfo", "", 3),
+            ],
+            ..Timeline::default()
+        };
+        let records = LabelRecords::of(&known);
+        for (source, number, label, expected) in [
+            (Source::Java, 1, "before", true),
+            (Source::Java, 2, "before", true),
+            (Source::Java, 3, "before", false),
+            (Source::Java, 1, "after", false),
+            (Source::Java, 0, "", false),
+            (Source::Meminfo, 1, "before", false),
+            // Whatever number the end has.
+            (Source::Meminfo, 0, "", true),
+        ] {
+            let has = records.has(source, number, label);
+            assert_eq!(has, expected, "{source} {number} {label:?}");
         }
     }
 

@@ -33,7 +33,7 @@ const HEAD: u64 = 256;
 const STATUS_LIMIT: Duration = Duration::from_secs(10);
 
 /// What has all figures.
-pub(crate) const RECORD: &str = "record with `heaptap record --with meminfo,smaps`";
+const RECORD: &str = "record with `heaptap record --with meminfo,smaps`";
 
 const STATUS: &str = "cat /proc/uptime /proc/$1/status";
 
@@ -174,7 +174,7 @@ pub fn of_malloc_info(path: &Path) -> Option<Table> {
     Some(Table::of(&known))
 }
 
-pub(crate) fn note_missing(known: &mut Known, figure: Figure, why: String, help: Option<String>) {
+fn note_missing(known: &mut Known, figure: Figure, why: String, help: Option<String>) {
     let is_there = match figure {
         Figure::HeapAlloc => known.native_heap.is_some(),
         Figure::MallocInfo => known.malloc_info.is_some(),
@@ -188,12 +188,12 @@ pub(crate) fn note_missing(known: &mut Known, figure: Figure, why: String, help:
 }
 
 /// A file of the folder, unpacked.
-pub(crate) fn read(folder: &Path, file: &str) -> Option<Vec<u8>> {
+fn read(folder: &Path, file: &str) -> Option<Vec<u8>> {
     crate::system::smaps::read_below(folder, file, LARGEST).ok()
 }
 
 /// A heap as heapprofd recorded it.
-pub(crate) fn take_heap(known: &mut Known, heap: &str, dump: &ListedDump) {
+fn take_heap(known: &mut Known, heap: &str, dump: &ListedDump) {
     let facts = &dump.facts;
     if known.process.is_empty() {
         known.process.clone_from(&facts.process);
@@ -238,7 +238,7 @@ fn take_status(known: &mut Known, text: &str) {
     }
 }
 
-pub(crate) fn take_smaps(known: &mut Known, smaps: &Smaps, boot_ns: Option<u64>) {
+fn take_smaps(known: &mut Known, smaps: &Smaps, boot_ns: Option<u64>) {
     let groups = smaps.groups(By::Kind);
     let Some(native) = groups.kind(Kind::NativeHeap) else {
         return;
@@ -277,7 +277,7 @@ pub(crate) fn take_smaps(known: &mut Known, smaps: &Smaps, boot_ns: Option<u64>)
     }
 }
 
-pub(crate) fn take_malloc_info(known: &mut Known, text: &[u8], boot_ns: Option<u64>) {
+fn take_malloc_info(known: &mut Known, text: &[u8], boot_ns: Option<u64>) {
     match malloc_info::parse(text) {
         Ok(value) => {
             known.malloc_info = Some(At {
@@ -295,7 +295,7 @@ pub(crate) fn take_malloc_info(known: &mut Known, text: &[u8], boot_ns: Option<u
 }
 
 /// Whether it had figures of the heap.
-pub(crate) fn take_meminfo(known: &mut Known, text: &str, boot_ns: Option<u64>) -> bool {
+fn take_meminfo(known: &mut Known, text: &str, boot_ns: Option<u64>) -> bool {
     let meminfo = Meminfo::parse(text);
     let is_it = |process: &&Process| process.pid.is_none_or(|pid| pid == known.pid);
     let Some(process) = meminfo.processes().find(is_it) else {

@@ -10,7 +10,7 @@
 mod goals;
 
 use super::header::Folded;
-use goals::{Goals, LeftOut};
+use goals::{FoldAttempt, Goals};
 use heaptap_analyze::native::sampled::SmallSamples;
 use heaptap_model::profile::index::FastHash;
 use heaptap_model::stacks::{
@@ -63,16 +63,16 @@ pub fn fold(profile: &mut StackProfile, most: usize) -> Option<Folded> {
     for (kept, functions) in attempts {
         let is_last = kept == 0 && !functions;
         let room = if is_last { usize::MAX } else { most - kept };
-        let mut left = LeftOut {
+        let mut attempt = FoldAttempt {
             goals: &mut goals,
             weights: &weights,
             sets: &sets,
             kept: &order[..kept],
         };
-        if functions && left.is_too_much(&mut profile.table, room) {
+        if !is_last && attempt.is_too_much(&mut profile.table, functions, room) {
             continue;
         }
-        if left.find(&mut profile.table, &mut shorts, functions, room) {
+        if attempt.find(&mut profile.table, &mut shorts, functions, room) {
             found = Some((kept, functions));
             break;
         }

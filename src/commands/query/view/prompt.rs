@@ -168,17 +168,16 @@ fn is_whole(typed: &str) -> bool {
 type Lines = Editor<Words, FileHistory>;
 
 /// Asks for statements and runs them, until there are no more. What those Java heaps lack that
-/// they read is said behind each, and returned.
+/// they read is said behind each, and noted.
 pub(super) async fn converse(
     ctx: &Context,
     mut database: Database,
-    losses: &Losses,
+    (losses, lost): (&Losses, &mut Vec<ErrorClass>),
     form: Form,
-) -> Result<Vec<ErrorClass>, Failure> {
+) -> Result<(), Failure> {
     let console = &ctx.console;
     console.say("`.help` says what there is; statements end in `;`, Ctrl-D ends it");
     let history = history_file();
-    let mut lost = Vec::new();
     let mut lines = Some(editor(&database, history.as_ref()).map_err(failed)?);
     while let Some(mut editor) = lines.take() {
         let asked = tokio::task::spawn_blocking(move || {
@@ -244,7 +243,7 @@ pub(super) async fn converse(
         }
         lines = Some(editor);
     }
-    Ok(lost)
+    Ok(())
 }
 
 fn failed(error: ReadlineError) -> Failure {

@@ -61,7 +61,7 @@ impl Goals {
 
 /// A callsite with values that does not stay.
 #[derive(Debug, Clone, Copy)]
-struct Left {
+struct FoldedCallsite {
     node: usize,
     /// The nearest caller that stays.
     anchor: u32,
@@ -73,26 +73,37 @@ struct Left {
     last: Key,
 }
 
+impl FoldedCallsite {
+    /// Puts the libraries between the anchor and the sum into `way`.
+    fn libraries(&self, sets: &LibrarySets, way: &mut Vec<Key>) {
+        way.clear();
+        way.extend(sets.keys(sets.of[self.node], sets.of[self.anchor as usize]));
+        way.retain(|key| *key != self.last);
+        way.sort_unstable();
+        way.push(self.last);
+    }
+}
+
 /// One attempt: those that stay are `kept`.
-pub(super) struct LeftOut<'a> {
+pub(super) struct FoldAttempt<'a> {
     pub(super) goals: &'a mut Goals,
     pub(super) weights: &'a Weights,
     pub(super) sets: &'a LibrarySets,
     pub(super) kept: &'a [u32],
 }
 
-/// Of so many sums one is counted, by its hash.
-const COUNTED: u64 = 64;
-/// Less room is not worth an estimate, and the estimate would be none.
-const ESTIMATED: usize = 1 << 16;
+/// Of the sums the estimate counts those whose hash is a multiple of this.
+const HASH_STRIDE: u64 = 64;
+/// With less room the sampling error exceeds the margin of the estimate.
+const MIN_ESTIMATED_CALLSITES: usize = 1 << 16;
 
-impl LeftOut<'_> {
+impl FoldAttempt<'_> {
     /// Visits those that do not stay, callers first, until `visit` returns `false`; whether it
     /// never did.
     fn each(
         &mut self,
         table: &mut StackTable,
-        mut visit: impl FnMut(&mut StackTable, &mut Goals, Left) -> bool,
+        mut visit: impl FnMut(&mut StackTable, &mut Goals, FoldedCallsite) -> bool,
     ) -> bool {
         let goals = &mut *self.goals;
         goals.owners.fill(NONE);
@@ -124,7 +135,7 @@ impl LeftOut<'_> {
                 continue;
             }
             let owner = goals.owners[node];
-            let left = Left {
+            let callsite = FoldedCallsite {
                 node,
                 anchor: goals.anchors[node],
                 frame,
@@ -134,47 +145,52 @@ impl LeftOut<'_> {
                     owner => key_of(table, owner),
                 },
             };
-            if !visit(table, goals, left) {
+            if !visit(table, goals, callsite) {
                 return false;
             }
         }
         true
     }
 
-    /// Whether sums by function surely take more than `room` callsites, as an estimate tells: an
-    /// attempt that fails costs as much as one that does not.
-    pub(super) fn is_too_much(&mut self, table: &mut StackTable, room: usize) -> bool {
-        if room < ESTIMATED {
+    /// Whether the attempt surely takes more than `room` callsites, as an estimate tells: an attempt
+    /// that fails costs as much as one that does not.
+    pub(super) fn is_too_much(
+        &mut self,
+        table: &mut StackTable,
+        functions: bool,
+        room: usize,
+    ) -> bool {
+        if room < MIN_ESTIMATED_CALLSITES {
             return false;
         }
-        // An eighth more is four times the error of the least room that is estimated.
-        let most = (room + room / 8) / COUNTED as usize;
+        // An eighth more is four times the sampling error of the smallest room.
+        let most = (room + room / 8) / HASH_STRIDE as usize;
         let sets = self.sets;
-        let mut counted: HashSet<u64, FastHash> = HashSet::default();
-        let fits = self.each(table, |table, _, left| {
-            let set = sets.of[left.node];
-            // A set has the same sum in any order.
-            let below = sets.keys(set, sets.of[left.anchor as usize]);
-            let libraries = below.filter(|key| *key != left.last);
-            let libraries =
-                libraries.fold(0u64, |sum, key| sum.wrapping_add(mixed(u64::from(key.0))));
-            let place = u64::from(left.anchor) << 32 | u64::from(left.last.0);
-            let mut at = mixed(libraries ^ mixed(place));
-            for frame in [left.owner, left.frame.0] {
-                if frame != NONE {
-                    // Lines are gone.
-                    let Frame { function, file, .. } = table.frames()[frame as usize];
-                    let frame = u64::from(function.0) << 32 | u64::from(file.0);
-                    at = mixed(at ^ mixed(frame));
-                    if at.is_multiple_of(COUNTED) {
-                        counted.insert(at);
-                    }
+        let mut way = Vec::new();
+        let mut sample: HashSet<u64, FastHash> = HashSet::default();
+        let fits = self.each(table, |table, _, callsite| {
+            let mut at = mixed(u64::from(callsite.anchor));
+            let mut count = |step: u64| {
+                at = mixed(at ^ mixed(step));
+                if at.is_multiple_of(HASH_STRIDE) {
+                    sample.insert(at);
                 }
-                if left.owner == left.frame.0 {
-                    break;
-                }
+            };
+            callsite.libraries(sets, &mut way);
+            for key in &way {
+                count(u64::from(key.0));
             }
-            counted.len() <= most
+            let frames = [callsite.owner, callsite.frame.0];
+            let frames = match callsite.owner == callsite.frame.0 {
+                true => &frames[..1],
+                false => &frames[..],
+            };
+            for frame in frames.iter().filter(|frame| functions && **frame != NONE) {
+                // Lines are gone.
+                let Frame { function, file, .. } = table.frames()[*frame as usize];
+                count(1 << 63 | u64::from(function.0) << 32 | u64::from(file.0));
+            }
+            sample.len() <= most
         });
         !fits
     }
@@ -199,20 +215,16 @@ impl LeftOut<'_> {
         }
         let sets = self.sets;
         let mut added: Vec<Key> = Vec::new();
-        self.each(table, |table, goals, left| {
-            let (anchor, set) = (left.anchor, sets.of[left.node]);
+        self.each(table, |table, goals, callsite| {
+            let (anchor, set) = (callsite.anchor, sets.of[callsite.node]);
             let way = (
                 u64::from(anchor) << 32 | u64::from(set),
-                u64::from(left.last.0),
+                u64::from(callsite.last.0),
             );
             let mut at = match goals.lasts.get(&way) {
                 Some(known) => *known,
                 None => {
-                    added.clear();
-                    added.extend(sets.keys(set, sets.of[anchor as usize]));
-                    added.retain(|key| *key != left.last);
-                    added.sort_unstable();
-                    added.push(left.last);
+                    callsite.libraries(sets, &mut added);
                     let mut at = anchor;
                     for key in &added {
                         at = goals.child(at, shorts.other(table, *key));
@@ -222,15 +234,15 @@ impl LeftOut<'_> {
                 }
             };
             if functions {
-                let owner = FrameId(left.owner);
+                let owner = FrameId(callsite.owner);
                 if owner.0 != NONE {
                     at = goals.child(at, shorts.short(table, owner));
                 }
-                if owner != left.frame {
-                    at = goals.child(at, shorts.short(table, left.frame));
+                if owner != callsite.frame {
+                    at = goals.child(at, shorts.short(table, callsite.frame));
                 }
             }
-            goals.of[left.node] = at;
+            goals.of[callsite.node] = at;
             goals.made.len() <= room
         })
     }

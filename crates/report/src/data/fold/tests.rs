@@ -323,16 +323,23 @@ fn an_attempt_is_left_out_only_where_it_would_fail() {
     let sets = LibrarySets::of(table);
     let mut shorts = Shorts::of(table);
     let mut goals = Goals::new(weights.used.len());
-    let mut left = LeftOut {
+    let mut attempt = FoldAttempt {
         goals: &mut goals,
         weights: &weights,
         sets: &sets,
         kept: &[],
     };
-    assert!(left.find(table, &mut shorts, true, usize::MAX));
-    let needed = left.goals.made.len();
+    assert!(attempt.find(table, &mut shorts, true, usize::MAX));
+    let needed = attempt.goals.made.len();
     assert!(needed > 160_000, "{needed}: too few for an estimate");
-    assert!(!left.is_too_much(table, needed));
-    assert!(left.is_too_much(table, needed * 3 / 4));
-    assert!(!left.is_too_much(table, 1000), "nothing is estimated there");
+    assert!(!attempt.is_too_much(table, true, needed));
+    assert!(attempt.is_too_much(table, true, needed * 3 / 4));
+    assert!(
+        !attempt.is_too_much(table, false, needed / 2),
+        "without functions there are few"
+    );
+    assert!(
+        !attempt.is_too_much(table, true, 1000),
+        "nothing is estimated there"
+    );
 }
