@@ -325,7 +325,6 @@ mod tests {
                 missed("java", "before", 2),
                 kept("meminfo", "", 3),
             ],
-            ..Timeline::default()
         };
         let records = LabelRecords::of(&known);
         for (source, number, label, expected) in [
