@@ -115,29 +115,36 @@ fn imports(code: &str) -> BTreeSet<String> {
             continue;
         }
         let rest = &code[at + "crate::".len()..];
-        if let Some(group) = rest.strip_prefix('{') {
-            let mut depth = 0;
-            let mut word = String::new();
-            for c in group.chars() {
-                match c {
-                    '{' => depth += 1,
-                    '}' if depth == 0 => break,
-                    '}' => depth -= 1,
-                    ',' if depth == 0 => {
-                        found.insert(first_word(&word));
-                        word.clear();
-                    }
-                    c if depth == 0 => word.push(c),
-                    _ => {}
-                }
-            }
-            found.insert(first_word(&word));
-        } else {
-            found.insert(first_word(rest));
-        }
+        found.extend(members(rest).into_iter().map(first_word));
     }
     found.remove("");
     found
+}
+
+/// The paths with which code goes on: those of a group, or the one that stands there, and what
+/// follows.
+fn members(code: &str) -> Vec<&str> {
+    let Some(group) = code.strip_prefix('{') else {
+        return vec![code];
+    };
+    let mut members = Vec::new();
+    let (mut depth, mut start) = (0, 0);
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            '}' => {
+                members.push(&group[start..at]);
+                break;
+            }
+            ',' if depth == 0 => {
+                members.push(&group[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    members
 }
 
 fn first_word(text: &str) -> String {
@@ -365,48 +372,94 @@ fn is_args(path: &str) -> bool {
     path.starts_with("commands/") && path.ends_with("/args.rs")
 }
 
+/// Fails where a source for which `is_held` imports one of `folders` of the program, or one of
+/// `files` beside it.
+fn assert_apart(is_held: fn(&str) -> bool, folders: &[&str], files: &[&str], rule: &str) {
+    let all = sources();
+    let held = || {
+        all.iter()
+            .filter(|s| s.package.is_empty() && is_held(&s.path))
+    };
+    assert!(held().count() > 10, "they were found");
+    let mut wrong = Vec::new();
+    for source in held() {
+        let code = &source.code;
+        let imported = imports(code);
+        wrong.extend(
+            folders
+                .iter()
+                .filter(|f| imported.contains(**f))
+                .map(|f| (&source.place, f)),
+        );
+        let named = ["super::", "crate::commands::"]
+            .into_iter()
+            .flat_map(|start| {
+                let at = code
+                    .match_indices(start)
+                    .map(|(at, _)| &code[at + start.len()..]);
+                at.flat_map(|code| names_at(code, 2))
+            });
+        let named: BTreeSet<String> = named.collect();
+        wrong.extend(
+            files
+                .iter()
+                .filter(|f| named.contains(**f))
+                .map(|f| (&source.place, f)),
+        );
+    }
+    assert!(wrong.is_empty(), "{rule}: {wrong:?}");
+}
+
+/// The first `most` names of each path that begins here: of one, or of those of a group.
+fn names_at(code: &str, most: usize) -> Vec<String> {
+    let mut names = Vec::new();
+    for member in members(code) {
+        let name = first_word(member);
+        let rest = member.trim_start().strip_prefix(name.as_str());
+        if let Some(rest) = rest.and_then(|rest| rest.strip_prefix("::"))
+            && most > 1
+        {
+            names.extend(names_at(rest, most - 1));
+        }
+        names.push(name);
+    }
+    names
+}
+
 #[test]
 fn use_cases_know_neither_flags_nor_the_terminal() {
-    let at_the_terminal = ["cli", "commands", "console", "exit", "flags", "views"];
-    let words = [
-        "clap::",
-        "use clap",
-        "crate::console",
-        "crate::exit",
-        "crate::flags",
-        "crate::views",
-        "super::args",
-        "super::view",
-    ];
-    only_in(
-        &words,
-        |source| {
-            let other = !source.package.is_empty() || matches!(source.module(), "lib" | "main");
-            other || (at_the_terminal.contains(&source.module()) && !is_use_case(&source.path))
-        },
+    assert_eq!(names_at("gc::view::show(a)", 2), ["view", "gc"]);
+    assert_eq!(
+        names_at("{args, run::{a, b},\n    view}; x", 1),
+        ["args", "run", "view"]
+    );
+    assert_eq!(
+        names_at("gc::{\n    args, run\n};", 2),
+        ["args", "run", "gc"]
+    );
+    assert_apart(
+        is_use_case,
+        &["console", "exit", "flags", "views"],
+        &["args", "view"],
         "what a command does is apart from what is typed and what is seen",
     );
-    // The same by other paths: of any command, or several at once.
-    let is_beside = |word: &str| matches!(word, "args" | "view");
-    for source in sources().iter().filter(|source| is_use_case(&source.path)) {
-        for (at, path) in source.code.match_indices("crate::commands::") {
-            let mut words = source.code[at + path.len()..].split("::").skip(1);
-            let next = words.next().map(first_word).unwrap_or_default();
-            assert!(!is_beside(&next), "{} knows {next}", source.place);
-        }
-        for (at, path) in source.code.match_indices("super::{") {
-            let group = source.code[at + path.len()..].split('}').next();
-            let mut words = group.unwrap_or_default().split(',').map(first_word);
-            assert!(!words.any(|word| is_beside(&word)), "{}", source.place);
-        }
-    }
+    only_in(
+        &["clap::", "use clap"],
+        |source| {
+            let typed = ["cli", "commands", "console", "exit", "flags", "views"];
+            let other = !source.package.is_empty() || matches!(source.module(), "lib" | "main");
+            other || (typed.contains(&source.module()) && !is_use_case(&source.path))
+        },
+        "flags end where a use case begins",
+    );
 }
 
 #[test]
 fn flags_of_commands_show_nothing() {
-    only_in(
-        &["crate::console", "crate::views", "super::view"],
-        |source| !is_args(&source.path) || !source.package.is_empty(),
+    assert_apart(
+        is_args,
+        &["console", "views"],
+        &["view"],
         "a command shows what it does in its view",
     );
 }

@@ -16,7 +16,7 @@ use crate::error::{Classified, ErrorClass};
 /// the browser's window.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Nobody shows it.
+/// No browser could be started.
 #[derive(Debug, thiserror::Error)]
 #[error("no browser could be started for {url}: {source}")]
 pub struct NoBrowser {

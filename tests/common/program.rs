@@ -2,7 +2,9 @@
 //! of phones, symbols or colors does not reach it. `HOME` and `PATH` do.
 
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::process::{Command, Stdio};
+use std::sync::Once;
 
 /// How the variables begin that heaptap, adb and the symbolizers read.
 const READ: [&str; 6] = [
@@ -16,9 +18,22 @@ const READ: [&str; 6] = [
 /// Variables of other names that it reads.
 const READ_TOO: [&str; 3] = ["BROWSER", "NO_COLOR", "TERM"];
 
+/// The state of this suite's programs: a folder that is emptied before the first of them, so that
+/// one suite runs once at a time in a build's folder.
+const STATE: &str = concat!(
+    env!("CARGO_TARGET_TMPDIR"),
+    "/state-",
+    env!("CARGO_CRATE_NAME")
+);
+static EMPTIED: Once = Once::new();
+
 /// heaptap with an empty stdin. Its cache lies in a folder that all tests of the build share, its
-/// state in one of this suite's run; a test that looks at them names its own.
+/// state in one of this suite; a test that looks at them names its own.
 pub fn heaptap() -> Command {
+    EMPTIED.call_once(|| match std::fs::remove_dir_all(STATE) {
+        Err(error) if error.kind() != ErrorKind::NotFound => panic!("{STATE}: {error}"),
+        _ => {}
+    });
     let mut command = Command::new(env!("CARGO_BIN_EXE_heaptap"));
     command.stdin(Stdio::null());
     for (name, _) in std::env::vars_os() {
@@ -26,19 +41,10 @@ pub fn heaptap() -> Command {
             command.env_remove(name);
         }
     }
-    command
-        .env(
-            "HEAPTAP_STATE_DIR",
-            format!(
-                "{}/state-{}",
-                env!("CARGO_TARGET_TMPDIR"),
-                std::process::id()
-            ),
-        )
-        .env(
-            "HEAPTAP_CACHE_DIR",
-            concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"),
-        );
+    command.env("HEAPTAP_STATE_DIR", STATE).env(
+        "HEAPTAP_CACHE_DIR",
+        concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"),
+    );
     command
 }
 

@@ -1,6 +1,6 @@
 //! The flags of `heaptap meminfo`.
 
-use super::live::view::LiveArgs;
+use super::live::args::LiveArgs;
 use crate::system::meminfo::By;
 use clap::ValueHint;
 use std::path::PathBuf;

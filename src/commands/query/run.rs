@@ -57,17 +57,35 @@ pub struct QueryFile {
 
 /// What Java heaps lack, known once a statement has read them.
 #[derive(Debug, Clone, Default)]
-pub struct Losses(Arc<Mutex<Vec<Finding>>>);
+pub struct Losses(Arc<Mutex<Lost>>);
+
+#[derive(Debug, Default)]
+struct Lost {
+    /// Those that nobody has taken.
+    findings: Vec<Finding>,
+    /// What the exit code tells of: of all findings, those that were taken, too.
+    class: Option<ErrorClass>,
+}
 
 impl Losses {
     fn add(&self, graph: &HeapGraph) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.extend(of_losses(graph));
+        let mut lost = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let findings = of_losses(graph);
+        let classes = findings.iter().filter_map(|finding| finding.class);
+        lost.class = ErrorClass::first_of(lost.class.into_iter().chain(classes));
+        lost.findings.extend(findings);
     }
 
     /// What came since the last call.
     pub fn take(&self) -> Vec<Finding> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut lost = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut lost.findings)
+    }
+
+    /// What the exit code tells of: of all findings so far.
+    pub fn class(&self) -> Option<ErrorClass> {
+        let lost = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lost.class
     }
 }
 

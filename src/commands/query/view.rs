@@ -52,18 +52,14 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     } = opened;
     tell(console, &findings);
     let form = Form::of(console, args.csv);
-    if asks {
-        let mut lost = Vec::new();
-        let ended = prompt::converse(ctx, database, (&losses, &mut lost), form).await;
-        lost.extend(tell_losses(console, &losses));
-        ended?;
-        return Ok(Outcome::of(class.into_iter().chain(lost)));
-    }
-    let ended = answer(ctx, database, sql, form, args.to).await;
+    let ended = match asks {
+        true => prompt::converse(ctx, database, &losses, form).await,
+        false => answer(ctx, database, sql, form, args.to).await,
+    };
     // A statement that fails has read heaps, too.
-    let lost = tell_losses(console, &losses);
+    tell(console, &losses.take());
     ended?;
-    Ok(Outcome::of(class.into_iter().chain(lost)))
+    Ok(Outcome::of(class.into_iter().chain(losses.class())))
 }
 
 /// Runs the statements and commands that were given, and writes the copy that was asked for.
@@ -99,14 +95,6 @@ async fn answer(
         Some(file) => write_copy(ctx, database, file).await,
         None => Ok(()),
     }
-}
-
-/// Says what those Java heaps lack that were read since the last call; what the exit code tells
-/// of it.
-fn tell_losses(console: &Console, losses: &Losses) -> Vec<ErrorClass> {
-    let lost = losses.take();
-    tell(console, &lost);
-    lost.iter().filter_map(|finding| finding.class).collect()
 }
 
 fn tell(console: &Console, findings: &[Finding]) {

@@ -69,9 +69,12 @@ async fn complete_own(session: &Session, known: Timeline, with: With, duration_m
         return;
     };
     note_labels(chronicle, &known, &timeline);
-    let cut_short = session.is_resumed() && !took_end(&known, with);
+    let mut cut_short = false;
     if session.is_resumed() {
-        for (at_ns, missed) in untaken(chronicle, &known, with) {
+        let records = LabelRecords::of(&known);
+        cut_short = !took_end(&records, with);
+        let last_ns = last_sight(&known).unwrap_or(started_ns);
+        for (at_ns, missed) in untaken(chronicle, &records, last_ns, with) {
             timeline.see(at_ns, 0, Seen::Missed(missed));
         }
     }
@@ -138,12 +141,13 @@ async fn read_log(session: &Session, (from_ns, until_ns): (u64, u64), timeline: 
 
 /// Labels that somebody set where nobody observed.
 fn note_labels(chronicle: &Chronicle, known: &Timeline, timeline: &TimelineFile) {
+    let noted = known.entries.iter().filter_map(|entry| match &entry.seen {
+        Seen::Label(of) => Some((entry.boot_ns, of.label.as_str())),
+        _ => None,
+    });
+    let noted: HashSet<(u64, &str)> = noted.collect();
     for label in &chronicle.labels {
-        let noted = known.entries.iter().any(|entry| {
-            entry.boot_ns == label.boot_ns
-                && matches!(&entry.seen, Seen::Label(of) if of.label == label.label)
-        });
-        if !noted {
+        if !noted.contains(&(label.boot_ns, label.label.as_str())) {
             let label_of = Label {
                 label: label.label.clone(),
             };
@@ -153,8 +157,14 @@ fn note_labels(chronicle: &Chronicle, known: &Timeline, timeline: &TimelineFile)
 }
 
 /// What was to be taken at each label and at the end, and neither was nor is noted as missed:
-/// the heaptap that would have taken it was gone. Each with its moment, BOOTTIME ns.
-fn untaken(chronicle: &Chronicle, known: &Timeline, with: With) -> Vec<(u64, Missed)> {
+/// the heaptap that would have taken it was gone. Each with its moment, BOOTTIME ns. The end is at
+/// `last_ns`, or at the last label if that is later.
+fn untaken(
+    chronicle: &Chronicle,
+    records: &LabelRecords<'_>,
+    last_ns: u64,
+    with: With,
+) -> Vec<(u64, Missed)> {
     let why = match chronicle.detached {
         true => DETACHED,
         false => STOPPED,
@@ -163,13 +173,11 @@ fn untaken(chronicle: &Chronicle, known: &Timeline, with: With) -> Vec<(u64, Mis
         .labels
         .iter()
         .map(|l| (l.label.as_str(), l.boot_ns));
-    let last_ns = last_sight(known).or(chronicle.started_ns).unwrap_or(0);
     let last_ns = chronicle
         .labels
         .iter()
         .map(|l| l.boot_ns)
         .fold(last_ns, u64::max);
-    let records = LabelRecords::of(known);
     let mut untaken = Vec::new();
     for (number, (label, at_ns)) in (1..).zip(labels.chain([("", last_ns)])) {
         for source in with.at_labels() {
@@ -227,8 +235,7 @@ fn word_of(kept_as: &str) -> &str {
 }
 
 /// Whether the recording was observed until what belongs to its end was taken.
-fn took_end(known: &Timeline, with: With) -> bool {
-    let records = LabelRecords::of(known);
+fn took_end(records: &LabelRecords<'_>, with: With) -> bool {
     with.at_labels()
         .filter(|source| is_expected(*source, ""))
         .all(|source| records.has(source, 0, ""))

@@ -1,5 +1,5 @@
 //! The live view of `meminfo --every`.
 
-mod args;
+pub(super) mod args;
 pub mod run;
 pub mod view;

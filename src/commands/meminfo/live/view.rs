@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 
 use self::block::Block;
 use self::rows::Rows;
-pub(crate) use super::args::LiveArgs;
+use super::args::LiveArgs;
 use super::run::{self, Live, LiveOptions, Told};
 use crate::config::Targets;
 use crate::console::Console;

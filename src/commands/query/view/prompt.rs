@@ -13,7 +13,7 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{CompletionType, Config, Editor, Helper};
 
 use super::output::{Form, Output};
-use super::{Database, Losses, execute, tell_losses};
+use super::{Database, Losses, execute, tell};
 use crate::console::{Console, Style, render};
 use crate::error::{ErrorClass, Failure};
 use crate::flags::context::Context;
@@ -168,11 +168,11 @@ fn is_whole(typed: &str) -> bool {
 type Lines = Editor<Words, FileHistory>;
 
 /// Asks for statements and runs them, until there are no more. What those Java heaps lack that
-/// they read is said behind each, and noted.
+/// they read is said behind each.
 pub(super) async fn converse(
     ctx: &Context,
     mut database: Database,
-    (losses, lost): (&Losses, &mut Vec<ErrorClass>),
+    losses: &Losses,
     form: Form,
 ) -> Result<(), Failure> {
     let console = &ctx.console;
@@ -237,7 +237,7 @@ pub(super) async fn converse(
             }
             Err(failure) => render::in_words(console, &failure),
         }
-        lost.extend(tell_losses(console, losses));
+        tell(console, &losses.take());
         if let Some(helper) = editor.helper_mut() {
             *helper = words(&database);
         }
