@@ -26,6 +26,7 @@ use crate::results::output::file_name;
 use crate::results::summary::{HeapSummary, Summarizer};
 use crate::results::whole_file::write_named;
 use crate::stacks::TRACKED_HEAP;
+use crate::stacks::naming::FrameNamer;
 use crate::trace::{JavaDump, Surveyed, TraceError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -591,7 +592,8 @@ impl Run<'_> {
         }
         all.findings.extend(last.into_values().flatten());
         all.heaps.extend(summarizer.finish(&recording));
-        coverage.finish(&recording, &named, &mut self.tally);
+        let mut namer = FrameNamer::new(&recording);
+        coverage.finish(&named, &mut namer, &mut self.tally);
         all.health.push(health);
         all.packages.extend(recording.packages.iter().cloned());
         if trace.java_dumps().is_empty() {

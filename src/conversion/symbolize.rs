@@ -24,6 +24,7 @@ use crate::naming::packet_files::{self, DEOBFUSCATION, PacketFiles, SYMBOLS, is_
 use crate::results::findings::{self, Finding};
 use crate::results::manifest::{self, Manifest, ManifestError, MappingFile};
 use crate::results::summary::HeapSummary;
+use crate::stacks::naming::FrameNamer;
 use crate::trace::{Surveyed, TraceError};
 use crate::untrusted::shell::quoted_path;
 
@@ -212,7 +213,8 @@ impl Run {
             coverage.add(&dump);
             Ok(())
         })?;
-        coverage.finish(&recording, &named, &mut self.tally);
+        let mut namer = FrameNamer::new(&recording);
+        coverage.finish(&named, &mut namer, &mut self.tally);
         if let Some(what) = input.damage {
             let finding = trace_findings::packing(&input.name, what);
             self.findings.push(finding);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::naming::frames::Named;
 use crate::profile::{CallsiteId, DumpKind, FrameId, HeapDump, Mapping, Recording, StringId};
 use crate::results::manifest;
-use crate::results::summary::is_allocators;
+use crate::stacks::naming::FrameNamer;
 use crate::symbolize::file::Knowledge;
 use crate::symbolize::find::Attempt;
 use crate::symbolize::resolve::{FileFailure, LibraryOutcome, UsedFile};
@@ -75,8 +75,8 @@ impl Coverage {
     }
 
     /// Adds what the trace's frames and callsites say to `tally`.
-    pub fn finish(self, recording: &Recording, named: &Named, tally: &mut Tally) {
-        let mut walk = Walk::new(recording, tally);
+    pub fn finish(self, named: &Named, namer: &mut FrameNamer<'_>, tally: &mut Tally) {
+        let mut walk = Walk::new(namer, tally);
         for (callsite, bytes) in self.series.into_values().flatten() {
             walk.weigh(callsite, bytes.unsigned_abs());
         }
@@ -95,8 +95,9 @@ enum Name {
 }
 
 /// A walk through the callsites of a trace.
-struct Walk<'a> {
-    recording: &'a Recording,
+struct Walk<'a, 'n> {
+    recording: &'n Recording,
+    namer: &'a mut FrameNamer<'n>,
     tally: &'a mut Tally,
     frames: Vec<Name>,
     /// Library of each mapping, by position.
@@ -111,12 +112,13 @@ struct Walk<'a> {
     allocators: Vec<Option<bool>>,
 }
 
-impl<'a> Walk<'a> {
-    fn new(recording: &'a Recording, tally: &'a mut Tally) -> Walk<'a> {
+impl<'a, 'n> Walk<'a, 'n> {
+    fn new(namer: &'a mut FrameNamer<'n>, tally: &'a mut Tally) -> Walk<'a, 'n> {
+        let recording = namer.recording();
         let tables = &recording.tables;
         let mut keys: Vec<(String, String)> = Vec::new();
         let mut known: BTreeMap<(&str, &[u8]), usize> = BTreeMap::new();
-        let mut position = |mapping: &'a Mapping| {
+        let mut position = |mapping: &'n Mapping| {
             let path = tables.string(mapping.path);
             let key = (path, mapping.build_id.0.as_slice());
             *known.entry(key).or_insert_with(|| {
@@ -148,6 +150,7 @@ impl<'a> Walk<'a> {
             counted: vec![0; keys.len()],
             allocators: vec![None; tables.frames().len()],
             recording,
+            namer,
             tally,
             of_mapping,
             keys,
@@ -207,8 +210,8 @@ impl<'a> Walk<'a> {
     }
 
     fn is_allocator(&mut self, frame: FrameId) -> bool {
-        let recording = self.recording;
-        *self.allocators[frame.0 as usize].get_or_insert_with(|| is_allocators(recording, frame))
+        let known = &mut self.allocators[frame.0 as usize];
+        *known.get_or_insert_with(|| self.namer.is_allocators(frame))
     }
 
     /// Whether a frame stands for the unwinder's giving up: heapprofd puts one at the root.
@@ -422,7 +425,8 @@ mod tests {
         let mut coverage = Coverage::default();
         dumps.iter().for_each(|dump| coverage.add(dump));
         let mut tally = Tally::default();
-        coverage.finish(&stacks.0, &Named::default(), &mut tally);
+        let mut namer = FrameNamer::new(&stacks.0);
+        coverage.finish(&Named::default(), &mut namer, &mut tally);
         tally.into_manifest()
     }
 
@@ -485,6 +489,31 @@ mod tests {
         assert_eq!((all.frames_named, all.frames_with_lines), (1, 1));
         assert_eq!(all.share_unnamed, 0.0);
         assert!(all.libraries_missing.is_empty());
+    }
+
+    #[test]
+    fn a_frame_allocates_for_its_callers_where_all_its_lines_do() {
+        let mut stacks = Stacks::default();
+        let both = stacks.callsite(&[("_Znwm", "/a.so"), ("main", "/app")]);
+        let mut line = |name: &str| {
+            let name = stacks.0.tables.intern_str(name);
+            Line {
+                function: name,
+                linkage: name,
+                file: StringId::default(),
+                line: 3,
+            }
+        };
+        let lines = [line("operator new(unsigned long)"), line("Cache::grow()")];
+        let row = stacks.0.symbols.add_lines(&lines).unwrap();
+        let alone = stacks.0.symbols.add_lines(&lines[..1]).unwrap();
+        let first = stacks.0.tables.callsite(both).next().unwrap();
+        let mut allocators = |row| {
+            stacks.0.symbols.set_lines(first, row);
+            FrameNamer::new(&stacks.0).is_allocators(first)
+        };
+        assert!(!allocators(row));
+        assert!(allocators(alone));
     }
 
     #[test]

@@ -243,15 +243,8 @@ fn names_of(recording: &Recording, id: FrameId) -> Vec<NamedFrame> {
     }]
 }
 
-/// Whether all of a frame, inlined calls too, is the allocator's own.
-pub(crate) fn is_allocators(recording: &Recording, frame: FrameId) -> bool {
-    names_of(recording, frame).iter().all(is_allocator)
-}
-
-/// What the runtime allocates, it does so for others, too.
 fn is_allocator(frame: &NamedFrame) -> bool {
-    let kind = Kind::of_function(&frame.module, &frame.function, "");
-    matches!(kind, Kind::Allocator | Kind::Runtime)
+    Kind::of_function(&frame.module, &frame.function, "").allocates_for_callers()
 }
 
 #[cfg(test)]

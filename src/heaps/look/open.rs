@@ -353,8 +353,8 @@ impl<'a> Reading<'a> {
         }
         let unexpanded = trace_findings::unexpanded(projector.unexpanded());
         self.findings.extend(unexpanded);
+        coverage.finish(&trace.named, projector.namer(), &mut self.tally);
         self.profiles.push(projector.finish());
-        coverage.finish(&recording, &trace.named, &mut self.tally);
         self.places.push(places);
         self.findings.append(&mut trace.findings);
         let told = trace_findings::of_health(&health, sampled);

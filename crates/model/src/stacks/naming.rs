@@ -165,6 +165,23 @@ impl<'a> FrameNamer<'a> {
         });
         NameSource::Recorded
     }
+
+    /// The recording whose frames it names.
+    pub fn recording(&self) -> &'a Recording {
+        self.recording
+    }
+
+    /// Whether every line of a frame, inlined calls included, allocates for its callers.
+    pub fn is_allocators(&mut self, id: FrameId) -> bool {
+        let tables = &self.recording.tables;
+        let mapping = tables.frame(id).mapping.map(|id| tables.mapping(id));
+        let path = mapping.map_or("", |mapping| tables.string(mapping.path));
+        let mut all = true;
+        self.lines(id, Annotation::None, |line| {
+            all &= Kind::of_function(path, line.name, "").allocates_for_callers();
+        });
+        all
+    }
 }
 
 /// Names for which threads are begun: fewer are done before those run.
@@ -212,6 +229,11 @@ impl Kind {
             (Kind::Plain | Kind::Allocator, Some(annotation)) => annotation.kind(),
             (kind, _) => kind,
         }
+    }
+
+    /// Whether it is an allocator's or the runtime's: both allocate for their callers.
+    pub fn allocates_for_callers(self) -> bool {
+        matches!(self, Kind::Allocator | Kind::Runtime)
     }
 
     pub fn of(class: FrameClass, path: &str, name: &str) -> Kind {

@@ -172,6 +172,11 @@ impl<'a> Projector<'a> {
         });
     }
 
+    /// Names frames; those of the dumps so far were demangled.
+    pub fn namer(&mut self) -> &mut FrameNamer<'a> {
+        &mut self.namer
+    }
+
     /// Takes the dump that was added last back. Its stacks stay in the table.
     pub fn pop(&mut self) -> Option<Dump> {
         self.made.dumps.pop()
