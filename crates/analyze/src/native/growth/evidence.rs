@@ -1,8 +1,6 @@
 //! The numbers of each callsite, or of each function, over the dumps of a heap. Holds those of
 //! four dumps at most at a time, whatever the length of the series.
 
-use std::collections::HashMap;
-
 use super::HeapSeries;
 use crate::native::shown::{Shown, ShownId};
 use crate::sampling::poisson::Z95;
@@ -172,7 +170,7 @@ impl Units {
             if rounds <= MOST_ROUNDS {
                 let round = between(&units, before.as_ref().unwrap_or(&first), &step);
                 for (all, round) in units.in_every_round.iter_mut().zip(&round) {
-                    *all &= round.net() > 0 && round.limits(Z95).0 > 0.0;
+                    *all = *all && round.net() > 0 && round.limits(Z95).0 > 0.0;
                 }
             }
             if let Some(before) = before
@@ -242,27 +240,50 @@ impl Units {
         callsites: &Callsites,
         heap: &HeapSeries<'_>,
         wanted: &[usize],
-    ) -> HashMap<usize, Vec<i64>> {
-        let mut held: HashMap<usize, Vec<i64>> = wanted
-            .iter()
-            .map(|unit| (*unit, vec![0; heap.dumps.len()]))
-            .collect();
-        if held.is_empty() {
+    ) -> HeldBytes {
+        let mut held = HeldBytes {
+            places: vec![NOWHERE; self.whole.len()],
+            dumps: heap.dumps.len(),
+            bytes: vec![0; wanted.len() * heap.dumps.len()],
+        };
+        if wanted.is_empty() {
             return held;
+        }
+        for (place, unit) in (0..).zip(wanted) {
+            held.places[*unit] = place;
         }
         for (at, (dump, _)) in heap.dumps.iter().enumerate() {
             let space = dump.column(View::Space).unwrap_or(&[]);
             for (node, bytes) in dump.values.nodes.iter().zip(space) {
                 let target = shown.target(*node).and_then(|id| callsites.place(id));
-                let Some(target) = target else {
-                    continue;
-                };
-                if let Some(held) = held.get_mut(&self.unit(target)) {
-                    held[at] = held[at].saturating_add(*bytes);
+                let place = target.map_or(NOWHERE, |target| held.places[self.unit(target)]);
+                if place != NOWHERE {
+                    let sum = &mut held.bytes[place as usize * held.dumps + at];
+                    *sum = sum.saturating_add(*bytes);
                 }
             }
         }
         held
+    }
+}
+
+/// Bytes that some units hold in each dump.
+pub(super) struct HeldBytes {
+    /// By unit its place in `bytes`; [`NOWHERE`] for those that are not wanted.
+    places: Vec<u32>,
+    dumps: usize,
+    /// By place, dump after dump.
+    bytes: Vec<i64>,
+}
+
+impl HeldBytes {
+    /// Of a unit, dump by dump.
+    ///
+    /// # Panics
+    /// Of one that is not wanted.
+    pub fn of(&self, unit: usize) -> &[i64] {
+        let start = self.places[unit] as usize * self.dumps;
+        &self.bytes[start..start + self.dumps]
     }
 }
 

@@ -328,7 +328,7 @@ impl<'a> Growth<'a> {
                 }
                 let held = units.held_of(&self.shown, callsites, &heaps[heap], &wanted);
                 let course = |unit: &usize| Course {
-                    trend: growth::trend(&thinned(&held[unit])),
+                    trend: growth::trend(&thinned(held.of(*unit))),
                     turns_over: units.turns_over(*unit),
                 };
                 let courses: Vec<Course> = wanted.iter().map(course).collect();
@@ -340,7 +340,7 @@ impl<'a> Growth<'a> {
                 let rises = steady(&courses, self.rounds[heap]);
                 for (&unit, rises) in wanted.iter().zip(rises) {
                     tested.steady[unit] = rises;
-                    if let Some(step) = step_of(&held[&unit]) {
+                    if let Some(step) = step_of(held.of(unit)) {
                         tested.steps.insert(unit, step);
                     }
                 }
