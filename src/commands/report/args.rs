@@ -35,7 +35,7 @@ pub struct Args {
     /// Overwrite a file that is no report of heaptap
     #[arg(long)]
     pub force: bool,
-    /// Every callsite; else, of more than a million, the smallest are summed up in their callers
+    /// Every callsite; else, of more than 1.1 million, the smallest are summed up in their callers
     #[arg(long)]
     pub full: bool,
     /// Show texts and other contents of Java heaps on the page

@@ -21,10 +21,11 @@ pub(crate) struct Blocks(Vec<(usize, Vec<u8>)>);
 impl Blocks {
     /// Compresses the data, on as many threads as there are processors.
     pub(crate) fn of(data: &[u8]) -> Blocks {
-        // The best there is takes a second for 5 MB.
+        // The best there is takes a second for 5 MB. Of 7 MB, level 8 takes twice the time of 6 and
+        // gives a page that is 2 % smaller.
         let level = match data.len() {
             0..=2_000_000 => 12,
-            2_000_001..=40_000_000 => 8,
+            2_000_001..=4_000_000 => 8,
             _ => 6,
         };
         let level = CompressionLvl::new(level).unwrap_or_default();

@@ -12,7 +12,6 @@ mod goals;
 use super::header::Folded;
 use goals::{FoldAttempt, Goals};
 use heaptap_analyze::native::sampled::SmallSamples;
-use heaptap_model::profile::index::FastHash;
 use heaptap_model::stacks::{
     Dump, Frame, FrameId, Function, Kind, LibraryId, Measure, NodeId, StackProfile, StackTable,
     TextId, Unit, Values, View,
@@ -29,16 +28,18 @@ const OTHER: &str = "(other)";
 /// No frame, no node.
 const NONE: u32 = u32::MAX;
 
-/// Sums the callsites with the fewest bytes up if there are more than `most`. Returns what was
-/// done; the command in it is not yet set.
+/// Sums the callsites with the fewest bytes up, so that at most `most` are left. Returns what was
+/// done; the command in it is not yet set. `None` if there are not many more anyway: half of the
+/// callsites would lose their callers so that a page opens a tenth sooner.
 pub fn fold(profile: &mut StackProfile, most: usize) -> Option<Folded> {
-    if profile.table.node_count() <= most {
+    let few = most + most / 8;
+    if profile.table.node_count() <= few {
         return None;
     }
     let mut weights = Weights::of(profile);
     let mut order = std::mem::take(&mut weights.nodes);
     let used = order.len();
-    if used <= most {
+    if used <= few {
         return None;
     }
     // Half the room is for callsites that stay, and half for sums; less for the former if there
@@ -328,50 +329,86 @@ impl Key {
 /// Of each callsite which libraries its stack is in, in order of first appearance: a chain, which
 /// those of its callees begin with.
 struct LibrarySets {
+    /// By frame.
+    keys: Vec<Key>,
     /// By callsite; 0 is the empty chain.
     of: Vec<u32>,
-    /// By chain: what it is without its last key, and that key.
-    links: Vec<(u32, Key)>,
+    /// By chain; several may hold the same keys.
+    links: Vec<Link>,
 }
+
+/// A chain.
+struct Link {
+    /// The chain without its last key; 0 is the empty one.
+    above: u32,
+    /// Its last key.
+    key: Key,
+    /// How many keys it has.
+    length: u32,
+    /// A bit for each key of the chain: a key whose bit is not set is not in it.
+    bits: u32,
+}
+
+/// A chain with more libraries than any program's stack takes no more: time would follow its length.
+const LONGEST_CHAIN: u32 = 256;
 
 impl LibrarySets {
     fn of(table: &StackTable) -> LibrarySets {
+        let functions = table.functions();
+        let frames = table.frames().iter();
         let mut sets = LibrarySets {
+            keys: frames
+                .map(|frame| Key::of(&functions[frame.function.0 as usize]))
+                .collect(),
             of: vec![0; table.node_count()],
-            links: vec![(0, Key(NONE))],
+            links: vec![Link {
+                above: 0,
+                key: Key(NONE),
+                length: 0,
+                bits: 0,
+            }],
         };
-        let mut known: HashMap<u64, u32, FastHash> = HashMap::default();
         for node in 1..table.node_count() {
             let id = NodeId(node as u32);
-            let Some(function) = table.function_of(id) else {
-                continue;
-            };
-            let key = Key::of(&table.functions()[function.0 as usize]);
             let above = sets.of[table.parent(id).0 as usize];
-            sets.of[node] = match sets.links[above as usize].1 == key {
-                true => above,
-                false => *known
-                    .entry(u64::from(above) << 32 | u64::from(key.0))
-                    .or_insert_with(|| sets.with(above, key)),
+            sets.of[node] = match table.frame_of(id) {
+                Some(frame) => sets.with(above, sets.key(frame.0)),
+                None => above,
             };
         }
         sets
     }
 
+    /// Of a frame that was in the table already.
+    fn key(&self, frame: u32) -> Key {
+        self.keys[frame as usize]
+    }
+
     fn with(&mut self, chain: u32, key: Key) -> u32 {
-        if self.keys(chain, 0).any(|known| known == key) {
+        let last = &self.links[chain as usize];
+        let (length, bits) = (last.length, last.bits);
+        let bit = 1 << (key.0 % u32::BITS);
+        if last.key == key
+            || bits & bit != 0 && self.keys(chain, 0).any(|known| known == key)
+            || length == LONGEST_CHAIN
+        {
             return chain;
         }
-        self.links.push((chain, key));
+        self.links.push(Link {
+            above: chain,
+            key,
+            length: length + 1,
+            bits: bits | bit,
+        });
         self.links.len() as u32 - 1
     }
 
     /// The keys of a chain, last first, down to where it was `until`.
     fn keys(&self, chain: u32, until: u32) -> impl Iterator<Item = Key> + '_ {
-        let above = |at: &u32| Some(self.links[*at as usize].0);
+        let above = |at: &u32| Some(self.links[*at as usize].above);
         std::iter::successors(Some(chain), above)
             .take_while(move |at| *at != until && *at != 0)
-            .map(|at| self.links[at as usize].1)
+            .map(|at| self.links[at as usize].key)
     }
 }
 

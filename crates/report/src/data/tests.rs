@@ -316,3 +316,24 @@ fn a_column_of_another_tool_is_no_error_of_ours_whatever_its_name() {
     let read = check(&profile);
     assert_eq!(read.header.dumps[0].measures[1].small_of, None);
 }
+
+#[test]
+fn what_a_long_column_follows_from_is_found_in_some_of_its_rows() {
+    // Each caller has four callees, of which one allocates less at once.
+    let counts: Vec<i64> = (0..40_000).map(|row| row % 7 + 1).collect();
+    let bytes = (0..).zip(&counts).map(|(row, count)| match row % 4 {
+        0 => count * 64,
+        _ => count * 4096,
+    });
+    let columns = vec![counts.clone(), bytes.collect()];
+    let rows = values::Rows {
+        nodes: (0..40_000).collect(),
+        columns,
+    };
+    let (_, froms) = rows.encode(&[64, 4096]);
+    let nearest = header::From {
+        measure: 0,
+        times: 4096,
+    };
+    assert_eq!(froms, [None, Some(nearest)]);
+}

@@ -18,9 +18,6 @@ pub(super) struct Goals {
     owners: Vec<u32>,
     /// By caller and frame the callsite that is to be made.
     children: HashMap<u64, u32, FastHash>,
-    /// By anchor, chain of libraries and the one that stands last: the frame of that one. Most
-    /// callsites share these, and the way there is gone once.
-    lasts: HashMap<(u64, u64), u32, FastHash>,
 }
 
 impl Goals {
@@ -32,7 +29,6 @@ impl Goals {
             anchors: vec![NONE; count],
             owners: vec![NONE; count],
             children: HashMap::default(),
-            lasts: HashMap::default(),
         }
     }
 
@@ -122,11 +118,11 @@ impl FoldAttempt<'_> {
             };
             let parent = table.parent(id).0 as usize;
             goals.anchors[node] = goals.anchors[parent];
-            let key = key_of(table, frame.0);
+            let key = self.sets.key(frame.0);
             let above = goals.owners[parent];
             goals.owners[node] = match key.kind() {
                 Kind::Plain => frame.0,
-                Kind::Runtime if above == NONE || key_of(table, above).kind() != Kind::Plain => {
+                Kind::Runtime if above == NONE || self.sets.key(above).kind() != Kind::Plain => {
                     frame.0
                 }
                 _ => above,
@@ -142,7 +138,7 @@ impl FoldAttempt<'_> {
                 owner,
                 last: match owner {
                     NONE => key,
-                    owner => key_of(table, owner),
+                    owner => self.sets.key(owner),
                 },
             };
             if !visit(table, goals, callsite) {
@@ -153,7 +149,7 @@ impl FoldAttempt<'_> {
     }
 
     /// Whether the attempt surely takes more than `room` callsites, as an estimate tells: an attempt
-    /// that fails costs as much as one that does not.
+    /// that fails costs as much as one that does not. Counts what [`FoldAttempt::find`] makes.
     pub(super) fn is_too_much(
         &mut self,
         table: &mut StackTable,
@@ -180,15 +176,18 @@ impl FoldAttempt<'_> {
             for key in &way {
                 count(u64::from(key.0));
             }
-            let frames = [callsite.owner, callsite.frame.0];
-            let frames = match callsite.owner == callsite.frame.0 {
-                true => &frames[..1],
-                false => &frames[..],
-            };
-            for frame in frames.iter().filter(|frame| functions && **frame != NONE) {
-                // Lines are gone.
-                let Frame { function, file, .. } = table.frames()[*frame as usize];
-                count(1 << 63 | u64::from(function.0) << 32 | u64::from(file.0));
+            if functions {
+                let mut count_short = |frame: u32| {
+                    // Lines are gone.
+                    let Frame { function, file, .. } = table.frames()[frame as usize];
+                    count(1 << 63 | u64::from(function.0) << 32 | u64::from(file.0));
+                };
+                if callsite.owner != NONE {
+                    count_short(callsite.owner);
+                }
+                if callsite.owner != callsite.frame.0 {
+                    count_short(callsite.frame.0);
+                }
             }
             sample.len() <= most
         });
@@ -205,7 +204,6 @@ impl FoldAttempt<'_> {
     ) -> bool {
         self.goals.made.clear();
         self.goals.children.clear();
-        self.goals.lasts.clear();
         let used = self.weights.used.iter();
         for ((node, of), used) in (0..).zip(&mut self.goals.of).zip(used) {
             *of = if *used { 0 } else { node };
@@ -216,23 +214,11 @@ impl FoldAttempt<'_> {
         let sets = self.sets;
         let mut added: Vec<Key> = Vec::new();
         self.each(table, |table, goals, callsite| {
-            let (anchor, set) = (callsite.anchor, sets.of[callsite.node]);
-            let way = (
-                u64::from(anchor) << 32 | u64::from(set),
-                u64::from(callsite.last.0),
-            );
-            let mut at = match goals.lasts.get(&way) {
-                Some(known) => *known,
-                None => {
-                    callsite.libraries(sets, &mut added);
-                    let mut at = anchor;
-                    for key in &added {
-                        at = goals.child(at, shorts.other(table, *key));
-                    }
-                    goals.lasts.insert(way, at);
-                    at
-                }
-            };
+            callsite.libraries(sets, &mut added);
+            let mut at = callsite.anchor;
+            for key in &added {
+                at = goals.child(at, shorts.other(table, *key));
+            }
             if functions {
                 let owner = FrameId(callsite.owner);
                 if owner.0 != NONE {
@@ -248,16 +234,12 @@ impl FoldAttempt<'_> {
     }
 }
 
-/// A number whose bits all depend on all bits of `number`: the finalizer of SplitMix64.
+/// A number whose bits all depend on all bits of `number`: the finalizer of SplitMix64. Unlike
+/// [`FastHash`] it is the same in each run, as the page that depends on it must be.
 fn mixed(number: u64) -> u64 {
     let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ number >> 31
-}
-
-fn key_of(table: &StackTable, frame: u32) -> Key {
-    let function = table.frames()[frame as usize].function;
-    Key::of(&table.functions()[function.0 as usize])
 }
 
 fn real_of(real: &[u32], count: usize, node: u32) -> u32 {

@@ -240,7 +240,9 @@ fn the_fewest_bytes_are_folded_first_whatever_their_count() {
     // The more samples a callsite has, the less it holds.
     let bytes: Vec<(i64, i64)> = (1..=100).map(|at| (1000 - 9 * at, at * 4096)).collect();
     let mut profile = flat(&bytes);
-    assert!(fold(&mut profile.clone(), 1000).is_none());
+    // 101 callsites are not many more than 90.
+    assert!(fold(&mut profile.clone(), 90).is_none());
+    assert!(fold(&mut profile.clone(), 88).is_some());
     let folded = fold(&mut profile, 40).expect("there are more");
     assert_eq!((folded.kept, folded.of), (20, 101));
     // `main`, and the 19 that hold most.
@@ -289,24 +291,19 @@ fn functions_are_given_up_if_there_are_too_many_and_it_is_said() {
     assert_eq!(by_library(&before), by_library(&profile));
 }
 
-#[test]
-fn an_attempt_is_left_out_only_where_it_would_fail() {
+/// So many functions, each by way of each of so many allocators; the callers with their values.
+fn by_allocators(functions: u32, allocators: u32) -> (StackProfile, Vec<u32>) {
     let mut profile = StackProfile::default();
     let table = &mut profile.table;
-    // Each of 400 functions by way of each of 400 allocators.
-    let mut leaves = Vec::new();
-    let allocators: Vec<FrameId> = (0..400)
+    let allocators: Vec<FrameId> = (0..allocators)
         .map(|at| frame(table, &format!("a{at}"), "/x/libc.so", Kind::Allocator, 0))
         .collect();
-    for function in 0..400 {
-        let called = frame(
-            table,
-            &format!("f{function}"),
-            "/x/libone.so",
-            Kind::Plain,
-            1,
-        );
+    let mut callers = Vec::new();
+    let mut leaves = Vec::new();
+    for at in 0..functions {
+        let called = frame(table, &format!("f{at}"), "/x/libone.so", Kind::Plain, 1);
         let caller = table.child(NodeId::ROOT, called);
+        callers.push(caller.0);
         leaves.extend(allocators.iter().map(|leaf| table.child(caller, *leaf)));
     }
     leaves.sort_unstable();
@@ -318,28 +315,57 @@ fn an_attempt_is_left_out_only_where_it_would_fail() {
         },
         ..Dump::default()
     });
-    let weights = Weights::of(&profile);
-    let table = &mut profile.table;
-    let sets = LibrarySets::of(table);
-    let mut shorts = Shorts::of(table);
-    let mut goals = Goals::new(weights.used.len());
-    let mut attempt = FoldAttempt {
-        goals: &mut goals,
-        weights: &weights,
-        sets: &sets,
-        kept: &[],
-    };
-    assert!(attempt.find(table, &mut shorts, true, usize::MAX));
-    let needed = attempt.goals.made.len();
-    assert!(needed > 160_000, "{needed}: too few for an estimate");
-    assert!(!attempt.is_too_much(table, true, needed));
-    assert!(attempt.is_too_much(table, true, needed * 3 / 4));
-    assert!(
-        !attempt.is_too_much(table, false, needed / 2),
-        "without functions there are few"
-    );
-    assert!(
-        !attempt.is_too_much(table, true, 1000),
-        "nothing is estimated there"
-    );
+    (profile, callers)
+}
+
+#[test]
+fn an_attempt_is_left_out_only_where_it_would_fail() {
+    // The second has many libraries for its functions: one below each caller that stays.
+    for (functions, allocators, keeps) in [(400, 400, false), (30_000, 4, true)] {
+        let (mut profile, callers) = by_allocators(functions, allocators);
+        let weights = Weights::of(&profile);
+        let table = &mut profile.table;
+        let sets = LibrarySets::of(table);
+        let mut shorts = Shorts::of(table);
+        let mut goals = Goals::new(weights.used.len());
+        let mut attempt = FoldAttempt {
+            goals: &mut goals,
+            weights: &weights,
+            sets: &sets,
+            kept: if keeps { &callers } else { &[] },
+        };
+        assert!(attempt.find(table, &mut shorts, true, usize::MAX));
+        let needed = attempt.goals.made.len();
+        assert!(
+            needed >= (functions * (allocators + 1)) as usize,
+            "{needed}"
+        );
+        assert!(!attempt.is_too_much(table, true, needed));
+        assert!(attempt.is_too_much(table, true, needed * 3 / 4), "{needed}");
+        assert!(
+            !attempt.is_too_much(table, false, needed / 2),
+            "without functions there are few"
+        );
+        assert!(
+            !attempt.is_too_much(table, true, 1000),
+            "nothing is estimated there"
+        );
+    }
+}
+
+#[test]
+fn a_stack_through_any_number_of_libraries_costs_no_more_than_through_many() {
+    let mut table = StackTable::default();
+    let frames: Vec<FrameId> = (0..1000)
+        .map(|at| frame(&mut table, "f", &format!("/x/lib{at}.so"), Kind::Plain, 1))
+        .collect();
+    // Once down through all of them, then to and fro between the first two.
+    let ways = frames.iter().chain(frames[..2].iter().cycle().take(50));
+    let leaf = ways.fold(NodeId::ROOT, |node, frame| table.child(node, *frame));
+    let sets = LibrarySets::of(&table);
+    let chain = sets.of[leaf.0 as usize];
+    let keys: Vec<Key> = sets.keys(chain, 0).collect();
+    assert_eq!(keys.len(), LONGEST_CHAIN as usize);
+    assert_eq!(keys.last(), Some(&sets.key(frames[0].0)));
+    assert_eq!(sets.links.len(), keys.len() + 1);
 }
