@@ -12,6 +12,6 @@ pub mod paths;
 
 pub use error::JavaError;
 pub use heap::{JavaHeap, Steps, of_losses};
-pub use input::{JavaInput, Which};
+pub use input::{JavaInput, LabelError, Which, check_label};
 pub use open::{FOLDER, JavaFile, JavaOptions, Listed, open};
 pub(crate) use open::{lying_in, manifest_of};

@@ -23,6 +23,7 @@ use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::names::NamesArgs;
+use crate::heaps::java::check_label;
 use crate::names::module;
 use crate::naming::device_libs::{DeviceLibs, PullEvent, PullLibs};
 use crate::naming::frames::Watch;
@@ -146,7 +147,10 @@ impl Show {
                         Pressed::Refused(why) => self.console.say(why),
                         Pressed::Label(label) => {
                             let label = self.label_or_default(label);
-                            let _ = ask.send(Control::Snapshot { label });
+                            match check_label(&label) {
+                                Ok(()) => drop(ask.send(Control::Snapshot { label })),
+                                Err(why) => self.console.say(why),
+                            }
                         }
                     }
                     self.draw();

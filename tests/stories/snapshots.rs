@@ -240,6 +240,11 @@ fn a_label_given_twice_means_the_last_and_what_there_is_is_listed() {
     let lab = Lab::new("android=14,build=userdebug,speed=10");
     let mut running = lab.record(&[]);
     running.until_recorded();
+    // `out@2` would be another dump.
+    for label in ["2", "last", "feed/list", "a@b", ""] {
+        let refused = lab.expect(2, &["snapshot", "--label", label]);
+        assert!(refused.stderr.contains("label"), "{refused}");
+    }
     let first = lab.expect(0, &["snapshot", "--label", "login"]);
     assert!(!first.stderr.contains("already"), "{first}");
     let second = lab.expect(0, &["snapshot", "--label", "login"]);

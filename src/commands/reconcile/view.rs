@@ -81,7 +81,7 @@ fn of_folder(input: &JavaInput, steps: &Steps) -> Result<Vec<Moment>, LookError>
     let listed = match look::open(&input.path, &Wanted::Last, &options, steps) {
         Ok(Look::Native(file)) => file.listed,
         // Figures of the system are worth a table without a profile.
-        Ok(Look::Java) | Err(LookError::NoHeap { .. }) => Vec::new(),
+        Ok(Look::Java) | Err(LookError::NoHeap { .. } | LookError::Broken { .. }) => Vec::new(),
         Err(error) => return Err(error),
     };
     let known = timeline::beside(&input.path);

@@ -1,5 +1,7 @@
 //! The flags of `heaptap snapshot`.
 
+use crate::heaps::java::{LabelError, check_label};
+
 /// Flags of `snapshot`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  heaptap snapshot --label after-login")]
@@ -8,6 +10,10 @@ pub struct Args {
     #[arg(value_name = "SESSION")]
     pub session: Option<String>,
     /// The name of the snapshot, by which `PATH@LABEL` finds it [default: snapshot-N]
-    #[arg(long, value_name = "LABEL")]
+    #[arg(long, value_name = "LABEL", value_parser = label)]
     pub label: Option<String>,
+}
+
+fn label(typed: &str) -> Result<String, LabelError> {
+    check_label(typed).map(|()| typed.to_owned())
 }

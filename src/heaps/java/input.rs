@@ -39,6 +39,41 @@ impl Which {
     }
 }
 
+/// Why a label is not taken: `PATH@LABEL` would find another dump, or none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum LabelError {
+    /// It is blank.
+    #[error("a label has at least one character that is not blank")]
+    Blank,
+    /// It is a number.
+    #[error("a label is no number: PATH@N means the N-th dump")]
+    Number,
+    /// It is `last`.
+    #[error("`last` is no label: PATH@last means the last dump")]
+    Last,
+    /// It holds a character that paths have.
+    #[error("a label has no `{0}`: PATH@LABEL would not find it")]
+    OfPaths(char),
+}
+
+/// Whether a snapshot may have this label.
+///
+/// # Errors
+/// Where `PATH@LABEL` would not find it.
+pub fn check_label(label: &str) -> Result<(), LabelError> {
+    if label.trim().is_empty() {
+        return Err(LabelError::Blank);
+    }
+    if let Some(of_paths) = label.chars().find(|c| matches!(c, '@' | '/' | '\\')) {
+        return Err(LabelError::OfPaths(of_paths));
+    }
+    match Which::parse(label.trim()) {
+        Which::Last => Err(LabelError::Last),
+        Which::Number(_) => Err(LabelError::Number),
+        Which::End | Which::Label(_) => Ok(()),
+    }
+}
+
 impl fmt::Display for Which {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -92,6 +127,30 @@ impl fmt::Display for JavaInput {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_label_is_taken_where_it_can_be_named() {
+        for (label, why) in [
+            ("", LabelError::Blank),
+            ("  ", LabelError::Blank),
+            ("2", LabelError::Number),
+            ("last", LabelError::Last),
+            ("feed/list", LabelError::OfPaths('/')),
+            ("a\\b", LabelError::OfPaths('\\')),
+            ("a@b", LabelError::OfPaths('@')),
+        ] {
+            assert_eq!(check_label(label), Err(why), "{label:?}");
+        }
+        for label in ["after login", "end", "round-2", "2nd", "99999999999"] {
+            assert_eq!(check_label(label), Ok(()), "{label:?}");
+            let found = JavaInput::parse_with(OsStr::new(&format!("rec@{label}")), |_| false);
+            assert_eq!(found.path, Path::new("rec"));
+            assert_eq!(
+                found.which.map(|which| which.to_string()).as_deref(),
+                Some(label)
+            );
+        }
+    }
 
     #[test]
     fn an_existing_path_wins_over_a_label() {

@@ -3,6 +3,7 @@
 use crate::error::{Classified, ErrorClass};
 use crate::import::ImportError;
 use crate::naming::maps::MapsError;
+use crate::results::findings::Finding;
 use crate::results::manifest::ManifestError;
 use crate::trace::TraceError;
 
@@ -28,6 +29,14 @@ pub enum LookError {
         name: String,
         /// Why that may be, with the remedy.
         why: Option<String>,
+    },
+    /// A trace that is cut or damaged before its first heap.
+    #[error("no heap profile can be read of {name}: {}", why.message)]
+    Broken {
+        /// The input.
+        name: String,
+        /// What is wrong.
+        why: Box<Finding>,
     },
     /// Java heaps alone, where a native one is wanted.
     #[error("{name} holds no native heap profile, only Java heaps")]
@@ -80,6 +89,7 @@ impl Classified for LookError {
             LookError::Maps(error) => error.class(),
             LookError::Manifest(error) => error.class(),
             LookError::NoHeap { .. } => ErrorClass::Empty,
+            LookError::Broken { .. } => ErrorClass::BadInput,
             LookError::NoSuchProcess { .. } => ErrorClass::NotEligible,
             LookError::Interrupted => ErrorClass::Interrupted,
             LookError::JavaOnly { .. }
@@ -95,6 +105,7 @@ impl Classified for LookError {
             LookError::Maps(error) => error.kind(),
             LookError::Manifest(error) => error.kind(),
             LookError::NoHeap { .. } => "no-heap",
+            LookError::Broken { why, .. } => why.kind,
             LookError::JavaOnly { .. } => "java-only",
             LookError::NoSuchDump { .. } => "no-such-dump",
             LookError::NoSuchProcess { .. } => "no-such-process",
@@ -110,6 +121,7 @@ impl Classified for LookError {
             LookError::Maps(error) => return error.help(),
             LookError::Manifest(error) => return error.help(),
             LookError::NoHeap { why: Some(why), .. } => why.clone(),
+            LookError::Broken { why, .. } => return why.help.clone(),
             LookError::NoHeap { why: None, .. } => {
                 "record one with `heaptap record -n NAME`, or dump a Java heap with `heaptap \
                  dump -n NAME`"

@@ -142,6 +142,11 @@ pub fn open(
         if java_dumps > 0 {
             return Ok(Look::Java);
         }
+        let mut findings = reading.findings.into_iter();
+        if let Some(why) = findings.find(trace_findings::is_of_breakage) {
+            let why = Box::new(why);
+            return Err(LookError::Broken { name, why });
+        }
         let why = opened.iter().find_map(|trace| {
             let (recording, health) = (trace.trace.recording(), trace.trace.health());
             trace_findings::why_empty(recording, health, false)
