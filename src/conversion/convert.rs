@@ -592,8 +592,7 @@ impl Run<'_> {
         }
         all.findings.extend(last.into_values().flatten());
         all.heaps.extend(summarizer.finish(&recording));
-        let mut namer = FrameNamer::new(&recording);
-        coverage.finish(&named, &mut namer, &mut self.tally);
+        coverage.finish(&named, &mut FrameNamer::new(&recording), &mut self.tally);
         all.health.push(health);
         all.packages.extend(recording.packages.iter().cloned());
         if trace.java_dumps().is_empty() {

@@ -213,8 +213,7 @@ impl Run {
             coverage.add(&dump);
             Ok(())
         })?;
-        let mut namer = FrameNamer::new(&recording);
-        coverage.finish(&named, &mut namer, &mut self.tally);
+        coverage.finish(&named, &mut FrameNamer::new(&recording), &mut self.tally);
         if let Some(what) = input.damage {
             let finding = trace_findings::packing(&input.name, what);
             self.findings.push(finding);

@@ -75,14 +75,6 @@ pub fn unexpanded(frames: Unexpanded) -> impl Iterator<Item = Finding> {
     without_inlined.into_iter().chain(dropped)
 }
 
-const DAMAGED: &str = "trace-damaged";
-const CUT: &str = "trace-cut";
-
-/// Whether a finding of [`of_health`] tells that the trace is cut or damaged.
-pub fn is_of_breakage(finding: &Finding) -> bool {
-    matches!(finding.kind, DAMAGED | CUT)
-}
-
 /// What loss and damage mean.
 pub fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
     let before = if sampled {
@@ -103,7 +95,7 @@ pub fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
             places.push(format!("and {} more", health.damage_count - PLACES as u64));
         }
         found.push(finding(
-            DAMAGED,
+            "trace-damaged",
             ErrorClass::BadInput,
             format!("the trace is damaged ({}){before}", places.join("; ")),
             FETCH_AGAIN,
@@ -111,7 +103,7 @@ pub fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
     }
     if health.ends_early && health.damage_count == 0 {
         found.push(Finding {
-            kind: CUT,
+            kind: "trace-cut",
             // What is there is whole: it may still be growing.
             class: (!sampled).then_some(ErrorClass::BadInput),
             message: match sampled {

@@ -15,7 +15,7 @@ use crate::console::table::Table;
 use crate::console::wrap::wrap;
 use crate::console::{Console, Style};
 use crate::folder::SYMBOLIZED_TRACE;
-use crate::heaps::java::{FOLDER, check_label};
+use crate::heaps::java::FOLDER;
 use crate::naming::packet_files::{DEOBFUSCATION, SYMBOLS};
 use crate::pages::PAGE;
 use crate::profile::DumpKind;
@@ -516,9 +516,7 @@ fn next_commands(
                 let mut later = mine.iter().filter(later);
                 later.all(|other| named(other).as_ref() != Some(name))
             };
-            // And a manifest from elsewhere may have labels that are not taken here.
-            let is_found = |name: &String| is_last(name) && check_label(name).is_ok();
-            let which = named(dump).filter(is_found);
+            let which = named(dump).filter(is_last);
             let which = which.unwrap_or_else(|| dump.number.to_string());
             quoted_dump(near(folder), &which)
         };

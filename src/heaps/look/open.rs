@@ -12,6 +12,7 @@ use super::native::{ListedDump, NativeFile};
 use super::pprofs;
 use super::traces::{self, LookTrace};
 use crate::analyze::native::sampled;
+use crate::error::ErrorClass;
 use crate::heaps::java::{Steps, Which, manifest_of};
 use crate::heaps::trace_findings;
 use crate::import::{self, HeapSource, PprofInput};
@@ -143,7 +144,7 @@ pub fn open(
             return Ok(Look::Java);
         }
         let mut findings = reading.findings.into_iter();
-        if let Some(why) = findings.find(trace_findings::is_of_breakage) {
+        if let Some(why) = findings.find(|found| found.class == Some(ErrorClass::BadInput)) {
             let why = Box::new(why);
             return Err(LookError::Broken { name, why });
         }

@@ -349,7 +349,8 @@ struct Link {
     bits: u32,
 }
 
-/// A chain with more libraries than any program's stack takes no more: time would follow its length.
+/// Most keys of a chain: more libraries than any program's stack is in. Further ones are not told of
+/// what is folded, since time follows the length of a chain.
 const LONGEST_CHAIN: u32 = 256;
 
 impl LibrarySets {
