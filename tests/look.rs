@@ -527,6 +527,14 @@ fn the_last_dump_of_a_growing_trace_is_the_last_whole_one() {
                 "{cut}: {document:#}"
             );
             noted += u32::from(has("trace-cut"));
+            if has("trace-cut") && noted == 1 {
+                let out = folder.path().join("out");
+                let convert = heaptap(&["convert", input, "-o", out.to_str().unwrap()]);
+                assert_eq!(convert.status.code(), Some(0), "{convert:?}");
+                let manifest = std::fs::read(out.join("manifest.json")).unwrap();
+                let manifest: Value = serde_json::from_slice(&manifest).unwrap();
+                assert_eq!(manifest["outcome"]["complete"], false, "{cut}");
+            }
             if !has("dump-open") {
                 continue;
             }

@@ -8,7 +8,7 @@ use super::java_summary::JavaSummary;
 use crate::error::{Classified, ErrorClass};
 use crate::export::gzip::Gzip;
 use crate::export::pprof::{Pprof, PprofOptions};
-use crate::heaps::trace_findings;
+use crate::heaps::trace_findings::{self, TRACE_CUT};
 use crate::hprof::HprofError;
 use crate::import::{self, ImportError, OpenTrace};
 use crate::naming::coverage::{Coverage, Tally};
@@ -266,6 +266,11 @@ impl Converted {
             return ErrorClass::first_of(graver.chain([ErrorClass::Empty]));
         }
         ErrorClass::first_of(classes)
+    }
+
+    /// Whether nothing is missing, as far as the traces tell.
+    pub fn is_complete(&self) -> bool {
+        self.class().is_none() && !self.findings.iter().any(|found| found.kind == TRACE_CUT)
     }
 
     /// The findings as the manifest keeps them.
@@ -576,12 +581,9 @@ impl Run<'_> {
             Some(error) => return Err(error),
             None => outcome?,
         };
-        if let Some(what) = input.damage {
-            all.findings
-                .push(trace_findings::packing(&input.name, what));
-        }
-        all.findings
-            .extend(trace_findings::of_health(&health, sampled > 0));
+        let damage = input.damage.as_deref();
+        let told = trace_findings::of_trace(&input.name, damage, &health, sampled > 0);
+        all.findings.extend(told);
         // Where all was left out, the selection is to blame.
         let is_java_alone = recording.requests.is_empty() && !trace.java_dumps().is_empty();
         let is_unclear = sampled == 0 && !explained && !is_java_alone;

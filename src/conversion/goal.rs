@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::convert::Input;
 use crate::error::{Classified, ErrorClass};
 use crate::import::{self, ImportError, OpenTrace};
+use crate::results::recorded;
 use crate::results::whole_file::WholeFile;
 
 /// What is to be written.
@@ -137,7 +138,11 @@ pub(crate) fn open(
         }
     }
     let traces = match input {
-        Input::Path(path) => import::open(path)?,
+        Input::Path(path) => {
+            let mut traces = import::open(path)?;
+            recorded::compare(path, &mut traces);
+            traces
+        }
         Input::Stdin => import::open_stream(io::stdin().lock(), "standard input")?,
     };
     if extent == Extent::WholeTrace && traces.len() > 1 {

@@ -6,6 +6,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::bytes::sha256_of;
 use crate::conversion::convert::{self, ConvertError, Input, Plain};
 use crate::conversion::goal::{self, Extent, Goal, GoalError, Out};
 use crate::conversion::tracked;
@@ -23,6 +24,7 @@ use crate::naming::names::NameOptions;
 use crate::naming::packet_files::{self, DEOBFUSCATION, PacketFiles, SYMBOLS, is_own_file};
 use crate::results::findings::{self, Finding};
 use crate::results::manifest::{self, Manifest, ManifestError, MappingFile};
+use crate::results::recorded;
 use crate::results::summary::HeapSummary;
 use crate::stacks::naming::FrameNamer;
 use crate::trace::{Surveyed, TraceError};
@@ -68,6 +70,12 @@ pub enum SymbolizeError {
         /// The file.
         path: PathBuf,
     },
+    /// A recording's trace is not the one that was recorded: what was made of that stays.
+    #[error("{} is not the trace that was recorded, or not all of it; nothing was written", path.display())]
+    OtherTrace {
+        /// The file.
+        path: PathBuf,
+    },
     /// Whoever asked did not want to wait.
     #[error("interrupted; nothing was written")]
     Interrupted,
@@ -88,7 +96,9 @@ impl Classified for SymbolizeError {
             SymbolizeError::Import(error) => error.class(),
             SymbolizeError::Trace(error) => error.class(),
             SymbolizeError::Goal(error) => error.class(),
-            SymbolizeError::Linked { .. } => ErrorClass::BadInput,
+            SymbolizeError::Linked { .. } | SymbolizeError::OtherTrace { .. } => {
+                ErrorClass::BadInput
+            }
             SymbolizeError::Interrupted => ErrorClass::Interrupted,
             SymbolizeError::Manifest(error) => error.class(),
             SymbolizeError::Convert(error) => error.class(),
@@ -102,6 +112,7 @@ impl Classified for SymbolizeError {
             SymbolizeError::Trace(error) => error.kind(),
             SymbolizeError::Goal(error) => error.kind(),
             SymbolizeError::Linked { .. } => "linked-file",
+            SymbolizeError::OtherTrace { .. } => "other-trace",
             SymbolizeError::Interrupted => "interrupted",
             SymbolizeError::Manifest(error) => error.kind(),
             SymbolizeError::Convert(error) => error.kind(),
@@ -118,6 +129,11 @@ impl Classified for SymbolizeError {
                 "put the file itself there if you trust where it comes from, or write elsewhere: \
                  heaptap convert {} -o DIR",
                 quoted_path(path.parent().unwrap_or(path))
+            )),
+            SymbolizeError::OtherTrace { path } => Some(format!(
+                "copy the folder again from where it came; for what this file has: heaptap convert \
+                 {} -o DIR",
+                quoted_path(path)
             )),
             SymbolizeError::Interrupted => None,
             SymbolizeError::Manifest(error) => error.help(),
@@ -214,12 +230,9 @@ impl Run {
             Ok(())
         })?;
         coverage.finish(&named, &mut FrameNamer::new(&recording), &mut self.tally);
-        if let Some(what) = input.damage {
-            let finding = trace_findings::packing(&input.name, what);
-            self.findings.push(finding);
-        }
-        let of_health = trace_findings::of_health(&health, sampled);
-        self.findings.extend(of_health);
+        let damage = input.damage.as_deref();
+        let told = trace_findings::of_trace(&input.name, damage, &health, sampled);
+        self.findings.extend(told);
         Ok(())
     }
 
@@ -324,8 +337,21 @@ pub fn refresh(
     if !raw.is_file() && !folder.join(SYMBOLIZED_TRACE).is_file() {
         return refresh_heap_files(folder, manifest, names);
     }
+    // What was made of a whole trace is not made anew of a part of it.
+    if let Some(recorded) = manifest.trace.as_ref().filter(|_| raw.is_file()) {
+        let hash = sha256_of(&raw).map_err(|source| {
+            ConvertError::Import(ImportError::Unreadable {
+                name: raw.display().to_string(),
+                source,
+            })
+        })?;
+        if hash != recorded.sha256 {
+            return Err(SymbolizeError::OtherTrace { path: raw });
+        }
+    }
     let lists = tracked::known(&manifest);
-    let has_own = is_own_file(&folder.join(SYMBOLIZED_TRACE));
+    let has_own =
+        is_own_file(&folder.join(SYMBOLIZED_TRACE)) && recorded::missing(folder).is_none();
     let request = convert::Request {
         input: Input::Path(if has_own { folder } else { &raw }.to_owned()),
         output: folder.to_owned(),

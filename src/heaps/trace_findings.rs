@@ -25,6 +25,9 @@ fn finding(
 /// Kind of the finding that a trace was recorded without any heap.
 pub(crate) const NOT_ASKED_FOR: &str = "not-asked-for";
 
+/// Kind of the finding that a trace stops early, though all that it has is whole.
+pub(crate) const TRACE_CUT: &str = "trace-cut";
+
 /// Kinds that guess why nothing was sampled; whoever knows the cause leaves them out.
 pub const GUESSES: [&str; 5] = [
     "no-samples",
@@ -39,14 +42,26 @@ const FETCH_AGAIN: &str =
 const LARGER_BUFFER: &str = "record again with a longer interval (-i), fewer dumps, or through `heaptap record`, which \
      sizes and drains the buffers";
 
-/// The packing around a trace is damaged.
-pub fn packing(name: &str, what: String) -> Finding {
+/// A file that could not all be read.
+pub fn damaged(name: &str, what: &str) -> Finding {
     finding(
         "input-damaged",
         ErrorClass::BadInput,
         format!("{name}: {what}; what came before was read"),
         FETCH_AGAIN,
     )
+}
+
+/// What loss and damage of a trace mean. Where its file is known to be `damaged`, that is why it
+/// stops.
+pub fn of_trace(name: &str, damage: Option<&str>, health: &Health, sampled: bool) -> Vec<Finding> {
+    let Some(what) = damage else {
+        return of_health(health, sampled);
+    };
+    let mut found = vec![damaged(name, what)];
+    let of_health = of_health(health, sampled).into_iter();
+    found.extend(of_health.filter(|finding| finding.kind != TRACE_CUT));
+    found
 }
 
 /// Frames that the stacks lack, or have without what was inlined into them: the trace makes more
@@ -75,8 +90,7 @@ pub fn unexpanded(frames: Unexpanded) -> impl Iterator<Item = Finding> {
     without_inlined.into_iter().chain(dropped)
 }
 
-/// What loss and damage mean.
-pub fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
+fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
     let before = if sampled {
         ""
     } else {
@@ -103,7 +117,7 @@ pub fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
     }
     if health.ends_early && health.damage_count == 0 {
         found.push(Finding {
-            kind: "trace-cut",
+            kind: TRACE_CUT,
             // What is there is whole: it may still be growing.
             class: (!sampled).then_some(ErrorClass::BadInput),
             message: match sampled {

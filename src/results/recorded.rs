@@ -2,10 +2,13 @@
 //! Carried over when the trace is converted again.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::manifest::{self, DumpKey, Label, Manifest, ManifestError};
 use crate::error::Classified as _;
+use crate::folder::SYMBOLIZED_TRACE;
+use crate::import::OpenTrace;
+use crate::units::thousands;
 
 /// A dump by what stays when it is converted again.
 type Key = (u64, String, Option<u64>, Option<u64>);
@@ -37,6 +40,54 @@ pub struct Recorded(Manifest);
 /// # Errors
 /// Where there is a manifest, but not one that can be read.
 pub fn beside(input: &Path) -> Result<Option<Recorded>, ManifestError> {
+    let Some((recorded, trace)) = with_trace(input)? else {
+        return Ok(None);
+    };
+    // Another file took the place of the one that was recorded.
+    let size = std::fs::metadata(trace).map(|m| m.len());
+    if size.ok() != recorded.trace.as_ref().map(|trace| trace.size) {
+        return Ok(None);
+    }
+    Ok(Some(Recorded(recorded)))
+}
+
+/// Notes in the trace of a recording that a part of it is gone, where its file is shorter than
+/// what was recorded.
+pub fn compare(input: &Path, traces: &mut [OpenTrace]) {
+    if let [trace] = traces {
+        trace.damage = trace.damage.take().or_else(|| missing(input));
+    }
+}
+
+/// What is gone of the trace of the recording that `input` is or lies in.
+pub fn missing(input: &Path) -> Option<String> {
+    let (recorded, raw) = with_trace(input).ok()??;
+    let symbolized = input.join(SYMBOLIZED_TRACE);
+    let file = match symbolized.is_file() {
+        // It lacks the end of a trace that was recorded without its end.
+        true if !recorded.outcome.complete => return None,
+        true => &symbolized,
+        false => &raw,
+    };
+    let all = recorded.trace.as_ref()?.size;
+    let size = std::fs::metadata(file).ok()?.len();
+    if size >= all {
+        return None;
+    }
+    let files = recorded.dumps.native.iter().filter_map(|d| d.file.as_ref());
+    let mut files = files.filter_map(|file| Path::new(file).file_name());
+    let beside = match files.any(|file| raw.with_file_name(file).is_file()) {
+        true => " (*.pb.gz beside it have all dumps)",
+        false => "",
+    };
+    let (size, all) = (thousands(size), thousands(all));
+    Some(format!(
+        "it has {size} of the {all} bytes that were recorded{beside}"
+    ))
+}
+
+/// The manifest of the recording that `input` is or lies in, and where its trace should be.
+fn with_trace(input: &Path) -> Result<Option<(Manifest, PathBuf)>, ManifestError> {
     let (folder, file) = if input.is_dir() {
         (input, None)
     } else {
@@ -61,12 +112,12 @@ pub fn beside(input: &Path) -> Result<Option<Recorded>, ManifestError> {
     if file.is_some_and(|file| file != trace.file.as_str()) {
         return Ok(None);
     }
-    // Another file took the place of the one that was recorded.
-    let size = std::fs::metadata(folder.join(&trace.file)).map(|m| m.len());
-    if size.ok() != Some(trace.size) {
+    // A manifest may come from anywhere: it names files of its folder alone.
+    let Some(trace) = Path::new(&trace.file).file_name() else {
         return Ok(None);
-    }
-    Ok(Some(Recorded(recorded)))
+    };
+    let trace = folder.join(trace);
+    Ok(Some((recorded, trace)))
 }
 
 /// That a folder's manifest could not be read, as a warning.

@@ -442,6 +442,54 @@ fn a_recording_without_names_gets_them_later() {
 }
 
 #[test]
+fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
+    let lab = Lab::new(FAST);
+    lab.expect(0, &recording("out", &["-d", "4s", "--no-discover"]));
+    app_symbols(&lab.work().join("syms"));
+    let symbolize = ["symbolize", "out", "--no-discover", "--symbols", "syms"];
+    lab.expect(0, &symbolize);
+    let path = |name: &str| lab.work().join("out").join(name);
+    let cut = |name: &str| {
+        let bytes = std::fs::read(path(name)).unwrap();
+        std::fs::write(path(name), &bytes[..bytes.len() / 3]).unwrap();
+    };
+    let all = || -> Vec<(String, Vec<u8>)> {
+        let names = files(&path("")).into_iter();
+        names
+            .map(|name| (name.clone(), std::fs::read(path(&name)).unwrap()))
+            .collect()
+    };
+    let whole = lab.manifest("out");
+
+    // The copy of the folder ended early: it is said why, once, and made anew of what is whole.
+    cut("symbolized-trace");
+    let top = lab.expect(8, &["top", "out"]);
+    assert!(top.stderr.contains("bytes that were recorded"), "{top}");
+    assert!(!top.stderr.contains("still being written"), "{top}");
+    lab.expect(0, &symbolize);
+    let again = lab.manifest("out");
+    assert_eq!(
+        (&again["dumps"], &again["symbolization"]["frames_unnamed"]),
+        (&whole["dumps"], &whole["symbolization"]["frames_unnamed"])
+    );
+    lab.assert_truth("out");
+
+    std::fs::remove_file(path("symbolized-trace")).unwrap();
+    cut("raw-trace");
+    let left = all();
+    for args in [&symbolize[..], &["deobfuscate", "out", "--no-discover"]] {
+        let refused = lab.expect(8, args);
+        let said = "is not the trace that was recorded";
+        assert!(refused.stderr.contains(said), "{refused}");
+        assert!(all() == left, "{refused}");
+    }
+    let top = lab.expect(8, &["top", "out"]);
+    assert!(top.stderr.contains("beside it have all dumps"), "{top}");
+    lab.run(&["convert", "out", "-o", "again", "--no-discover"]);
+    assert_eq!(lab.manifest("again")["outcome"]["complete"], false);
+}
+
+#[test]
 fn record_names_frames_and_leaves_the_packets() {
     let lab = Lab::new(FAST);
     app_symbols(&lab.work().join("syms"));

@@ -131,14 +131,14 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             return Err(failure);
         }
     };
-    let class = converted.class();
+    let (class, is_complete) = (converted.class(), converted.is_complete());
     manifest.warnings.extend(converted.warnings());
     let class = match tracked {
         Some(tracked) => tracked.enter(&mut manifest, class),
         None => class,
     };
     manifest.outcome.exit_code = class.map_or(0, ErrorClass::exit_code);
-    manifest.outcome.complete = class.is_none();
+    manifest.outcome.complete = class.is_none() && is_complete;
     manifest.dumps = Dumps {
         native: converted.dumps,
         java: converted.java,

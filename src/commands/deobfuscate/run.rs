@@ -140,7 +140,7 @@ pub fn deobfuscate(
         add_used(&mut used, renamed.maps);
         if let Some(what) = trace.damage {
             done.findings
-                .push(trace_findings::packing(&trace.name, what));
+                .push(trace_findings::damaged(&trace.name, &what));
         }
         for finding in renamed.findings {
             if !done.findings.contains(&finding) {

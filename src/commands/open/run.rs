@@ -155,7 +155,7 @@ impl TraceToShow {
     /// What is wrong with it, as far as that is known before it is read.
     pub fn finding(&self) -> Option<Finding> {
         let damage = self.trace.damage.clone()?;
-        Some(trace_findings::packing(&self.trace.name, damage))
+        Some(trace_findings::damaged(&self.trace.name, &damage))
     }
 }
 

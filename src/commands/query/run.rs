@@ -258,7 +258,9 @@ fn of_trace(
             }
             Ok(())
         })?;
-    findings.extend(trace_findings::of_health(&health, sampled));
+    let damage = opened.damage.as_deref();
+    let told = trace_findings::of_trace(&opened.name, damage, &health, sampled);
+    findings.extend(told);
     findings.extend(flagged.into_values().flatten());
     let natives = builder.finish(Arc::clone(&recording));
     let dumps = opened.trace.java_dumps().iter().enumerate();

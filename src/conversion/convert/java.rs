@@ -13,11 +13,15 @@ use crate::import::{self, HprofInput, ImportError, JavaSource, OpenTrace};
 use crate::naming::maps::{self, UsedMap, add_used};
 use crate::naming::packet_files::known_maps;
 use crate::results::manifest::JAVA_HEAP;
+use crate::results::recorded;
 
 /// What a path holds: traces, or else HPROFs.
 pub(super) fn open_path(path: &Path) -> Result<(Vec<OpenTrace>, Vec<HprofInput>), ImportError> {
     match import::open(path) {
-        Ok(traces) => Ok((traces, Vec::new())),
+        Ok(mut traces) => {
+            recorded::compare(path, &mut traces);
+            Ok((traces, Vec::new()))
+        }
         Err(error) => match import::open_java(path) {
             Ok(JavaSource::Hprofs(hprofs)) => Ok((Vec::new(), hprofs)),
             // What there is to say of a trace says it for both.
@@ -91,7 +95,7 @@ impl Run<'_> {
                 return Err(ConvertError::Interrupted);
             }
             if let Some(what) = input.damage {
-                let found = trace_findings::packing(&input.name, what);
+                let found = trace_findings::damaged(&input.name, &what);
                 self.all.findings.push(found);
             }
             let graph = hprof::read(input.bytes, &hprof::Options::default());

@@ -12,7 +12,7 @@ use crate::error::ErrorClass;
 use crate::heap_graph::{Follow, HeapGraph, Reachable, SizeModel};
 use crate::heaps::look::is_process;
 use crate::heaps::moments::{Capture, Moments, did_you_mean, names_of};
-use crate::heaps::trace_findings;
+use crate::heaps::trace_findings::{self, TRACE_CUT};
 use crate::hprof;
 use crate::import::{self, HprofInput, JavaSource};
 use crate::naming::maps::{HeapMaps, Maps, minified};
@@ -133,7 +133,10 @@ impl JavaFile {
         file.steps.begin(&format!("opening {}", path.display()));
         let recorded = manifest_of(path)?;
         let native = match import::open_java(path)? {
-            JavaSource::Traces(traces) => file.take_traces(traces)?,
+            JavaSource::Traces(mut traces) => {
+                recorded::compare(path, &mut traces);
+                file.take_traces(traces)?
+            }
             JavaSource::Hprofs(hprofs) => {
                 file.hprofs = hprofs;
                 false
@@ -174,17 +177,14 @@ impl JavaFile {
     fn take_traces(&mut self, traces: Vec<import::OpenTrace>) -> Result<bool, JavaError> {
         let mut native = false;
         for trace in traces {
-            if let Some(damage) = &trace.damage {
-                let found = trace_findings::packing(&trace.name, damage.clone());
-                self.findings.push(found);
-            }
             let mut surveyed = Surveyed::read(trace.source)?;
             native |= surveyed.health().profile_packets > 0;
+            let damage = trace.damage.as_deref();
             // What the service lost shows in the numbering of each dump's packets.
-            let unreadable = trace_findings::of_health(surveyed.health(), true);
+            let unreadable = trace_findings::of_trace(&trace.name, damage, surveyed.health(), true);
             let unreadable = unreadable
                 .into_iter()
-                .filter(|finding| finding.class == Some(ErrorClass::BadInput));
+                .filter(|f| f.class == Some(ErrorClass::BadInput) || f.kind == TRACE_CUT);
             self.findings.extend(unreadable);
             let renamed = self.maps.name(&mut surveyed)?;
             self.findings.extend(renamed.findings);
@@ -446,7 +446,7 @@ impl JavaFile {
                 let input = &self.hprofs[hprof];
                 self.steps.begin(&format!("reading {}", input.name));
                 if let Some(damage) = &input.damage {
-                    findings.push(trace_findings::packing(&input.name, damage.clone()));
+                    findings.push(trace_findings::damaged(&input.name, damage));
                 }
                 let options = hprof::Options {
                     sizes: self.options.sizes,

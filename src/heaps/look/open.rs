@@ -87,7 +87,11 @@ pub fn source(
     } else {
         // The manifest first: one that cannot be read is told before anything takes time.
         let manifest = manifest_of(path)?;
-        (import::open_heaps(path)?, manifest)
+        let mut found = import::open_heaps(path)?;
+        if let HeapSource::Traces(traces) = &mut found {
+            recorded::compare(path, traces);
+        }
+        (found, manifest)
     };
     match found {
         HeapSource::Traces(found) => {
@@ -363,7 +367,8 @@ impl<'a> Reading<'a> {
         self.profiles.push(projector.finish());
         self.places.push(places);
         self.findings.append(&mut trace.findings);
-        let told = trace_findings::of_health(&health, sampled);
+        let damage = trace.damage.as_deref();
+        let told = trace_findings::of_trace(&trace.name, damage, &health, sampled);
         self.findings.extend(told);
         if !sampled && !explained && trace.trace.java_dumps().is_empty() {
             let why = trace_findings::why_empty(&recording, &health, !self.listed.is_empty());

@@ -38,7 +38,7 @@ pub(super) fn open(
             continue;
         };
         if let Some(what) = &input.damage {
-            findings.push(trace_findings::packing(&input.name, what.clone()));
+            findings.push(trace_findings::damaged(&input.name, what));
         }
         if let Some(what) = read.damage {
             findings.push(damage(&input.name, &what.to_string()));

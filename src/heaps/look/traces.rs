@@ -4,7 +4,6 @@
 use super::error::LookError;
 use super::open::LookOptions;
 use crate::heaps::java::Steps;
-use crate::heaps::trace_findings;
 use crate::import::OpenTrace;
 use crate::naming::frames::{Look, Named, Namer};
 use crate::naming::maps::{HeapMaps, Maps, UsedMap};
@@ -20,7 +19,9 @@ pub struct LookTrace {
     pub trace: Trace,
     /// Names for its Java heaps.
     pub heaps: HeapMaps,
-    /// What the user should know of its packing and names.
+    /// What is wrong with its file.
+    pub damage: Option<String>,
+    /// What the user should know of its names.
     pub findings: Vec<Finding>,
     /// Mapping files that were used.
     pub mappings: Vec<manifest::MappingFile>,
@@ -38,20 +39,17 @@ pub(super) fn open_all(
     let mut all = Vec::with_capacity(traces.len());
     for input in traces {
         steps.begin(&format!("reading {}", input.name));
-        let mut findings = Vec::new();
-        if let Some(damage) = input.damage {
-            findings.push(trace_findings::packing(&input.name, damage));
-        }
         let mut surveyed = Surveyed::read(input.source)?;
         let named = namer.name(surveyed.recording_mut(), Look::Missing);
         if options.watch.is_cancelled() {
             return Err(LookError::Interrupted);
         }
-        findings.extend(named.findings());
+        let mut findings = named.findings();
         let renamed = maps.name(&mut surveyed)?;
         findings.extend(renamed.findings);
         all.push(LookTrace {
             name: input.name,
+            damage: input.damage,
             trace: surveyed.seal(),
             heaps: renamed.heaps,
             findings,
