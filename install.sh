@@ -28,11 +28,11 @@ fi
 command -v cc >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 || command -v clang >/dev/null 2>&1 ||
   fail "no C compiler was found (cc, gcc or clang): the compression libraries need one"
 
-cargo build --release --locked
+cargo build --profile dist --locked
 
 mkdir -p "$prefix/bin"
 # Under its final name only when whole: a running heaptap keeps its old file.
-cp target/release/heaptap "$prefix/bin/.heaptap.new"
+cp target/dist/heaptap "$prefix/bin/.heaptap.new"
 chmod 755 "$prefix/bin/.heaptap.new"
 mv -f "$prefix/bin/.heaptap.new" "$prefix/bin/heaptap"
 

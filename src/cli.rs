@@ -6,16 +6,37 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+#[cfg(feature = "sql")]
+use crate::commands::query;
 use crate::commands::{
-    apps, check, collect, completions, convert, demo, deobfuscate, devices, diff, doctor, dump, gc,
-    hprof, leaks, meminfo, open, paths, provoke, query, reconcile, record, report, smaps, snapshot,
-    status, stop, symbolize, top, virtual_phone,
+    apps, check, collect, completions, convert, deobfuscate, devices, diff, doctor, dump, gc,
+    hprof, leaks, meminfo, open, paths, provoke, reconcile, record, report, smaps, snapshot,
+    status, stop, symbolize, top,
 };
+#[cfg(feature = "virtual-phone")]
+use crate::commands::{demo, virtual_phone};
 use crate::console::Console;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::{self, Outcome};
 use crate::flags::context::Context;
 use crate::flags::globals::Globals;
+
+/// What stands below the list of commands.
+fn after_help() -> String {
+    let demo = match cfg!(feature = "virtual-phone") {
+        true => "  heaptap demo -o out                  see it work, no phone needed\n",
+        false => "",
+    };
+    format!(
+        "Start here:\n{demo}  \
+        heaptap doctor                       are this computer and the phone ready?\n  \
+        heaptap record -n com.example.app    record; `s` takes a snapshot, Ctrl-C ends it\n\n\
+        Exit codes: 0 done, 2 usage, 3 no device, 4 not eligible, 5 device failed,\n\
+        6 incomplete, 7 no samples, 8 damaged input, 9 over budget or leaking, 10 not fetched yet,\n\
+        11 cannot write here, 12 too little data or within noise.\n\
+        docs/errors.md has them all."
+    )
+}
 
 /// Memory profiling of Android phones from the host: record, pull, decode, convert, explain.
 #[derive(Debug, Parser)]
@@ -26,14 +47,7 @@ use crate::flags::globals::Globals;
     infer_long_args = false,
     arg_required_else_help = true,
     subcommand_required = true,
-    after_help = "Start here:\n  \
-        heaptap demo -o out                  see it work, no phone needed\n  \
-        heaptap doctor                       are this computer and the phone ready?\n  \
-        heaptap record -n com.example.app    record; `s` takes a snapshot, Ctrl-C ends it\n\n\
-        Exit codes: 0 done, 2 usage, 3 no device, 4 not eligible, 5 device failed,\n\
-        6 incomplete, 7 no samples, 8 damaged input, 9 over budget or leaking, 10 not fetched yet,\n\
-        11 cannot write here, 12 too little data or within noise.\n\
-        docs/errors.md has them all."
+    after_help = after_help()
 )]
 pub struct Cli {
     /// Flags that every command takes.
@@ -86,6 +100,7 @@ pub enum Command {
     /// Provoke leaks: rotate, leave and come back, trim, random input; the phone is put back
     Provoke(provoke::Args),
     /// Ask with SQL: Perfetto's tables, over native and Java heaps
+    #[cfg(feature = "sql")]
     Query(Box<query::Args>),
     /// Garbage collections of a log, a recording or a process: pauses, live set, what is wrong
     Gc(gc::Args),
@@ -100,8 +115,10 @@ pub enum Command {
     /// Convert, describe or strip a Java heap dump in HPROF
     Hprof(hprof::Args),
     /// Serve the virtual phone to any adb client
+    #[cfg(feature = "virtual-phone")]
     VirtualPhone(virtual_phone::Args),
     /// The main job on the virtual phone: no device needed
+    #[cfg(feature = "virtual-phone")]
     Demo(demo::Args),
     /// Print a completion script for your shell
     Completions(completions::Args),
@@ -164,6 +181,7 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Reconcile(args) => reconcile::run(ctx, args).await,
         Command::Paths(args) => paths::run(ctx, args).await,
         Command::Provoke(args) => provoke::run(ctx, args).await,
+        #[cfg(feature = "sql")]
         Command::Query(args) => query::run(ctx, *args).await,
         Command::Top(args) => top::run(ctx, *args).await,
         Command::Leaks(args) => leaks::run(ctx, *args).await,
@@ -174,7 +192,9 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Gc(args) => gc::run(ctx, args).await,
         Command::Report(args) => report::run(ctx, *args).await,
         Command::Open(args) => open::run(ctx, args).await,
+        #[cfg(feature = "virtual-phone")]
         Command::VirtualPhone(args) => virtual_phone::run(ctx, args).await,
+        #[cfg(feature = "virtual-phone")]
         Command::Demo(args) => demo::run(ctx, args).await,
         Command::Completions(args) => completions::run(ctx, args, Cli::command()).await,
     }

@@ -10,6 +10,11 @@
 //!
 //! `docs/architecture.md` shows the same on one page, with the table of who may import whom.
 
+#![cfg_attr(
+    not(feature = "virtual-phone"),
+    allow(dead_code, reason = "the demo alone uses it")
+)]
+
 pub use heaptap_analyze as analyze;
 pub use heaptap_model::bytes;
 pub mod cli;
@@ -53,8 +58,10 @@ pub use heaptap_model::units;
 pub use heaptap_model::untrusted;
 pub use heaptap_model::{counter, timeline};
 pub use heaptap_proto as proto;
+#[cfg(feature = "sql")]
 pub use heaptap_query as query;
 pub use heaptap_report as report;
 pub use heaptap_symbols::symbolize;
 pub use perfetto_heap as trace;
+#[cfg(feature = "virtual-phone")]
 pub use virtual_phone as phone;

@@ -510,7 +510,7 @@ fn only_net_serves() {
 fn only_debuginfod_talks_to_servers_and_only_where_the_environment_names_some() {
     only_in(
         &["ureq"],
-        |source| source.place == "crates/symbols/src/symbolize/debuginfod.rs",
+        |source| source.place == "crates/symbols/src/symbolize/debuginfod/client.rs",
         "heaptap is offline: only debuginfod servers that the user names are asked",
     );
 }

@@ -160,6 +160,8 @@ done
 say "format and lints"
 cargo fmt --all --check
 cargo clippy --workspace --locked --profile ci --all-targets -- -D warnings
+# The smallest program (docs/architecture.md).
+cargo clippy --locked --profile ci --no-default-features -- -D warnings
 
 say "tests"
 # Two processes at one moment, by tests/stories/claims.rs: 6 rounds in the inner loop.

@@ -5,6 +5,7 @@ pub mod check;
 pub mod collect;
 pub mod completions;
 pub mod convert;
+#[cfg(feature = "virtual-phone")]
 pub mod demo;
 pub mod deobfuscate;
 pub mod devices;
@@ -18,6 +19,7 @@ pub mod meminfo;
 pub mod open;
 pub mod paths;
 pub mod provoke;
+#[cfg(feature = "sql")]
 pub mod query;
 pub mod reconcile;
 pub mod record;
@@ -28,4 +30,5 @@ pub mod status;
 pub mod stop;
 pub mod symbolize;
 pub mod top;
+#[cfg(feature = "virtual-phone")]
 pub mod virtual_phone;

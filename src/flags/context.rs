@@ -1,14 +1,17 @@
 //! What every command is given: the console, the global flags, and the device on demand.
 
+#[cfg(feature = "virtual-phone")]
 use std::sync::OnceLock;
 
 use tokio::sync::OnceCell;
 
 use super::globals::Globals;
+#[cfg(feature = "virtual-phone")]
 use super::virtual_phone;
 use crate::console::Console;
-use crate::device::{Address, Device, Selector, Server, Tcp};
+use crate::device::{Address, Device, Selector, Server};
 use crate::error::{ErrorClass, Failure};
+#[cfg(feature = "virtual-phone")]
 use crate::phone::VirtualPhone;
 use crate::recording::choice::Scope;
 
@@ -18,6 +21,7 @@ pub struct Context {
     pub console: Console,
     /// The global flags.
     pub globals: Globals,
+    #[cfg(feature = "virtual-phone")]
     phone: OnceLock<VirtualPhone>,
     server: OnceCell<Server>,
     device: OnceCell<Device>,
@@ -29,6 +33,7 @@ impl Context {
         Context {
             console,
             globals,
+            #[cfg(feature = "virtual-phone")]
             phone: OnceLock::new(),
             server: OnceCell::new(),
             device: OnceCell::new(),
@@ -43,6 +48,7 @@ impl Context {
     pub async fn server(&self) -> Result<&Server, Failure> {
         self.server
             .get_or_try_init(|| async {
+                #[cfg(feature = "virtual-phone")]
                 if let Some(spec) = &self.globals.virtual_phone {
                     return self.virtual_server(spec);
                 }
@@ -110,6 +116,7 @@ impl Context {
     }
 
     /// Starts the virtual phone that `--virtual` describes; it ends with this context.
+    #[cfg(feature = "virtual-phone")]
     fn virtual_server(&self, spec: &str) -> Result<Server, Failure> {
         let phone = VirtualPhone::start(virtual_phone::parse(spec)?).map_err(|error| {
             Failure::new(
@@ -122,7 +129,7 @@ impl Context {
         let address = Address::new(phone.addr().ip().to_string(), phone.addr().port());
         // The cell is empty: the server's cell lets this run once.
         let _ = self.phone.set(phone);
-        Ok(Server::over(Tcp(address)))
+        Ok(Server::over(crate::device::Tcp(address)))
     }
 
     /// The device that the flags name, chosen on first use.

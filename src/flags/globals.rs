@@ -23,14 +23,18 @@ pub struct Globals {
     /// Use the built-in virtual phone in place of a device
     ///
     /// SPEC is a list such as android=14,build=user; see `heaptap virtual-phone --help`.
-    #[arg(
-        long = "virtual",
-        global = true,
-        value_name = "SPEC",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "",
-        conflicts_with_all = ["serial", "adb_server"],
+    #[cfg_attr(not(feature = "virtual-phone"), arg(skip))]
+    #[cfg_attr(
+        feature = "virtual-phone",
+        arg(
+            long = "virtual",
+            global = true,
+            value_name = "SPEC",
+            num_args = 0..=1,
+            require_equals = true,
+            default_missing_value = "",
+            conflicts_with_all = ["serial", "adb_server"],
+        )
     )]
     pub virtual_phone: Option<String>,
     /// One JSON document on stdout; words for people go to stderr

@@ -15,4 +15,5 @@ pub mod period;
 pub mod sample_names;
 pub mod session;
 pub mod stack;
+#[cfg(feature = "virtual-phone")]
 pub mod virtual_phone;

@@ -51,6 +51,7 @@ pub mod java_pprof;
 pub mod java_stacks;
 pub mod json;
 pub mod packets;
+#[cfg(feature = "parquet")]
 pub mod parquet;
 pub mod pprof;
 pub mod speedscope;

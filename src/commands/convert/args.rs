@@ -77,6 +77,7 @@ pub enum Format {
     /// The page of `heaptap report`
     Html,
     /// A folder of tables: DuckDB, pandas
+    #[cfg(feature = "parquet")]
     Parquet,
     /// A flamegraph as a picture, one file a dump and view
     Svg,

@@ -17,6 +17,7 @@ mod traces;
 pub use choice::{Wanted, is_process};
 pub use error::LookError;
 pub use native::{ListedDump, NativeFile};
+#[cfg(feature = "sql")]
 pub(crate) use open::listed;
 pub use open::{Look, LookOptions, NativeSource, native, open, source};
 pub use traces::LookTrace;

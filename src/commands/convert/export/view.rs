@@ -32,6 +32,7 @@ pub(crate) fn format(format: Format) -> Option<run::Format> {
         Format::Speedscope => Some(run::Format::Speedscope),
         Format::Json => Some(run::Format::Json),
         Format::Csv => Some(run::Format::Csv),
+        #[cfg(feature = "parquet")]
         Format::Parquet => Some(run::Format::Parquet),
         Format::Svg => Some(run::Format::Svg),
     }

@@ -5,6 +5,7 @@
 mod error;
 mod gather;
 mod goal;
+#[cfg_attr(not(feature = "parquet"), path = "no_tables.rs")]
 mod tables;
 
 pub use error::ExportError;
@@ -130,9 +131,7 @@ pub fn export(
     steps: &Steps,
 ) -> Result<Exported, ExportError> {
     let mut tables = match (request.format, goal) {
-        (Format::Parquet, Goal::Folder(folder)) => {
-            Some(tables::Folder::new(folder, &request.look.watch))
-        }
+        (Format::Parquet, Goal::Folder(folder)) => tables::Folder::new(folder, &request.look.watch),
         _ => None,
     };
     let mut gathered = gather::gather(request, tables.as_mut(), steps)?;

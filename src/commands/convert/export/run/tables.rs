@@ -19,15 +19,15 @@ pub(super) struct Folder {
 
 impl Folder {
     /// Nothing is written yet.
-    pub(super) fn new(path: &Path, watch: &Watch) -> Folder {
-        Folder {
+    pub(super) fn new(path: &Path, watch: &Watch) -> Option<Folder> {
+        Some(Folder {
             files: Written {
                 watch: watch.clone(),
                 folder: path.to_owned(),
                 done: Vec::new(),
             },
             java: None,
-        }
+        })
     }
 
     /// Adds the objects and classes of a Java heap.

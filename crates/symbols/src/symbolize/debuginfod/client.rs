@@ -1,16 +1,9 @@
-//! Debug files from debuginfod servers, for those who name some in `DEBUGINFOD_URLS`: without
-//! it no socket is ever opened. The one file of symbolization that talks to a network; where
-//! its answers rank among other files is for the search.
-//!
-//! One request a file and server, `GET <url>/buildid/<hex>/debuginfo` (elfutils'
-//! debuginfod(8)), no retries. What comes is kept in the cache only if it has the build ID that
-//! was asked for. A server that does not answer is not asked again by this process; that it
-//! does not have a file is remembered for ten minutes.
+//! Asks the servers over HTTP. The one file of symbolization that talks to a network.
 
-use super::cache::{Cache, MOST_LIBRARIES, NotKept, Origin};
+use super::super::cache::{Cache, NotKept, Origin};
+use super::{Refusal, Servers, without_password};
 use heaptap_model::units::{BuildId, ByteSize};
 use sha2::{Digest as _, Sha256};
-use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Ipv6Addr};
 use std::ops::RangeInclusive;
@@ -19,12 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How long a server may take to begin, by default. elfutils' default too.
-const TIMEOUT: Duration = Duration::from_secs(90);
 /// Within that time this much of the file must have come, as in elfutils.
 const LEAST: u64 = 100 << 10;
-/// No larger file is fetched: it would leave the cache no room for another.
-const LARGEST: u64 = MOST_LIBRARIES / 2;
 /// So often a server may lead on to another.
 const MOST_HOPS: usize = 3;
 /// Lengths of build IDs that are asked for, in bytes.
@@ -32,61 +21,9 @@ const BUILD_IDS: RangeInclusive<usize> = 2..=64;
 /// How long a server is believed that it does not have a file.
 const BELIEVED: Duration = Duration::from_secs(600);
 
-/// The servers that an environment names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Servers {
-    /// `DEBUGINFOD_URLS`, in order, without a slash at the end.
-    pub urls: Vec<String>,
-    /// `DEBUGINFOD_TIMEOUT`: how long a server may take to begin.
-    pub timeout: Duration,
-    /// `DEBUGINFOD_MAXTIME`: how long a file may take.
-    pub longest: Duration,
-    /// `DEBUGINFOD_MAXSIZE`: no larger file is fetched.
-    pub largest: ByteSize,
-}
-
-impl Servers {
-    /// `None` where `DEBUGINFOD_URLS` is not set or empty.
-    pub fn of_environment(get: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
-        let text = |name: &str| get(name).and_then(|value| value.into_string().ok());
-        let urls = text("DEBUGINFOD_URLS")?;
-        // Words that are no URL, such as `ima:enforcing`, tell elfutils other things.
-        let is_url = |word: &&str| word.starts_with("http://") || word.starts_with("https://");
-        let urls: Vec<String> = urls
-            .split_whitespace()
-            .filter(is_url)
-            .map(|url| url.trim_end_matches('/').to_owned())
-            .collect();
-        if urls.is_empty() {
-            return None;
-        }
-        // 0 means no limit.
-        let number = |name: &str| text(name)?.trim().parse::<u64>().ok().filter(|n| *n > 0);
-        let timeout = number("DEBUGINFOD_TIMEOUT").map_or(TIMEOUT, Duration::from_secs);
-        let longest = number("DEBUGINFOD_MAXTIME").map(Duration::from_secs);
-        Some(Servers {
-            urls,
-            timeout,
-            longest: longest.unwrap_or(timeout.saturating_mul(10)),
-            largest: ByteSize(number("DEBUGINFOD_MAXSIZE").map_or(LARGEST, |n| n.min(LARGEST))),
-        })
-    }
-}
-
-/// Why a server gave no file.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Refusal {
-    /// It does not have it.
-    #[error("does not have it")]
-    Missing,
-    /// Anything else.
-    #[error("{0}")]
-    Failed(String),
-}
-
 /// Asks the servers.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(in crate::symbolize) struct Client {
     servers: Servers,
     /// By server: whether it did not answer.
     silent: Vec<AtomicBool>,
@@ -96,7 +33,7 @@ pub(super) struct Client {
 
 impl Client {
     /// A client for `servers`. Connects to none yet.
-    pub(super) fn new(servers: Servers, cache: Cache) -> Self {
+    pub(in crate::symbolize) fn new(servers: Servers, cache: Cache) -> Self {
         let agent = ureq::Agent::config_builder()
             .timeout_resolve(Some(servers.timeout))
             .timeout_connect(Some(servers.timeout))
@@ -122,7 +59,7 @@ impl Client {
 
     /// Fetches a file into the cache. `refused` is told each server that did not give it.
     /// Blocks as long as the servers are allowed to take.
-    pub(super) fn fetch(
+    pub(in crate::symbolize) fn fetch(
         &self,
         build_id: &BuildId,
         origin: Origin,
@@ -345,16 +282,6 @@ fn is_number(host: &str) -> bool {
     last.starts_with(|c: char| c.is_ascii_digit()) && digits.chars().all(|c| c.is_ascii_hexdigit())
 }
 
-/// A server's URL as it may be told: without the user and the password in it.
-pub fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else {
-        return url.to_owned();
-    };
-    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    let host = authority.rsplit('@').next().unwrap_or(authority);
-    format!("{scheme}://{host}{path}")
-}
-
 /// Reads a body on a thread of its own: only so can a server be left that stops sending. The
 /// thread ends with the body, at the latest when the time for the whole is over.
 fn pieces_of(body: ureq::Body) -> Receiver<io::Result<Vec<u8>>> {
@@ -401,23 +328,6 @@ fn told(error: &ureq::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn servers(variables: &[(&str, &str)]) -> Option<Servers> {
-        Servers::of_environment(|name| {
-            let found = variables.iter().find(|(n, _)| *n == name);
-            found.map(|(_, value)| OsString::from(value))
-        })
-    }
-
-    #[test]
-    fn without_urls_there_are_no_servers() {
-        assert_eq!(servers(&[]), None);
-        assert_eq!(servers(&[("DEBUGINFOD_URLS", " ")]), None);
-        assert_eq!(
-            servers(&[("DEBUGINFOD_URLS", "ima:enforcing file:///x")]),
-            None
-        );
-    }
 
     #[test]
     fn servers_of_this_host_are_told_from_others() {
@@ -473,39 +383,5 @@ mod tests {
             let to = next(from, location).filter(|to| may_lead(from, from, to));
             assert_eq!(to.as_deref(), expected, "{from} to {location}");
         }
-    }
-
-    #[test]
-    fn passwords_in_urls_are_not_told() {
-        for (url, expected) in [
-            ("https://me:secret@a.example/x@y", "https://a.example/x@y"),
-            ("https://me:se@cret@a.example:8", "https://a.example:8"),
-            ("http://a.example/x", "http://a.example/x"),
-        ] {
-            assert_eq!(without_password(url), expected);
-        }
-    }
-
-    #[test]
-    fn limits_are_those_of_the_environment() {
-        let found = servers(&[
-            (
-                "DEBUGINFOD_URLS",
-                "https://a.example/ http://b.example:8002",
-            ),
-            ("DEBUGINFOD_TIMEOUT", "7"),
-            ("DEBUGINFOD_MAXSIZE", "1000"),
-            ("DEBUGINFOD_MAXTIME", "0"),
-        ])
-        .unwrap();
-        assert_eq!(found.urls, ["https://a.example", "http://b.example:8002"]);
-        assert_eq!(found.timeout, Duration::from_secs(7));
-        assert_eq!(found.longest, Duration::from_secs(70));
-        assert_eq!(found.largest, ByteSize(1000));
-        let default = servers(&[
-            ("DEBUGINFOD_URLS", "http://a"),
-            ("DEBUGINFOD_TIMEOUT", "soon"),
-        ]);
-        assert_eq!(default.unwrap().timeout, TIMEOUT);
     }
 }

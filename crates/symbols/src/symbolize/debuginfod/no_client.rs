@@ -1,0 +1,28 @@
+//! Without the feature `debuginfod` no server is asked, and whoever names one is told.
+
+use super::super::cache::{Cache, Origin};
+use super::{Refusal, Servers, without_password};
+use heaptap_model::units::BuildId;
+use std::path::PathBuf;
+
+#[derive(Debug)]
+pub(in crate::symbolize) struct Client(Servers);
+
+impl Client {
+    pub(in crate::symbolize) fn new(servers: Servers, _: Cache) -> Self {
+        Client(servers)
+    }
+
+    pub(in crate::symbolize) fn fetch(
+        &self,
+        _: &BuildId,
+        _: Origin,
+        mut refused: impl FnMut(&str, Refusal),
+    ) -> Option<PathBuf> {
+        for url in &self.0.urls {
+            let why = "was not asked: this heaptap is built without debuginfod";
+            refused(&without_password(url), Refusal::Failed(why.to_owned()));
+        }
+        None
+    }
+}

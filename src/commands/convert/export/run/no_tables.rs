@@ -1,0 +1,32 @@
+//! Without the feature `parquet` no tables are written, and no flag asks for them.
+
+use super::{ExportError, File};
+use crate::export::chosen::Chosen;
+use crate::heap_graph::{Dominators, HeapGraph};
+use crate::naming::frames::Watch;
+use std::path::Path;
+
+pub(super) enum Folder {}
+
+impl Folder {
+    pub(super) fn new(_: &Path, _: &Watch) -> Option<Folder> {
+        None
+    }
+
+    pub(super) fn add_java(
+        &mut self,
+        _: u64,
+        _: &HeapGraph,
+        _: &Dominators,
+    ) -> Result<(), ExportError> {
+        match *self {}
+    }
+
+    pub(super) fn write(&mut self, _: &Chosen<'_>, _: bool) -> Result<(), ExportError> {
+        match *self {}
+    }
+
+    pub(super) fn into_files(self) -> Vec<File> {
+        match self {}
+    }
+}
