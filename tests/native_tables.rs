@@ -454,6 +454,11 @@ fn checks_that_match_nothing_are_inconclusive_and_say_so() {
     }
     let (said, code) = ended(&["leaks", &format!("{rec}@nowhere"), &b, "--fail"]);
     assert_eq!(code, Some(12), "{said}");
+    // Of a single byte a round nothing is shown, neither that it grows nor that it does not.
+    let undecided = [&leaks[..], &["--focus", "json::", "--tolerance"]].concat();
+    let (said, code) = ended(&[&undecided[..], &["1b"]].concat());
+    assert_eq!(code, Some(12), "{said}");
+    assert_eq!(ended(&[&undecided[..], &["1mb"]].concat()).1, Some(0));
     // What matches is judged as ever.
     let (said, code) = ended(&[&leaks[..], &["--focus", "eventhistory"]].concat());
     assert_eq!(code, Some(9), "{said}");
