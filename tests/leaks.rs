@@ -322,6 +322,31 @@ fn a_native_series_names_what_grows_and_its_churn() {
 }
 
 #[test]
+fn churn_names_its_span_and_says_why_more_was_freed_than_allocated() {
+    let trace = recording("phone_tracedkill.pftrace");
+    let document = json(&[&trace]);
+    let rows = document["series"][0]["churn"].as_array().unwrap();
+    let shares = rows.iter().map(|row| {
+        let allocated = row["allocated"]["value"].as_f64().unwrap();
+        let freed = row["freed_bytes"].as_f64().unwrap();
+        assert_eq!(row["growth"]["value"].as_f64(), Some(allocated - freed));
+        row["freed_share"].as_f64().unwrap()
+    });
+    let most = shares.fold(0.0, f64::max);
+    assert_eq!(format!("{most:.4}"), "1.0228");
+    let (text, _) = words(&[&trace]);
+    let (_, churn) = text.split_once("Churn: ").unwrap();
+    for said in [
+        "from the first dump to the last",
+        "held at the end",
+        " 102 %",
+        "what was freed includes memory that the first dump held",
+    ] {
+        assert!(churn.contains(said), "{said}: {churn}");
+    }
+}
+
+#[test]
 fn dumps_of_a_series_may_be_named_one_by_one() {
     let trace = recording("c_cont.pftrace");
     let named: Vec<String> = [3, 6, 9].iter().map(|n| format!("{trace}@{n}")).collect();

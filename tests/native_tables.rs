@@ -79,6 +79,7 @@ fn first_row(text: &str, heading: &str) -> String {
     lines.nth(1).unwrap_or_default().to_owned()
 }
 
+const APP: &str = "com.example.app";
 const VIEWS: [&str; 4] = ["space", "alloc_space", "objects", "alloc_objects"];
 
 fn sum(rows: &Value, figure: &str, view: &str) -> i64 {
@@ -454,6 +455,11 @@ fn checks_that_match_nothing_are_inconclusive_and_say_so() {
     }
     let (said, code) = ended(&["leaks", &format!("{rec}@nowhere"), &b, "--fail"]);
     assert_eq!(code, Some(12), "{said}");
+    // Of a single byte a round nothing is shown, neither that it grows nor that it does not.
+    let undecided = [&leaks[..], &["--focus", "json::", "--tolerance"]].concat();
+    let (said, code) = ended(&[&undecided[..], &["1b"]].concat());
+    assert_eq!(code, Some(12), "{said}");
+    assert_eq!(ended(&[&undecided[..], &["1mb"]].concat()).1, Some(0));
     // What matches is judged as ever.
     let (said, code) = ended(&[&leaks[..], &["--focus", "eventhistory"]].concat());
     assert_eq!(code, Some(9), "{said}");
@@ -553,6 +559,90 @@ fn rows_of_churn_by_one_line_are_told_apart() {
     told.sort_unstable();
     told.dedup();
     assert_eq!(told.len(), all, "{rows:#?}");
+}
+
+#[test]
+fn counts_are_called_samples_where_heaps_are_sampled() {
+    let text = words(&["top", &rec()]);
+    let heading = text.lines().find(|line| line.contains("cumulative"));
+    let heading = heading.unwrap();
+    assert!(heading.contains(" samples  alloc_samples  "), "{heading}");
+    assert!(!heading.contains("objects"), "{heading}");
+    assert!(text.contains("sampled allocations held"), "{text}");
+    // The names of the field stay.
+    let document = json(&["top", &rec()]);
+    let total = &document["heaps"][0]["total"];
+    assert!(total["objects"].as_i64() < total["alloc_objects"].as_i64());
+    let csv = words(&["top", &rec(), "--csv"]);
+    assert!(csv.contains("self_alloc_objects"), "{csv}");
+    let exact = demo().path.join("exact");
+    let exact = exact.to_str().unwrap();
+    let recorded = heaptap(&[
+        "record",
+        "-n",
+        APP,
+        "-i",
+        "1",
+        "--duration",
+        "2s",
+        "--virtual=speed=20",
+        "-o",
+        exact,
+    ]);
+    assert!(recorded.status.success(), "{recorded:?}");
+    let summary = String::from_utf8(recorded.stdout).unwrap();
+    let text = words(&["top", exact]);
+    assert!(text.contains(" objects  alloc_objects  "), "{text}");
+    for text in [summary, text] {
+        assert!(text.contains("allocations"), "{text}");
+        assert!(!text.contains("sampled allocations"), "{text}");
+    }
+    // Nor does the profile, for whoever opens it alone.
+    let profile = std::fs::read_dir(exact).unwrap().find_map(|entry| {
+        let path = entry.unwrap().path();
+        path.to_str()?.ends_with(".pb.gz").then_some(path)
+    });
+    let packed = std::fs::read(profile.unwrap()).unwrap();
+    let mut whole = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&*packed), &mut whole).unwrap();
+    let whole = String::from_utf8_lossy(&whole);
+    assert!(whole.contains("every allocation is recorded"));
+    assert!(!whole.contains("sampled allocations"));
+}
+
+#[test]
+fn figures_of_a_process_that_ran_before_are_said_to_lack_that() {
+    let (a, b) = (dump("before"), dump("after"));
+    for args in [
+        &["top", &a, "--view", "alloc_space"][..],
+        &["top", &a, "--tree"],
+        &["diff", &a, &b, "--view", "alloc_space"],
+    ] {
+        let text = words(args);
+        let heading = text.lines().next().unwrap();
+        assert!(heading.contains("attached while it ran"), "{text}");
+        assert!(
+            text.contains("what it allocated before is missing"),
+            "{text}"
+        );
+    }
+    let launched = demo().path.join("launched");
+    let launched = launched.to_str().unwrap();
+    let recorded = heaptap(&[
+        "record",
+        "-n",
+        APP,
+        "--launch",
+        "--no-running",
+        "--duration",
+        "2s",
+        "--virtual=speed=20",
+        "-o",
+        launched,
+    ]);
+    assert!(recorded.status.success(), "{recorded:?}");
+    let text = words(&["top", launched]);
+    assert!(!text.contains("attached while it ran"), "{text}");
 }
 
 #[test]

@@ -670,22 +670,20 @@ fn comments(dump: &HeapDump, findings: &[Finding]) -> Vec<String> {
         dump.process,
         dump.heap
     )];
-    comments.push(
-        match dump.kind {
-            DumpKind::Cumulative => {
-                "bytes are estimates from sampling; objects are numbers of sampled allocations"
-            }
-            DumpKind::AtMaximum => {
-                "space and objects are those of the moment when the heap was largest; frees are \
-                 not known"
-            }
-            DumpKind::AllocationsOnly => {
-                "allocations only: what was freed is not known; objects are numbers of sampled \
-                 allocations"
-            }
+    let sampled = match dump.sampling_interval_bytes {
+        1 => "every allocation is recorded",
+        _ => "bytes are estimates from sampling; objects are numbers of sampled allocations",
+    };
+    comments.push(match dump.kind {
+        DumpKind::Cumulative => sampled.to_owned(),
+        DumpKind::AtMaximum => format!(
+            "space and objects are those of the moment when the heap was largest; frees are not \
+             known; {sampled}"
+        ),
+        DumpKind::AllocationsOnly => {
+            format!("allocations only: what was freed is not known; {sampled}")
         }
-        .to_owned(),
-    );
+    });
     if !dump.flags.from_startup && !dump.flags.rejected_concurrent {
         comments.push("hooked while it ran; what it allocated before is unseen".to_owned());
     }

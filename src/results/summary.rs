@@ -44,6 +44,11 @@ impl HeapSummary {
     pub fn knows_frees(&self) -> bool {
         self.kind != DumpKind::AllocationsOnly
     }
+
+    /// Whether counts are of samples, not of all allocations.
+    pub fn is_sampled(&self) -> bool {
+        self.interval_bytes != 1
+    }
 }
 
 /// One callsite.

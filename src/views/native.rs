@@ -20,6 +20,19 @@ pub(crate) fn what_of(by: &str) -> &str {
     }
 }
 
+/// What the heading says of a dump of a process that ran when profiling began, in full.
+pub(crate) const ATTACHED: &str =
+    "attached while it ran: what it allocated before is missing (record --launch sees all)";
+
+/// The heading of the column of a view.
+pub(crate) fn view_heading<'a>(dump: &DumpFacts, view: &'a str) -> &'a str {
+    match view {
+        "objects" if dump.is_sampled() => "samples",
+        "alloc_objects" if dump.is_sampled() => "alloc_samples",
+        view => view,
+    }
+}
+
 /// Says which dump it is.
 pub(crate) fn heading(console: &Console, dump: &DumpFacts) {
     let mut about = Vec::new();
@@ -44,6 +57,9 @@ pub(crate) fn heading(console: &Console, dump: &DumpFacts) {
         "at-maximum" => about.push("when the heap was largest".to_owned()),
         "allocations-only" => about.push("frees are not known".to_owned()),
         _ => {}
+    }
+    if dump.is_attached {
+        about.push("attached while it ran".to_owned());
     }
     if dump.unfinished {
         about.push("incomplete: figures are lower bounds".to_owned());

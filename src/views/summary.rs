@@ -276,9 +276,10 @@ impl Page<'_> {
     fn heap(&self, manifest: &Manifest, heap: &HeapSummary) -> Vec<String> {
         let mut block = vec![self.title(heap)];
         let totals = &heap.totals;
+        let sampled = if heap.is_sampled() { "sampled " } else { "" };
         let mut line = |what: &str, bytes: i64, count: i64, more: &str| {
             block.push(format!(
-                "  {what:<9}  {:>10}  in {} sampled allocations{more}",
+                "  {what:<9}  {:>10}  in {} {sampled}allocations{more}",
                 size(bytes),
                 thousands(count)
             ));
@@ -371,7 +372,12 @@ impl Page<'_> {
             heap.totals.alloc_space
         };
         let held = if frees { "held" } else { "allocated" };
-        let mut table = Table::new(&[held, "share", "sampled", "callsite"]).of_code();
+        let counted = if heap.is_sampled() {
+            "sampled"
+        } else {
+            "allocations"
+        };
+        let mut table = Table::new(&[held, "share", counted, "callsite"]).of_code();
         let mut rest = total;
         for site in &heap.top {
             let (bytes, count) = of(site);

@@ -35,6 +35,9 @@ pub struct SeriesRow {
     pub notes: Vec<String>,
     /// Whether dumps were left out because data are missing.
     pub incomplete: bool,
+    /// Whether another run of the input could not be compared, for what its dumps lack.
+    #[serde(skip)]
+    pub(crate) is_run_left_out: bool,
     /// Whether the filters match any sample.
     pub matches: bool,
     /// Its heaps.
@@ -56,6 +59,19 @@ pub struct SeriesRow {
     /// Callsites through which much passes and little stays, those that allocate most first;
     /// may be cut.
     pub churn: Vec<SiteRow>,
+}
+
+impl SeriesRow {
+    /// Whether a check has to leave open that something leaks. A callsite with too few samples
+    /// stands in nearly every recording, so that some of them are no reason: only where nothing
+    /// was decided do they keep a check from passing.
+    pub fn is_inconclusive(&self) -> bool {
+        let decided = self.leaks + self.leaks_below_tolerance + self.within_noise;
+        self.incomplete
+            || self.is_run_left_out
+            || self.suspects > 0
+            || decided == 0 && self.cant_tell > 0
+    }
 }
 
 /// A heap of a series.
@@ -170,9 +186,10 @@ pub struct SiteRow {
     pub held: Limits,
     /// Bytes allocated from the first dump to the last.
     pub allocated: Limits,
-    /// Sampled bytes freed in the same time.
+    /// Sampled bytes freed in the same time, of what the first dump held as well: they may be more
+    /// than were allocated.
     pub freed_bytes: i64,
-    /// Part of the sampled bytes allocated that was freed; null where none were.
+    /// `freed_bytes` by the sampled bytes allocated; null where none were.
     pub freed_share: Option<f64>,
     /// What would decide, of what can't be told.
     pub decides: Decides,
@@ -276,6 +293,7 @@ fn row(table: &StackTable, series: &Series, request: &NativeLeaksRequest) -> Ser
         pid: series.pid,
         notes: series.notes.clone(),
         incomplete: series.incomplete,
+        is_run_left_out: series.is_run_left_out,
         matches: growth.shown().has_matches(),
         heaps: (0..heaps.len()).map(|at| rows.heap(at)).collect(),
         tested: growth.tested,

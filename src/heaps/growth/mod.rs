@@ -126,10 +126,7 @@ pub fn leaks(
     })?;
     let document = document::document(&inputs.table, &series, request);
     let found = document.series.iter().any(|series| series.leaks > 0);
-    let inconclusive = document
-        .series
-        .iter()
-        .any(|series| series.incomplete || series.suspects > 0);
+    let inconclusive = document.series.iter().any(SeriesRow::is_inconclusive);
     let matches = document.series.iter().any(|series| series.matches);
     Ok(Some(NativeLeaks {
         matches,

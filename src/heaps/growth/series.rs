@@ -25,6 +25,8 @@ pub(super) struct Series {
     pub notes: Vec<String>,
     /// Dumps were left out for what they lack.
     pub incomplete: bool,
+    /// So many of another run that nothing of it is compared.
+    pub is_run_left_out: bool,
 }
 
 /// Dumps of one heap, oldest first; two at least.
@@ -104,6 +106,7 @@ pub(super) fn series_of(
             heaps: Vec::new(),
             notes: left_out.map_or_else(Vec::new, |pids| other_processes(inputs, &pids)),
             incomplete: false,
+            is_run_left_out: false,
             process,
         };
         let labelled = labelled_only(&mut series, &heaps);
@@ -191,6 +194,7 @@ pub(super) fn series_of(
             "not compared, as that takes two dumps: {}",
             short.join(", ")
         ));
+        series.is_run_left_out = cut_short.is_some();
     }
     Ok(all)
 }

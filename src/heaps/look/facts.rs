@@ -45,6 +45,9 @@ pub struct DumpFacts {
     pub flags: Flags,
     /// Something of it is missing: figures are lower bounds.
     pub unfinished: bool,
+    /// Profiling began while the process ran: allocations from before are missing.
+    #[serde(skip)]
+    pub is_attached: bool,
 }
 
 impl DumpFacts {
@@ -52,6 +55,9 @@ impl DumpFacts {
     pub fn of(file: &NativeFile, dump: &Dump) -> DumpFacts {
         let facts = &dump.facts;
         let asked = facts.orig_sampling_interval_bytes;
+        // Profiles of other tools do not say when they began, nor of which process they are.
+        let knows_start = file.symbolization.is_some() || !facts.process.is_empty();
+        let is_refused = facts.flags.rejected_concurrent;
         DumpFacts {
             name: file.name_of(dump),
             path: file.path.display().to_string(),
@@ -68,7 +74,13 @@ impl DumpFacts {
             asked_sampling_interval_bytes: (asked != 0).then_some(asked),
             flags: facts.flags,
             unfinished: facts.unfinished,
+            is_attached: knows_start && !facts.flags.from_startup && !is_refused,
         }
+    }
+
+    /// Whether its counts are of samples: sampling scales bytes up, and leaves counts as they are.
+    pub fn is_sampled(&self) -> bool {
+        self.sampling_interval_bytes != 1
     }
 }
 

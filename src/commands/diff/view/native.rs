@@ -8,7 +8,7 @@ use crate::flags::pattern::NO_MATCH;
 use crate::heaps::look::facts::Growth;
 use crate::units::{ByteSize, thousands};
 use crate::views::java::{Cell, csv_line, signed};
-use crate::views::native::{callers, heading, parts, place, value, what_of};
+use crate::views::native::{ATTACHED, callers, heading, parts, place, value, what_of};
 
 /// From so many columns on there is room for self and cumulative growth.
 const ROOM_FOR_BOTH: usize = 100;
@@ -34,18 +34,30 @@ pub(super) fn show(console: &Console, report: &DiffReport) {
         show_rows(console, report, heap);
     }
     let is_pair = |heap: &HeapDiff| heap.before.is_some() && heap.after.is_some();
-    let note = if report.heaps.iter().any(|heap| heap.same_run) {
-        "dumps of one run: what is in both cancels, with its sampling error"
+    let runs = if report.heaps.iter().any(|heap| heap.same_run) {
+        Some("dumps of one run: what is in both cancels, with its sampling error")
     } else if report.heaps.iter().any(|heap| heap.backwards) {
-        "the first dump is the later one: name the earlier first, and what is in both cancels, with \
-         its sampling error"
+        Some(
+            "the first dump is the later one: name the earlier first, and what is in both cancels, \
+             with its sampling error",
+        )
     } else if report.heaps.iter().any(is_pair) {
-        "two runs: errors are of sampling alone; what differs from run to run comes on top"
+        Some("two runs: errors are of sampling alone; what differs from run to run comes on top")
     } else {
-        return;
+        None
     };
-    console.data("");
-    console.data(console.styled(Style::Dim, note));
+    let mut dumps = report
+        .heaps
+        .iter()
+        .flat_map(|heap| heap.before.iter().chain(&heap.after));
+    let is_attached = dumps.any(|dump| dump.is_attached);
+    let notes = runs.into_iter().chain(is_attached.then_some(ATTACHED));
+    for (at, note) in notes.enumerate() {
+        if at == 0 {
+            console.data("");
+        }
+        console.data(console.styled(Style::Dim, note));
+    }
 }
 
 /// ` a second`, ` an iteration`, where growth is divided.

@@ -58,8 +58,8 @@ fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocu
             thousands(n)
         ),
     };
-    let style = match (leaks, series.suspects, series.incomplete) {
-        (0, 0, false) => Style::Good,
+    let style = match (leaks, series.is_inconclusive()) {
+        (0, false) => Style::Good,
         _ => Style::Strong,
     };
     console.data(console.styled(style, headline));
@@ -209,9 +209,13 @@ fn show_churn(console: &Console, series: &SeriesRow) {
         return;
     }
     console.data("");
-    let headline = "Churn: allocated and freed again; no leak, but it costs time";
+    let span = match series.heaps.iter().all(|heap| heap.paired) {
+        true => "from the first dump to the last",
+        false => "in the last recording",
+    };
+    let headline = format!("Churn: allocated and freed again {span}; no leak, but it costs time");
     console.data(console.styled(Style::Strong, headline));
-    let mut table = Table::new(&["allocated", "freed", "held", "function"]).of_code();
+    let mut table = Table::new(&["allocated", "freed", "held at the end", "function"]).of_code();
     let sites: Vec<&SiteRow> = series.churn.iter().take(CHURN).collect();
     for (site, apart) in sites.iter().zip(apart(&sites)) {
         let freed = site.freed_share.unwrap_or(0.0);
@@ -226,6 +230,10 @@ fn show_churn(console: &Console, series: &SeriesRow) {
         table.remark(untrusted::shown(&apart).into_owned());
     }
     table.show(console);
+    if sites.iter().any(|site| site.freed_share > Some(1.0)) {
+        let note = "what was freed includes memory that the first dump held";
+        console.data(console.styled(Style::Dim, note));
+    }
 }
 
 /// Where each site is; of several by one line of code also what tells it from the others.

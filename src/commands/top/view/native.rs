@@ -10,7 +10,9 @@ use crate::stacks::{TRACKED_HEAP, View};
 use crate::units::{ByteSize, thousands};
 use crate::untrusted::{self, shell::quoted_path};
 use crate::views::java::{Cell, csv_line};
-use crate::views::native::{beside, callers, estimated, heading, percent, place, value, what_of};
+use crate::views::native::{
+    ATTACHED, beside, callers, estimated, heading, percent, place, value, view_heading, what_of,
+};
 use std::ffi::OsStr;
 
 /// From so many columns on there is room for one more view, and for all of them.
@@ -50,13 +52,17 @@ fn totals(console: &Console, report: &TopReport, heap: &HeapReport) -> String {
         (Some(limits), _) => limits.estimate.shown().to_string(),
         (None, unit) => value(total, unit),
     };
+    let sampled = match heap.dump.is_sampled() {
+        true => "sampled ",
+        false => "",
+    };
     let word = match heap.view.as_str() {
-        "space" if heap.dump.kind == "at-maximum" => "at the maximum",
-        "space" => "held",
-        "alloc_space" => "allocated",
-        "objects" => "sampled allocations held",
-        "alloc_objects" => "sampled allocations",
-        other => other,
+        "space" if heap.dump.kind == "at-maximum" => "at the maximum".to_owned(),
+        "space" => "held".to_owned(),
+        "alloc_space" => "allocated".to_owned(),
+        "objects" => format!("{sampled}allocations held"),
+        "alloc_objects" => format!("{sampled}allocations"),
+        other => other.to_owned(),
     };
     let mut text = format!("{} {word}", console.styled(Style::Strong, main));
     if heap.view == "space"
@@ -69,16 +75,12 @@ fn totals(console: &Console, report: &TopReport, heap: &HeapReport) -> String {
     match (figure(View::Objects), figure(View::AllocObjects)) {
         (Some(held), Some(all)) if heap.unit == "bytes" && heap.dump.kind != "at-maximum" => {
             text += &format!(
-                " · {} of {} sampled allocations held",
+                " · {} of {} {sampled}allocations held",
                 thousands(held),
                 thousands(all)
             );
         }
         (None, Some(all)) if heap.unit == "bytes" => {
-            let sampled = match heap.dump.sampling_interval_bytes {
-                1 => "",
-                _ => "sampled ",
-            };
             text += &format!(" · {} {sampled}allocations", thousands(all));
         }
         _ => {}
@@ -136,8 +138,7 @@ fn rows(console: &Console, report: &TopReport, heap: &HeapReport) {
     let width = console.stdout_width();
     let others = others(heap, width);
     // What is exact has none.
-    let is_exact = heap.dump.sampling_interval_bytes == 1;
-    let has_error = !is_exact && rows.iter().any(|row| row.self_limits.is_some());
+    let has_error = heap.dump.is_sampled() && rows.iter().any(|row| row.self_limits.is_some());
     let by_callsite = report.by == "callsite";
     // Where nothing lies between a row and the whole, self is all there is.
     let has_cumulative = !matches!(report.by, "callsite" | "thread");
@@ -149,7 +150,7 @@ fn rows(console: &Console, report: &TopReport, heap: &HeapReport) {
     if has_cumulative {
         headings.extend(["cumulative", "%"]);
     }
-    headings.extend(&others);
+    headings.extend(others.iter().map(|view| view_heading(&heap.dump, view)));
     headings.push(what_of(report.by));
     let mut table = Table::new(&headings).of_code();
     for row in rows {
@@ -296,6 +297,9 @@ fn footer(console: &Console, report: &TopReport, input: &OsStr) {
         .any(|heap| heap.rows.is_some() && is_sampled(heap))
     {
         notes.push("95 %: where the true value lies, sampling error only".to_owned());
+    }
+    if report.heaps.iter().any(|heap| heap.dump.is_attached) {
+        notes.push(ATTACHED.to_owned());
     }
     if report.heaps.iter().any(is_all_but_freed) {
         notes.push(

@@ -10,6 +10,10 @@ use crate::stacks::{Dump, Facts, Measure, NodeId, StackTable, Values, View};
 type Row = (usize, &'static str, u64, u64);
 
 fn compared(is_trace: bool, rows: &[Row]) -> Vec<Series> {
+    series_in(&inputs(is_trace, rows))
+}
+
+fn inputs(is_trace: bool, rows: &[Row]) -> Inputs {
     let opened = |(at, &(file, process, pid, time)): (usize, &Row)| Opened {
         file,
         name: format!("{file}@{at}"),
@@ -33,7 +37,7 @@ fn compared(is_trace: bool, rows: &[Row]) -> Vec<Series> {
         },
     };
     let files = rows.iter().map(|row| row.0).max().unwrap() + 1;
-    let inputs = Inputs {
+    Inputs {
         table: StackTable::default(),
         dumps: rows.iter().enumerate().map(opened).collect(),
         files: (0..files)
@@ -43,7 +47,10 @@ fn compared(is_trace: bool, rows: &[Row]) -> Vec<Series> {
                 is_trace,
             })
             .collect(),
-    };
+    }
+}
+
+fn series_in(inputs: &Inputs) -> Vec<Series> {
     let request = NativeLeaksRequest {
         inputs: Vec::new(),
         options: LookOptions::default(),
@@ -54,7 +61,7 @@ fn compared(is_trace: bool, rows: &[Row]) -> Vec<Series> {
         interval: 0,
         limit: 0,
     };
-    series_of(&inputs, &request).unwrap_or_default()
+    series_of(inputs, &request).unwrap_or_default()
 }
 
 /// Ids by series, one a dump.
@@ -103,4 +110,22 @@ fn pprofs_without_a_name_are_told_apart_by_their_process_ids_alone() {
     assert_eq!(pids(&all), [[10, 10]]);
     let others = compared(false, &[(0, "", 0, 1), (1, "", 0, 2)]);
     assert_eq!(pids(&others), [[0, 0]], "other tools tell no process");
+}
+
+#[test]
+fn a_run_that_lacks_data_and_is_not_compared_leaves_a_check_open() {
+    let rows = [
+        (0, "app", 10, 1),
+        (0, "app", 10, 2),
+        (0, "app", 20, 3),
+        (0, "app", 20, 4),
+    ];
+    let open = |inputs: &Inputs| -> Vec<bool> {
+        let series = series_in(inputs);
+        series.iter().map(|of| of.is_run_left_out).collect()
+    };
+    let mut inputs = inputs(true, &rows);
+    assert_eq!(open(&inputs), [false, false]);
+    inputs.dumps[1].dump.facts.flags.buffer_overran = true;
+    assert_eq!(open(&inputs), [true]);
 }

@@ -85,11 +85,11 @@ pub struct Site {
 }
 
 impl Site {
-    /// Part of the sampled bytes allocated in the series that was freed in it; `None` where
-    /// nothing was allocated.
+    /// Sampled bytes freed in the series, by those allocated in it: more than 1 where what was held
+    /// before was freed, too. `None` where nothing was allocated.
     pub fn freed_share(&self) -> Option<f64> {
         let allocated = self.allocated.bytes();
-        (allocated > 0).then(|| (self.freed.max(0) as f64 / allocated as f64).min(1.0))
+        (allocated > 0).then(|| self.freed.max(0) as f64 / allocated as f64)
     }
 
     /// Whether it surely leaks.

@@ -159,6 +159,18 @@ fn the_leak_stands_first_and_a_cache_is_none() {
 }
 
 #[test]
+fn frees_of_what_the_first_dump_held_exceed_what_was_allocated() {
+    let mut table = StackTable::default();
+    let drained = site(&mut table, &["main", "drain", "malloc"]);
+    let dumps = [(0, 50, 60), (1, 10, 100)]
+        .map(|(number, held, allocated)| dump(number, &[(drained, held, allocated)]));
+    let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), RULE);
+    let site = growth.churn()[0];
+    assert_eq!((site.allocated.bytes(), site.freed), (40 * T, 80 * T));
+    assert_eq!(site.freed_share(), Some(2.0));
+}
+
+#[test]
 fn a_leak_by_many_ways_is_found_by_its_line() {
     let mut table = StackTable::default();
     let ways: Vec<NodeId> = (0..60)
