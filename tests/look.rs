@@ -534,6 +534,10 @@ fn the_last_dump_of_a_growing_trace_is_the_last_whole_one() {
                 let manifest = std::fs::read(out.join("manifest.json")).unwrap();
                 let manifest: Value = serde_json::from_slice(&manifest).unwrap();
                 assert_eq!(manifest["outcome"]["complete"], false, "{cut}");
+                // What comes later would be judged, too.
+                let first = format!("{input}@1");
+                let diff = heaptap(&["diff", &first, &first, "--fail-over", "1GiB"]);
+                assert_eq!(diff.status.code(), Some(12), "{diff:?}");
             }
             if !has("dump-open") {
                 continue;
@@ -552,6 +556,9 @@ fn the_last_dump_of_a_growing_trace_is_the_last_whole_one() {
             let leaks = heaptap(&["leaks", input, "--json"]);
             let told = String::from_utf8_lossy(&leaks.stdout);
             assert!(!told.contains("\"incomplete\": true"), "{cut}: {told}");
+            let judged = heaptap(&["leaks", input, "--fail"]).status.code();
+            // 2: too few dumps. 9 is sure, whatever follows.
+            assert!(matches!(judged, Some(2 | 9 | 12)), "{cut}: {judged:?}");
         }
     }
     assert!(open_ones > 10, "{open_ones} cuts inside a dump");

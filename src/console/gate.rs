@@ -3,6 +3,7 @@
 
 use crate::console::Console;
 use crate::error::{ErrorClass, Failure};
+use crate::results::findings::TRACE_CUT;
 
 /// Kinds of failures that say: what was named is not there.
 const NOT_THERE: [&str; 4] = [
@@ -24,6 +25,11 @@ pub(crate) fn failure(asked: bool, failure: Failure) -> Failure {
         excerpt: failure.excerpt,
         ..Failure::new(ErrorClass::Inconclusive, "nothing-judged", message)
     }
+}
+
+/// Whether a check stays open, as what it looked at may go on: a trace that was cut or still grows.
+pub(crate) fn is_cut<'a>(mut kinds: impl Iterator<Item = &'a str>) -> bool {
+    kinds.any(|kind| kind == TRACE_CUT)
 }
 
 /// What a check had to look at.

@@ -8,7 +8,7 @@ use super::java_summary::JavaSummary;
 use crate::error::{Classified, ErrorClass};
 use crate::export::gzip::Gzip;
 use crate::export::pprof::{Pprof, PprofOptions};
-use crate::heaps::trace_findings::{self, TRACE_CUT};
+use crate::heaps::trace_findings;
 use crate::hprof::HprofError;
 use crate::import::{self, ImportError, OpenTrace};
 use crate::naming::coverage::{Coverage, Tally};
@@ -270,7 +270,11 @@ impl Converted {
 
     /// Whether nothing is missing, as far as the traces tell.
     pub fn is_complete(&self) -> bool {
-        self.class().is_none() && !self.findings.iter().any(|found| found.kind == TRACE_CUT)
+        self.class().is_none()
+            && !self
+                .findings
+                .iter()
+                .any(|found| found.kind == findings::TRACE_CUT)
     }
 
     /// The findings as the manifest keeps them.

@@ -3,7 +3,7 @@
 
 use crate::error::ErrorClass;
 use crate::profile::{Health, HeapRequest, Recording};
-use crate::results::findings::Finding;
+use crate::results::findings::{Finding, TRACE_CUT};
 use crate::stacks::Unexpanded;
 use crate::units::thousands;
 
@@ -24,9 +24,6 @@ fn finding(
 
 /// Kind of the finding that a trace was recorded without any heap.
 pub(crate) const NOT_ASKED_FOR: &str = "not-asked-for";
-
-/// Kind of the finding that a trace stops early, though all that it has is whole.
-pub(crate) const TRACE_CUT: &str = "trace-cut";
 
 /// Kinds that guess why nothing was sampled; whoever knows the cause leaves them out.
 pub const GUESSES: [&str; 5] = [

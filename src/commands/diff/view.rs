@@ -370,5 +370,7 @@ async fn native(
         (Some(_), Some(_)) => Some(ErrorClass::Inconclusive),
         (came_out, _) => came_out.flatten(),
     };
-    Ok(Outcome::of(missing.into_iter().chain(of_budget)))
+    let is_cut = gate::is_cut(report.warnings.iter().map(|warning| warning.kind));
+    let outcome = Outcome::of(missing.into_iter().chain(of_budget));
+    Ok(outcome.left_open(args.fail_over.is_some() && is_cut))
 }

@@ -124,7 +124,9 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Option<Outcome>, Fai
         let is_filtered = found.document.is_filtered;
         gate::warn_nothing_judged(console, gate::Judged::Samples, is_filtered);
     }
-    let inconclusive = found.inconclusive || !found.matches;
+    // Of data that are missing nobody knows what they would have come to.
+    let lacks = found.class.is_some() || gate::is_cut(found.findings.iter().map(|f| f.kind));
+    let inconclusive = found.inconclusive || !found.matches || lacks;
     let verdict = match (args.fail, found.found, inconclusive) {
         (true, true, _) => Some(ErrorClass::Budget),
         (true, false, true) => Some(ErrorClass::Inconclusive),
@@ -214,9 +216,12 @@ async fn java_leaks(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if args.fail && !report.matches {
         gate::warn_nothing_judged(console, gate::Judged::Objects, is_filtered);
     }
-    Ok(Outcome::of_budget(
+    let warnings = document.heaps.iter().flat_map(|heap| &heap.warnings);
+    let lacks = gate::is_cut(warnings.map(|warning| warning.kind));
+    let outcome = Outcome::of_budget(
         args.fail.then_some(report.matches),
         report.found(),
         report.class,
-    ))
+    );
+    Ok(outcome.left_open(args.fail && lacks))
 }

@@ -12,7 +12,7 @@ use crate::error::ErrorClass;
 use crate::heap_graph::{Follow, HeapGraph, Reachable, SizeModel};
 use crate::heaps::look::is_process;
 use crate::heaps::moments::{Capture, Moments, did_you_mean, names_of};
-use crate::heaps::trace_findings::{self, TRACE_CUT};
+use crate::heaps::trace_findings;
 use crate::hprof;
 use crate::import::{self, HprofInput, JavaSource};
 use crate::naming::maps::{HeapMaps, Maps, minified};
@@ -22,7 +22,7 @@ use crate::profile::{DumpNumbers, NameMaps};
 use crate::results::findings::Finding;
 use crate::results::lists::in_words;
 use crate::results::manifest::{self, JAVA_HEAP, JavaKind, Manifest, ManifestError};
-use crate::results::recorded;
+use crate::results::{findings, recorded};
 use crate::trace::{Surveyed, Trace};
 use time::OffsetDateTime;
 
@@ -184,7 +184,7 @@ impl JavaFile {
             let unreadable = trace_findings::of_trace(&trace.name, damage, surveyed.health(), true);
             let unreadable = unreadable
                 .into_iter()
-                .filter(|f| f.class == Some(ErrorClass::BadInput) || f.kind == TRACE_CUT);
+                .filter(|f| f.class == Some(ErrorClass::BadInput) || f.kind == findings::TRACE_CUT);
             self.findings.extend(unreadable);
             let renamed = self.maps.name(&mut surveyed)?;
             self.findings.extend(renamed.findings);

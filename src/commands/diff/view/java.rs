@@ -72,7 +72,10 @@ pub(super) async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if judged == Some(false) {
         gate::warn_nothing_judged(console, gate::Judged::Objects, is_filtered);
     }
-    Ok(Outcome::of_budget(judged, excess.is_some(), class))
+    let warnings = [&report.before, &report.after].into_iter();
+    let is_cut = gate::is_cut(warnings.flat_map(|heap| &heap.warnings).map(|w| w.kind));
+    let outcome = Outcome::of_budget(judged, excess.is_some(), class);
+    Ok(outcome.left_open(judged.is_some() && is_cut))
 }
 
 fn show(console: &Console, report: &DiffReport, by: Option<ByArg>) {
