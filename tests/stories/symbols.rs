@@ -390,6 +390,8 @@ fn a_recording_without_names_gets_them_later() {
         &[
             "-d",
             "4s",
+            "-c",
+            "1500",
             "--no-discover",
             "--no-pull-libs",
             "--mapping",
