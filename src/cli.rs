@@ -157,7 +157,7 @@ async fn run_typed(console: &Console, typed: Vec<OsString>) -> Result<Outcome, F
         .and_then(|matches| Cli::from_arg_matches(&matches))
     {
         Ok(cli) => cli,
-        Err(error) => return exit::usage::show(console, &error),
+        Err(error) => return exit::usage::show(console, &error, &Cli::command()),
     };
     let context = Context::new(console.clone(), cli.globals);
     dispatch(&context, cli.command).await

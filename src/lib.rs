@@ -47,6 +47,7 @@ pub use heaptap_model::error;
 pub use heaptap_model::folder;
 pub use heaptap_model::heap_graph;
 pub use heaptap_model::names;
+pub use heaptap_model::near;
 pub use heaptap_symbols::deobfuscate;
 pub mod net;
 pub use heaptap_capture::observe;

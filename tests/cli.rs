@@ -92,6 +92,76 @@ fn in_json_a_failure_is_a_document() {
 }
 
 #[test]
+fn a_flag_of_another_command_is_told_and_no_flag_that_is_not_near() {
+    let output = heaptap(&["top", "rec", "--fail"]);
+    assert_eq!(output.status.code(), Some(2));
+    let stderr = text(&output.stderr);
+    assert!(!stderr.contains("--all`"), "{stderr}");
+    assert!(
+        stderr.contains("help: --fail is an option of `heaptap leaks`"),
+        "{stderr}"
+    );
+    let near = heaptap(&["top", "rec", "--tre"]);
+    assert!(text(&near.stderr).contains("did you mean `--tree`?"));
+}
+
+#[test]
+fn a_file_that_is_not_there_is_told_with_what_may_be_meant() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("cold-start.trace"), "x").expect("written");
+    std::fs::create_dir(folder.path().join("rec")).expect("made");
+    std::fs::write(folder.path().join("rec/raw-trace"), "x").expect("written");
+    for (typed, help) in [
+        ("cold-strat.trace", "help: did you mean cold-start.trace?"),
+        ("x", "help: is the path right? Recordings there: rec"),
+        ("gone/x", "help: is the path right? gone is no folder"),
+    ] {
+        for command in [
+            &["top"][..],
+            &["leaks"],
+            &["report"],
+            &["query"],
+            &["convert"],
+            &["convert", "--format", "json"],
+            &["paths", "--class", "x"],
+            &["symbolize"],
+            &["deobfuscate"],
+            &["open"],
+            &["hprof", "conv"],
+            &["diff", "rec"],
+        ] {
+            let mut args = command.to_vec();
+            args.push(typed);
+            match command {
+                ["query"] => args.push("select 1"),
+                ["hprof", _] => args.push("out.hprof"),
+                _ => {}
+            }
+            let output = self::command(&args)
+                .current_dir(folder.path())
+                .output()
+                .expect("runs");
+            let stderr = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(8), "{args:?}: {stderr}");
+            assert!(stderr.contains(help), "{args:?}: {stderr}");
+        }
+    }
+}
+
+#[test]
+fn the_help_of_the_virtual_phone_lists_each_key_and_fault() {
+    let output = heaptap(&["virtual-phone", "--help"]);
+    let help = text(&output.stdout);
+    for (key, values) in heaptap::phone::PhoneSpec::KEYS {
+        assert!(
+            help.contains(&format!("- {key}: {values}")),
+            "{key}: {help}"
+        );
+    }
+    assert!(help.contains("pull-cut"), "{help}");
+}
+
+#[test]
 fn colours_follow_the_flag_and_never_a_pipe() {
     let plain = heaptap(&["--help"]);
     assert!(!text(&plain.stdout).contains('\x1b'));

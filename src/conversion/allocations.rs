@@ -11,13 +11,12 @@ use crate::eligibility::Assessment;
 use crate::error::{Classified, ErrorClass};
 use crate::jdwp::{Connection, JdwpError};
 use crate::results::manifest::{self, JavaAllocations, Manifest, TrackedDump};
+use crate::timeline::MissedReason;
 
 /// What lists are called in the folder and the timeline.
 pub(crate) const WHAT: &str = "java-allocations";
 /// How long a runtime may take to answer. One that another debugger holds never does.
 pub(crate) const ATTACH: Duration = Duration::from_secs(15);
-/// Why nothing is fetched of a target that exited by itself.
-pub(crate) const GONE: &str = "no target was running";
 
 /// Why allocations cannot be tracked.
 #[derive(Debug, thiserror::Error)]
@@ -261,7 +260,7 @@ impl Written {
             let missed = beside.missed.iter();
             missed
                 .clone()
-                .any(|missed| missed.what == WHAT && missed.why != GONE)
+                .any(|missed| missed.what == WHAT && missed.reason != Some(MissedReason::NoTarget))
         });
         let told = self.warnings.iter().any(|told| told.kind != NAMES_CUT);
         let missing = (missed || told).then_some(ErrorClass::Incomplete);
@@ -290,7 +289,8 @@ mod tests {
             what: WHAT.to_owned(),
             label: None,
             number: 1,
-            why: GONE.to_owned(),
+            reason: Some(MissedReason::NoTarget),
+            why: String::new(),
         };
         told.note_end(&manifest::Beside {
             missed: vec![missed],

@@ -7,6 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use super::Outcome;
 use crate::console::{Console, visible};
 use crate::error::{ErrorClass, Failure};
+use crate::near::nearest;
 use crate::untrusted::shell::quoted;
 
 /// What clap says with `seen` in place of what was typed. It may have left out what it takes for a
@@ -21,8 +22,36 @@ fn with_seen(text: &str, typed: &str, seen: &str) -> String {
     }
 }
 
-/// Help and version are data; anything else that clap says is wrong usage.
-pub(crate) fn show(console: &Console, error: &clap::Error) -> Result<Outcome, Failure> {
+/// Commands that are named as those which take a flag.
+const MOST_TAKERS: usize = 3;
+
+/// Whether clap's suggestion is worth asking: it calls names alike that share a few letters.
+fn is_near(error: &clap::Error, suggested: &str) -> bool {
+    let name = |word: &str| word.trim_start_matches('-').to_owned();
+    let typed = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand]
+        .into_iter()
+        .find_map(|kind| match error.get(kind) {
+            Some(ContextValue::String(typed)) => Some(name(typed)),
+            _ => None,
+        });
+    typed.is_none_or(|typed| nearest(&typed, [name(suggested).as_str()]).is_some())
+}
+
+/// The commands of `root` that take `flag`, where clap knows no such flag.
+fn takers(root: &clap::Command, flag: &str) -> Vec<String> {
+    let is_it = |arg: &clap::Arg| !arg.is_hide_set() && arg.get_long() == flag.strip_prefix("--");
+    root.get_subcommands()
+        .filter(|command| command.get_arguments().any(is_it))
+        .map(|command| format!("`heaptap {}`", command.get_name()))
+        .collect()
+}
+
+/// Help and version are data; anything else that clap says is wrong usage of a command of `root`.
+pub(crate) fn show(
+    console: &Console,
+    error: &clap::Error,
+    root: &clap::Command,
+) -> Result<Outcome, Failure> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             console.clap_text(&error.render(), true);
@@ -69,7 +98,9 @@ pub(crate) fn show(console: &Console, error: &clap::Error) -> Result<Outcome, Fa
         ContextKind::SuggestedValue,
     ] {
         match error.get(kind) {
-            Some(ContextValue::String(name)) => help.push(format!("did you mean `{name}`?")),
+            Some(ContextValue::String(name)) if is_near(error, name) => {
+                help.push(format!("did you mean `{name}`?"))
+            }
             Some(ContextValue::Strings(names)) if !names.is_empty() => {
                 help.push(format!("did you mean `{}`?", names.join("` or `")));
             }
@@ -78,6 +109,17 @@ pub(crate) fn show(console: &Console, error: &clap::Error) -> Result<Outcome, Fa
     }
     if let Some(ContextValue::StyledStrs(more)) = error.get(ContextKind::Suggested) {
         help.extend(more.iter().map(ToString::to_string));
+    }
+    if error.kind() == ErrorKind::UnknownArgument
+        && help.is_empty()
+        && let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
+        && flag.starts_with("--")
+    {
+        let takers = takers(root, flag);
+        // More of them say nothing of what is meant.
+        if (1..=MOST_TAKERS).contains(&takers.len()) {
+            help.push(format!("{flag} is an option of {}", takers.join(" and ")));
+        }
     }
     if error.kind() == ErrorKind::UnknownArgument
         && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg)

@@ -22,7 +22,8 @@ pub struct Globals {
     pub user: Option<u32>,
     /// Use the built-in virtual phone in place of a device
     ///
-    /// SPEC is a list such as android=14,build=user; see `heaptap virtual-phone --help`.
+    /// SPEC is a list such as android=14,build=user; `heaptap virtual-phone --help` lists the keys
+    /// and their values.
     #[cfg_attr(not(feature = "virtual-phone"), arg(skip))]
     #[cfg_attr(
         feature = "virtual-phone",

@@ -4,10 +4,10 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf, is_separator};
 
-use crate::config::{is_slip, nearest};
 use crate::error::{ErrorClass, Failure};
 use crate::folder::RAW_TRACE;
 use crate::heaps::java::JavaInput;
+use crate::near::{is_slip, nearest};
 use crate::results::manifest;
 use crate::timeline;
 use crate::untrusted::shown;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::java::Which;
-use crate::config::nearest;
+use crate::near::nearest;
 use crate::profile::DumpNumbers;
 use crate::results::lists::in_words;
 use crate::results::manifest::{DumpId, Manifest};

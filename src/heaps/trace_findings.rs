@@ -35,7 +35,7 @@ pub const GUESSES: [&str; 5] = [
 ];
 
 const FETCH_AGAIN: &str =
-    "fetch or copy the trace again; if it was cut on the phone, this is all there is";
+    "fetch or copy the file again; if it was cut on the phone, this is all there is";
 const LARGER_BUFFER: &str = "record again with a longer interval (-i), fewer dumps, or through `heaptap record`, which \
      sizes and drains the buffers";
 

@@ -4,6 +4,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use crate::error::{Classified, ErrorClass};
+use crate::untrusted::shown;
 
 /// How long a program that was asked may take to say that it can't. Some end at once, others with
 /// the browser's window.
@@ -20,8 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(3);
 #[derive(Debug, thiserror::Error)]
 #[error("no browser could be started for {url}: {source}")]
 pub struct NoBrowser {
-    /// What should be shown.
+    /// The address of the page.
     pub url: String,
+    /// The page that should be shown.
+    pub page: PathBuf,
     /// Who was asked, and why not.
     pub source: io::Error,
 }
@@ -36,7 +40,12 @@ impl Classified for NoBrowser {
     }
 
     fn help(&self) -> Option<String> {
-        Some("open it in a browser yourself, or name one with BROWSER".to_owned())
+        let page = self.page.to_string_lossy();
+        Some(format!(
+            "open {} in a browser, here or on another computer: the page needs no other file; \
+             BROWSER names the command that starts one",
+            shown(&page)
+        ))
     }
 }
 
@@ -110,6 +119,20 @@ fn openers(named: Option<&OsStr>, what: &OsStr) -> Vec<Vec<OsString>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_a_browser_the_help_names_the_page_and_is_safe() {
+        let error = NoBrowser {
+            url: "file:///rec%1B/report.html".to_owned(),
+            page: PathBuf::from("/rec\u{1b}/report.html"),
+            source: io::Error::other("xdg-open: exit status: 3"),
+        };
+        let help = error.help().unwrap();
+        assert!(
+            help.starts_with("open /rec\u{fffd}/report.html in a browser"),
+            "{help}"
+        );
+    }
 
     #[test]
     fn the_browser_that_is_named_goes_first() {

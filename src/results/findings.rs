@@ -52,8 +52,11 @@ pub fn is_of_names(kind: &str) -> bool {
 
 /// Whether findings of that kind ask for nothing: notes, no warnings.
 pub fn is_note(kind: &str) -> bool {
-    kind == deduped::KIND
+    matches!(kind, deduped::KIND | NAMES_MISSING)
 }
+
+/// Kind of what is said of functions without a name.
+pub const NAMES_MISSING: &str = "names-missing";
 
 /// That the files of names beside a recording's trace could not be written: they can be made
 /// again from the trace, which is safe.

@@ -14,7 +14,7 @@ pub(crate) async fn show_page(ctx: &Context, page: &Path) -> Result<(), NoBrowse
     let url = file_url(&page);
     ctx.console.say(format_args!("opening {url}"));
     let shown = browser::open(page.as_os_str()).await;
-    shown.map_err(|source| NoBrowser { url, source })
+    shown.map_err(|source| NoBrowser { url, page, source })
 }
 
 /// The address of a file, for a browser.

@@ -3,6 +3,7 @@
 use crate::console::Console;
 use crate::conversion::symbolize::{Refreshed, Symbolized};
 use crate::exit::Outcome;
+use crate::pages::PAGE;
 use crate::units::ByteSize;
 use crate::untrusted::shell::quoted_path;
 use crate::views::missing::{self, Remedy};
@@ -17,10 +18,10 @@ pub(crate) const READING: &str = "reading …";
 /// Shows what came of a recording's folder.
 pub(crate) fn refreshed_shown(console: &Console, folder: &Path, refreshed: &Refreshed) -> Outcome {
     let again = crate::views::progress::again(folder);
-    match refreshed {
+    let (outcome, is_renamed) = match refreshed {
         Refreshed::Symbols(symbolized) => {
             show(console, &again, Some(folder), symbolized);
-            symbolized.class().into()
+            (symbolized.class().into(), symbolized.written.addresses > 0)
         }
         Refreshed::Recording(recording) => {
             summary::show(
@@ -31,16 +32,17 @@ pub(crate) fn refreshed_shown(console: &Console, folder: &Path, refreshed: &Refr
                 &recording.heaps,
                 Remedy::Again(&again),
             );
-            if let Some(page) = &recording.manifest.page {
-                console.say(format_args!(
-                    "{} has the names of before: heaptap report {} writes it anew",
-                    page.file,
-                    quoted_path(summary::near(folder))
-                ));
-            }
-            recording.class.into()
+            (recording.class.into(), true)
         }
+    };
+    // The manifest knows no page that was written where it could not be.
+    if is_renamed && folder.join(PAGE).is_file() {
+        console.say(format_args!(
+            "{PAGE} still has the names of before; to write it again: heaptap report {}",
+            quoted_path(summary::near(folder))
+        ));
     }
+    outcome
 }
 
 /// Says what was written where, and what is missing; in a JSON mode as a document of both.

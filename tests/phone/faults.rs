@@ -184,7 +184,7 @@ fn every_fault_stands_in_the_manual() {
         );
         assert!(!kind.description().is_empty());
     }
-    for key in heaptap::phone::PhoneSpec::KEYS {
+    for (key, _) in heaptap::phone::PhoneSpec::KEYS {
         assert!(manual.contains(&format!("`{key}`")), "{key}");
     }
 }

@@ -390,6 +390,8 @@ fn a_recording_without_names_gets_them_later() {
         &[
             "-d",
             "4s",
+            "-c",
+            "1500",
             "--no-discover",
             "--no-pull-libs",
             "--mapping",
@@ -407,11 +409,34 @@ fn a_recording_without_names_gets_them_later() {
     let raw = std::fs::read(lab.work().join("out/raw-trace")).unwrap();
     assert!(before["symbolization"]["frames_unnamed"].as_u64() > Some(0));
     assert!(!lab.work().join("out/symbols").exists());
+    // Whoever looks at it is told how it gets them.
+    let remedy = "heaptap symbolize out --symbols DIR";
+    for args in [
+        &["top", "out"][..],
+        &["leaks", "out"],
+        &["diff", "out@1", "out@last"],
+    ] {
+        let ended = lab.expect(0, args);
+        assert_eq!(ended.stderr.matches(remedy).count(), 1, "{ended}");
+    }
+    let names_missing = || {
+        let warnings = lab.expect(0, &["top", "out", "--json"]).json()["warnings"].clone();
+        let warnings = warnings.as_array().unwrap().clone();
+        warnings.iter().any(|w| w["kind"] == "names-missing")
+    };
+    assert!(names_missing());
     app_symbols(&lab.work().join("syms"));
+    // A page that the manifest does not know has the names of before all the same.
+    let page = lab.work().join("out/report.html");
+    std::fs::write(&page, "x").unwrap();
     let ended = lab.expect(
         0,
         &["symbolize", "out", "--no-discover", "--symbols", "syms"],
     );
+    std::fs::remove_file(&page).unwrap();
+    let told = "names of before; to write it again: heaptap report out";
+    assert!(ended.stderr.contains(told), "{ended}");
+    assert!(!names_missing());
     let after = lab.manifest("out");
     assert_eq!(
         of_maps(&after),

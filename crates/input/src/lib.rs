@@ -58,7 +58,9 @@ pub use shared::share;
 
 use heaptap_model::error::{Classified, ErrorClass};
 use heaptap_model::folder::{MARKER, OWN_PREFIX, RAW_TRACE, SYMBOLIZED_TRACE};
+use heaptap_model::near::nearest;
 use heaptap_model::units::ByteSize;
+use heaptap_model::untrusted::shown;
 use perfetto_heap::Source;
 use spool::{Budget, Spool};
 use std::fs::File;
@@ -173,11 +175,58 @@ fn listing(members: &[String]) -> String {
 
 impl ImportError {
     /// Of an input that the system does not give.
-    fn unreadable(name: &str) -> impl Fn(io::Error) -> ImportError + Copy {
+    pub fn unreadable(name: &str) -> impl Fn(io::Error) -> ImportError + Copy {
         move |source| ImportError::Unreadable {
             name: name.to_owned(),
             source,
         }
+    }
+}
+
+/// What to do about a file or folder that the system does not give.
+pub fn help_unreadable(path: impl AsRef<Path>, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => help_missing(path.as_ref()),
+        io::ErrorKind::PermissionDenied => "allow this user to read it, then try again".to_owned(),
+        _ => "copy it again from where it came".to_owned(),
+    }
+}
+
+/// What may be meant by a path that is not there: a name almost like it, else the recordings in
+/// that folder.
+fn help_missing(path: &Path) -> String {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+    let folder = parent.unwrap_or(Path::new("."));
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        let folder = folder.display().to_string();
+        return format!("is the path right? {} is no folder", shown(&folder));
+    };
+    let names: Vec<String> = entries
+        .flatten()
+        .take(MOST_NAMES)
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    let in_folder = |name: &str| {
+        let path = parent.unwrap_or(Path::new("")).join(name);
+        shown(&path.display().to_string()).into_owned()
+    };
+    let wanted = path.file_name().and_then(|name| name.to_str());
+    let near = wanted.and_then(|wanted| nearest(wanted, names.iter().map(String::as_str)));
+    if let Some(near) = near {
+        return format!("did you mean {}?", in_folder(near));
+    }
+    let is_recording = |name: &&String| trace_in_folder(&folder.join(name), name).is_ok();
+    let mut recordings: Vec<String> = names
+        .iter()
+        .filter(is_recording)
+        .map(|n| in_folder(n))
+        .collect();
+    recordings.sort();
+    recordings.truncate(archive::NAMED);
+    match recordings.as_slice() {
+        [] => "is the path right? Give a file, or the folder of a recording".to_owned(),
+        there => format!("is the path right? Recordings there: {}", there.join(", ")),
     }
 }
 
@@ -233,7 +282,7 @@ impl Classified for ImportError {
                     .to_owned()
             }
             ImportError::TooLarge { .. } => "unpack it yourself and give the file".to_owned(),
-            ImportError::Unreadable { .. } => return None,
+            ImportError::Unreadable { name, source } => help_unreadable(name, source),
             ImportError::Damaged { .. } => {
                 "copy it again from where it came; sizes and checksums tell whether it is whole"
                     .to_owned()
@@ -321,6 +370,8 @@ fn names_in_folder(path: &Path) -> Vec<String> {
     members
 }
 
+/// Further names of a folder are not looked at for one that was meant.
+const MOST_NAMES: usize = 10_000;
 /// Packing inside packing: a bundle in gzip in a ZIP is deep enough.
 const DEEPEST: u32 = 4;
 /// How much of an input tells what it is.

@@ -12,6 +12,7 @@
 //! | [`names`] | demangling, names of libraries, classes of the platform |
 //! | [`units`] | sizes, durations, build IDs; the memory that a reader may use for its input |
 //! | [`bytes`] | bytes of a file, mapped or owned |
+//! | [`near`] | names that are almost what was typed |
 //! | [`folder`] | names of files in a recording's folder |
 //! | [`untrusted`] | text from a device, made safe to show |
 //! | [`mod@error`] | exit class and stable kind of every error |
@@ -60,6 +61,7 @@ pub mod error;
 pub mod folder;
 pub mod heap_graph;
 pub mod names;
+pub mod near;
 pub mod profile;
 pub mod smaps;
 pub mod stacks;

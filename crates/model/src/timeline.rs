@@ -349,8 +349,34 @@ pub struct Missed {
     pub label: String,
     /// As in [`Kept::number`].
     pub number: u32,
+    /// Which of the reasons that others ask for; absent for any other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<MissedReason>,
     /// Why.
     pub why: String,
+}
+
+/// A reason that decides what is said of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MissedReason {
+    /// Nothing was there to take.
+    NoTarget,
+    /// The recording ran without a heaptap.
+    Detached,
+    /// The heaptap that would have taken it had ended.
+    Stopped,
+}
+
+impl MissedReason {
+    /// In words.
+    pub fn why(self) -> &'static str {
+        match self {
+            MissedReason::NoTarget => "no target was running",
+            MissedReason::Detached => "the recording ran detached, so heaptap did not follow it",
+            MissedReason::Stopped => "heaptap no longer followed the recording",
+        }
+    }
 }
 
 /// A time of which nothing is known: the cable was out, or nobody looked.

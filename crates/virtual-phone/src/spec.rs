@@ -184,7 +184,7 @@ impl Default for PhoneSpec {
 #[non_exhaustive]
 pub enum SpecError {
     /// A key that no phone has.
-    #[error("the virtual phone has no setting {key:?}; it has {}", PhoneSpec::KEYS.join(", "))]
+    #[error("the virtual phone has no setting {key:?}; it has {}", PhoneSpec::KEYS.map(|(key, _)| key).join(", "))]
     UnknownKey {
         /// As typed.
         key: String,
@@ -227,28 +227,28 @@ pub(crate) fn bytes(size: &str) -> Option<u64> {
 }
 
 impl PhoneSpec {
-    /// Every key of the SPEC.
-    pub const KEYS: [&'static str; 20] = [
-        "android",
-        "build",
-        "abi",
-        "serial",
-        "devices",
-        "speed",
-        "seed",
-        "app",
-        "screen",
-        "sites",
-        "java",
-        "oom",
-        "stripped",
-        "obfuscated",
-        "names",
-        "space",
-        "perfetto",
-        "trace",
-        "selinux",
-        "fault",
+    /// Every key of the SPEC, and the values that it takes.
+    pub const KEYS: [(&'static str, &'static str); 20] = [
+        ("android", "Android 10 to 16"),
+        ("build", "user, userdebug or eng"),
+        ("abi", "arm64-v8a, armeabi-v7a, x86_64 or x86"),
+        ("serial", "letters, digits and - _ . :"),
+        ("devices", "0 to 8 phones"),
+        ("speed", "a factor from 0.01 to 100000"),
+        ("seed", "a whole number"),
+        ("app", "running, idle, frozen, stopped or heavy"),
+        ("screen", "on, off, locked or pin"),
+        ("sites", "1 to 2000000 callsites"),
+        ("java", "0 to 10000000 objects"),
+        ("oom", "a number of seconds"),
+        ("stripped", "yes or no"),
+        ("obfuscated", "yes or no"),
+        ("names", "all or exported"),
+        ("space", "a size such as 512m or 24g"),
+        ("perfetto", "a major version from 1 to 99"),
+        ("trace", "a file on this computer"),
+        ("selinux", "enforcing or permissive"),
+        ("fault", "KIND[@VALUE][#K], several joined by +"),
     ];
 
     /// Parses `key=value,key=value`; the empty text is the default phone. `fault` may be
@@ -274,32 +274,33 @@ impl PhoneSpec {
     /// # Errors
     /// As [`PhoneSpec::parse`].
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), SpecError> {
-        let key = Self::KEYS
+        let (key, expected) = Self::KEYS
             .into_iter()
-            .chain(["killable"])
-            .find(|k| *k == key)
+            .chain([("killable", "yes or no")])
+            .find(|(known, _)| *known == key)
             .ok_or_else(|| SpecError::UnknownKey {
                 key: key.to_owned(),
             })?;
-        let bad = |expected: &str| SpecError::BadValue {
+        let wrong = |expected: String| SpecError::BadValue {
             key,
             value: value.to_owned(),
-            expected: expected.to_owned(),
+            expected,
         };
+        let bad = || wrong(expected.to_owned());
         match key {
             "android" => {
                 self.android = value
                     .parse()
                     .ok()
                     .filter(|v| (10..=16).contains(v))
-                    .ok_or_else(|| bad("Android 10 to 16"))?;
+                    .ok_or_else(bad)?;
             }
             "build" => {
                 self.build = match value {
                     "user" => BuildType::User,
                     "userdebug" => BuildType::Userdebug,
                     "eng" => BuildType::Eng,
-                    _ => return Err(bad("user, userdebug or eng")),
+                    _ => return Err(bad()),
                 };
             }
             "abi" => {
@@ -308,31 +309,27 @@ impl PhoneSpec {
                     "arm" | "armeabi-v7a" => Abi::Arm,
                     "x86_64" => Abi::X86_64,
                     "x86" => Abi::X86,
-                    _ => return Err(bad("arm64-v8a, armeabi-v7a, x86_64 or x86")),
+                    _ => return Err(bad()),
                 };
             }
             "serial" => {
                 let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
                 if value.is_empty() || !value.chars().all(plain) {
-                    return Err(bad("letters, digits and - _ . :"));
+                    return Err(bad());
                 }
                 self.serial = value.to_owned();
             }
             "devices" => {
-                self.devices = value
-                    .parse()
-                    .ok()
-                    .filter(|v| *v <= 8)
-                    .ok_or_else(|| bad("0 to 8 phones"))?;
+                self.devices = value.parse().ok().filter(|v| *v <= 8).ok_or_else(bad)?;
             }
             "speed" => {
                 self.speed = value
                     .parse()
                     .ok()
                     .filter(|v: &f64| (0.01..=100_000.0).contains(v))
-                    .ok_or_else(|| bad("a factor from 0.01 to 100000"))?;
+                    .ok_or_else(bad)?;
             }
-            "seed" => self.seed = value.parse().map_err(|_| bad("a whole number"))?,
+            "seed" => self.seed = value.parse().map_err(|_| bad())?,
             "app" => {
                 self.app = match value {
                     "running" => AppState::Running,
@@ -340,7 +337,7 @@ impl PhoneSpec {
                     "frozen" => AppState::Frozen,
                     "stopped" => AppState::Stopped,
                     "heavy" => AppState::Heavy,
-                    _ => return Err(bad("running, idle, frozen, stopped or heavy")),
+                    _ => return Err(bad()),
                 };
             }
             "screen" => {
@@ -349,7 +346,7 @@ impl PhoneSpec {
                     "off" => ScreenState::Off,
                     "locked" => ScreenState::Locked,
                     "pin" => ScreenState::Pin,
-                    _ => return Err(bad("on, off, locked or pin")),
+                    _ => return Err(bad()),
                 };
             }
             "sites" => {
@@ -357,29 +354,29 @@ impl PhoneSpec {
                     .parse()
                     .ok()
                     .filter(|v| (1..=2_000_000).contains(v))
-                    .ok_or_else(|| bad("1 to 2000000 callsites"))?;
+                    .ok_or_else(bad)?;
             }
             "java" => {
                 self.java = value
                     .parse()
                     .ok()
                     .filter(|v| (0..=10_000_000).contains(v))
-                    .ok_or_else(|| bad("0 to 10000000 objects"))?;
+                    .ok_or_else(bad)?;
             }
             "oom" => {
-                self.oom = Some(value.parse().map_err(|_| bad("a number of seconds"))?);
+                self.oom = Some(value.parse().map_err(|_| bad())?);
             }
-            "stripped" => self.stripped = yes_or_no(value).ok_or_else(|| bad("yes or no"))?,
-            "obfuscated" => self.obfuscated = yes_or_no(value).ok_or_else(|| bad("yes or no"))?,
+            "stripped" => self.stripped = yes_or_no(value).ok_or_else(bad)?,
+            "obfuscated" => self.obfuscated = yes_or_no(value).ok_or_else(bad)?,
             "names" => {
                 self.names = match value {
                     "all" => Names::All,
                     "exported" => Names::Exported,
-                    _ => return Err(bad("all or exported")),
+                    _ => return Err(bad()),
                 };
             }
             "space" => {
-                self.space = bytes(value).ok_or_else(|| bad("a size such as 512m or 24g"))?;
+                self.space = bytes(value).ok_or_else(bad)?;
             }
             "perfetto" => {
                 self.perfetto = Some(
@@ -387,7 +384,7 @@ impl PhoneSpec {
                         .parse()
                         .ok()
                         .filter(|v| (1..=99).contains(v))
-                        .ok_or_else(|| bad("a major version from 1 to 99"))?,
+                        .ok_or_else(bad)?,
                 );
             }
             "trace" => self.trace = Some(PathBuf::from(value)),
@@ -395,14 +392,14 @@ impl PhoneSpec {
                 self.enforcing = match value {
                     "enforcing" => true,
                     "permissive" => false,
-                    _ => return Err(bad("enforcing or permissive")),
+                    _ => return Err(bad()),
                 };
             }
-            "killable" => self.killable = yes_or_no(value).ok_or_else(|| bad("yes or no"))?,
+            "killable" => self.killable = yes_or_no(value).ok_or_else(bad)?,
             _ => {
                 for one in value.split('+') {
                     self.faults
-                        .push(Fault::parse(one).map_err(|e| bad(&e.to_string()))?);
+                        .push(Fault::parse(one).map_err(|e| wrong(e.to_string()))?);
                 }
             }
         }

@@ -15,6 +15,7 @@ use crate::exit::Outcome;
 use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;
 use crate::heaps::java::{JavaInput, Which};
+use crate::import::ImportError;
 use crate::naming::frames::{Look, Watch};
 use crate::results::manifest::{Dumps, Manifest};
 use crate::results::output::{OutputFolder, Unpublished, default_name};
@@ -54,14 +55,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         };
         default_name(&target, OffsetDateTime::now_utc(), &SessionId::random()).into()
     });
-    if let Input::Path(path) = &input
-        && !path.exists()
-    {
-        return Err(Failure::new(
-            ErrorClass::BadInput,
-            "input-unreadable",
-            format!("there is no {}", path.display()),
-        ));
+    if let Input::Path(path) = &input {
+        // Before a folder for the results is made.
+        let name = path.display().to_string();
+        std::fs::metadata(path).map_err(ImportError::unreadable(&name))?;
     }
     let named = match (&input, dumps.is_empty()) {
         (_, true) => None,

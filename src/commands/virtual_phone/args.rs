@@ -1,5 +1,9 @@
 //! The flags of `heaptap virtual-phone`.
 
+use std::fmt::Write as _;
+
+use crate::phone::{FaultKind, PhoneSpec};
+
 /// Flags of `virtual-phone`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  heaptap virtual-phone --port 5038 android=14,build=user")]
@@ -8,6 +12,15 @@ pub struct Args {
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub port: u16,
     /// Which phone: a list such as android=14,build=user
-    #[arg(value_name = "SPEC", default_value = "")]
+    #[arg(value_name = "SPEC", default_value = "", long_help = keys())]
     pub spec: String,
+}
+
+fn keys() -> String {
+    let mut help = "Which phone: a list such as android=14,build=user\n\nKeys:".to_owned();
+    for (key, values) in PhoneSpec::KEYS {
+        let _ = write!(help, "\n- {key}: {values}");
+    }
+    let faults: Vec<&str> = FaultKind::ALL.iter().map(|kind| kind.name()).collect();
+    help + "\n\nKinds of faults: " + &faults.join(", ")
 }

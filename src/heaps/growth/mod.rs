@@ -112,7 +112,7 @@ pub fn leaks(
     steps.begin("comparing dumps");
     let findings: Vec<Finding> = files
         .iter()
-        .flat_map(|file| file.findings.clone())
+        .flat_map(|file| file.findings.iter().cloned().chain(file.names_missing()))
         .collect();
     let class = ErrorClass::first_of(files.iter().filter_map(NativeFile::class));
     let java_dumps: usize = files.iter().map(|file| file.java_dumps).sum();

@@ -54,6 +54,9 @@ pub enum LabelError {
     /// It holds a character that paths have.
     #[error("a label has no `{0}`: PATH@LABEL would not find it")]
     OfPaths(char),
+    /// It holds what stands between two labels.
+    #[error("a label has no `..`: PATH@A..B means what happened between the labels A and B")]
+    Stretch,
 }
 
 /// Whether a snapshot may have this label.
@@ -66,6 +69,9 @@ pub fn check_label(label: &str) -> Result<(), LabelError> {
     }
     if let Some(of_paths) = label.chars().find(|c| matches!(c, '@' | '/' | '\\')) {
         return Err(LabelError::OfPaths(of_paths));
+    }
+    if label.contains("..") {
+        return Err(LabelError::Stretch);
     }
     match Which::parse(label.trim()) {
         Which::Last => Err(LabelError::Last),
@@ -138,6 +144,7 @@ mod tests {
             ("feed/list", LabelError::OfPaths('/')),
             ("a\\b", LabelError::OfPaths('\\')),
             ("a@b", LabelError::OfPaths('@')),
+            ("a..b", LabelError::Stretch),
         ] {
             assert_eq!(check_label(label), Err(why), "{label:?}");
         }

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use crate::analyze::sampling::Estimate;
 use crate::error::ErrorClass;
 use crate::profile::SystemInfo;
-use crate::results::findings::Finding;
+use crate::results::findings::{Finding, NAMES_MISSING};
 use crate::results::manifest::{Manifest, Symbolization, Totals};
 use crate::stacks::{Dump, Facts, StackProfile};
 use crate::timeline::Timeline;
+use crate::untrusted::shell::quoted_path;
 
 /// A dump of an input, chosen or not.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,7 +71,27 @@ pub struct NativeFile {
     pub symbolization: Option<Symbolization>,
 }
 
+/// Share of the bytes from which on functions without a name matter for what is shown.
+const MANY_UNNAMED: f64 = 0.05;
+
 impl NativeFile {
+    /// That much was allocated in functions without a name, with the command that names them.
+    pub fn names_missing(&self) -> Option<Finding> {
+        let share = self.symbolization.as_ref()?.leaf_share_unnamed;
+        (share >= MANY_UNNAMED).then(|| Finding {
+            kind: NAMES_MISSING,
+            class: None,
+            message: format!(
+                "functions without a name allocated {:.1}% of the bytes; this adds names from \
+                 unstripped libraries: heaptap symbolize {} --symbols DIR",
+                share * 100.0,
+                quoted_path(&self.path)
+            ),
+            help: None,
+            pid: None,
+        })
+    }
+
     /// What the exit code tells of; `None` where nothing is missing.
     pub fn class(&self) -> Option<ErrorClass> {
         let classes = self.findings.iter().filter_map(|finding| finding.class);

@@ -236,6 +236,7 @@ impl Tracking {
                         what: WHAT.to_owned(),
                         label: at.label.clone(),
                         number: at.number,
+                        reason: None,
                         why: why.clone(),
                     };
                     at.timeline.see(at.boot_ns, 0, Seen::Missed(missed));

@@ -4,6 +4,8 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use tempfile::NamedTempFile;
+
 use super::file::TimelineFile;
 use crate::device::{Device, DeviceError};
 use crate::observe::OurWindows;
@@ -40,6 +42,8 @@ pub(super) struct At {
 pub(super) enum NotTaken {
     /// The phone is away: worth another try once it is back.
     Away(DeviceError),
+    /// No process matches the targets now.
+    NoTarget,
     /// Another try would come out the same.
     Because(String),
 }
@@ -96,7 +100,8 @@ impl At {
     }
 
     /// Writes a file, whole or not at all, and notes it: as of `boot_ns`, or of the moment that
-    /// was asked for.
+    /// was asked for. Of a moment that is taken again, after a lost cable or of a process that
+    /// was started again, the files of before stay.
     pub(super) fn keep(
         &self,
         what: &str,
@@ -109,7 +114,7 @@ impl At {
         let mut file = manifest::temporary_in(path.parent().unwrap_or(&self.folder))?;
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
-        file.persist(&path)?;
+        let name = persist_beside(file, &self.folder, &name)?;
         self.kept(what, pid, boot_ns, name);
         Ok(())
     }
@@ -133,5 +138,43 @@ impl At {
             until_ns,
         };
         self.timeline.see(from_ns, pid, Seen::Ours(ours));
+    }
+}
+
+/// Persists a file as `name` in `folder`, or as `name-2`, `name-3` … where that is taken. The name
+/// that it got.
+fn persist_beside(mut file: NamedTempFile, folder: &Path, name: &str) -> io::Result<String> {
+    let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
+    let mut taken = 1;
+    loop {
+        let name = match taken {
+            1 => name.to_owned(),
+            more => format!("{stem}-{more}.{extension}"),
+        };
+        match file.persist_noclobber(folder.join(&name)) {
+            Ok(_) => return Ok(name),
+            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => file = error.file,
+            Err(error) => return Err(error.error),
+        }
+        taken += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_file_of_a_moment_does_not_replace_the_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let persist = |text: &str| {
+            let mut file = NamedTempFile::new_in(folder.path()).unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+            persist_beside(file, folder.path(), "01-a.txt").unwrap()
+        };
+        let names = ["of 7", "of 9", "of 11"].map(persist);
+        assert_eq!(names, ["01-a.txt", "01-a-2.txt", "01-a-3.txt"]);
+        let first = std::fs::read_to_string(folder.path().join("01-a.txt"));
+        assert_eq!(first.unwrap(), "of 7");
     }
 }

@@ -9,11 +9,10 @@ use super::TimelineFile;
 use super::logcat::{self, LogcatFile};
 use super::summary::FoundTimeline;
 use super::with::{Source, With};
-use super::{DETACHED, STOPPED};
 use crate::observe;
 use crate::recording::plan::Plan;
 use crate::session::{self, Chronicle, Session};
-use crate::timeline::{self, Gap, Label, Missed, Seen, Timeline};
+use crate::timeline::{self, Gap, Label, Missed, MissedReason, Seen, Timeline};
 
 /// Nobody observed where the last entry is older by this, ns.
 const SLACK_NS: u64 = 30_000_000_000;
@@ -165,9 +164,9 @@ fn untaken(
     last_ns: u64,
     with: With,
 ) -> Vec<(u64, Missed)> {
-    let why = match chronicle.detached {
-        true => DETACHED,
-        false => STOPPED,
+    let reason = match chronicle.detached {
+        true => MissedReason::Detached,
+        false => MissedReason::Stopped,
     };
     let labels = chronicle
         .labels
@@ -186,7 +185,8 @@ fn untaken(
                     what: source.word().to_owned(),
                     label: label.to_owned(),
                     number,
-                    why: why.to_owned(),
+                    reason: Some(reason),
+                    why: reason.why().to_owned(),
                 };
                 untaken.push((at_ns, missed));
             }
@@ -323,6 +323,7 @@ mod tests {
                 what: what.to_owned(),
                 label: label.to_owned(),
                 number,
+                reason: None,
                 why: String::new(),
             }))
         };

@@ -53,11 +53,10 @@ use self::watching::Watching;
 pub use self::with::{Source, With};
 use super::plan::Plan;
 use super::record::{RecordEvent, Tell};
-use crate::conversion::allocations::GONE;
 use crate::device::Device;
 use crate::observe::OurWindows;
 use crate::session::{self, Chronicle, Controls, FollowEnd, LabelWatch, Session, SessionEvent};
-use crate::timeline::{self, Label, Missed, Seen, Unread};
+use crate::timeline::{self, Label, Missed, MissedReason, Seen, Unread};
 
 /// Between two looks for a new label.
 const LOOK: Duration = Duration::from_millis(200);
@@ -68,11 +67,6 @@ const RETURN_STEP: Duration = Duration::from_secs(30);
 /// kernel's tracing is the one that other tools may hold.
 const NOT_STARTED: &str = "not every data source started in time, and the kernel's tracing is one \
     that another tool may hold: collections may be those of the log alone";
-
-/// Why nothing was taken at a label of a recording that ran detached.
-const DETACHED: &str = "the recording ran detached, so heaptap did not follow it";
-/// Why nothing was taken at a label after the recorder was killed.
-const STOPPED: &str = "heaptap no longer followed the recording";
 
 /// What happens beside a recording.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -382,7 +376,7 @@ impl Taker {
             }
             match self.take(source).await {
                 Ok(()) => taken.push(source),
-                Err(why) => {
+                Err((reason, why)) => {
                     self.timeline.see(
                         self.asked_ns,
                         0,
@@ -390,6 +384,7 @@ impl Taker {
                             what: source.word().to_owned(),
                             label: label.to_owned(),
                             number: self.wish.number,
+                            reason,
                             why: why.clone(),
                         }),
                     );
@@ -408,18 +403,22 @@ impl Taker {
     }
 
     /// Takes `source`, waiting for a phone that is away. Why not, where it fails.
-    async fn take(&self, source: Source) -> Result<(), String> {
+    async fn take(&self, source: Source) -> Result<(), (Option<MissedReason>, String)> {
         loop {
             match self.try_to_take(source).await {
                 Ok(()) => return Ok(()),
-                Err(NotTaken::Because(why)) => return Err(why),
+                Err(NotTaken::Because(why)) => return Err((None, why)),
+                Err(NotTaken::NoTarget) => {
+                    let reason = MissedReason::NoTarget;
+                    return Err((Some(reason), reason.why().to_owned()));
+                }
                 Err(NotTaken::Away(error)) => {
                     if self.device.wait_ready(RETURN_STEP).await.is_err() {
                         continue;
                     }
                     match session::moment(&self.device).await {
                         Ok(now) if now.boot_id != self.chronicle.opening.boot_id => {
-                            return Err(format!("the phone was restarted ({error})"));
+                            return Err((None, format!("the phone was restarted ({error})")));
                         }
                         _ => {}
                     }
@@ -431,7 +430,7 @@ impl Taker {
     async fn try_to_take(&self, source: Source) -> Result<(), NotTaken> {
         let processes = session::matching_processes(&self.device, &self.chronicle).await?;
         if processes.is_empty() {
-            return Err(NotTaken::Because(GONE.to_owned()));
+            return Err(NotTaken::NoTarget);
         }
         let at = At {
             device: self.device.clone(),

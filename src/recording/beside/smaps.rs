@@ -74,6 +74,7 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
                     what: "malloc-info".to_owned(),
                     label: at.label.clone(),
                     number: at.number,
+                    reason: None,
                     why,
                 }),
             ),

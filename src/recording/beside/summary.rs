@@ -6,15 +6,13 @@ use std::path::Path;
 
 use super::watching::Shares;
 use super::with::With;
-use super::{DETACHED, STOPPED};
 use crate::bytes::open_regular;
-use crate::conversion::allocations::GONE;
 use crate::results::lists::in_words;
 use crate::results::manifest::{
     Beside, BesideCost, BesideFile, BesideGap, BesideMissed, BesideTimeline, BesideUnread, Warning,
 };
 use crate::results::output::is_below;
-use crate::timeline::{self, Entry, Seen, Timeline};
+use crate::timeline::{self, Entry, MissedReason, Seen, Timeline};
 
 /// Most of the file that is read: weeks of a recording.
 const LARGEST: u64 = 256 << 20;
@@ -78,7 +76,10 @@ fn list(folder: &Path, entry: &Entry, beside: &mut Beside) {
                 && folder.join(&kept.file).exists() =>
         {
             // Taken again after a lost cable, it stands for the first.
-            beside.files.retain(|file| file.file != kept.file);
+            beside.files.retain(|file| {
+                let of_file = (&file.what, file.pid, file.number, &file.label);
+                of_file != (&kept.what, entry.pid, kept.number, &label(&kept.label))
+            });
             beside.files.push(BesideFile {
                 what: kept.what.clone(),
                 file: kept.file.clone(),
@@ -92,6 +93,7 @@ fn list(folder: &Path, entry: &Entry, beside: &mut Beside) {
             what: missed.what.clone(),
             label: label(&missed.label),
             number: missed.number,
+            reason: missed.reason,
             why: missed.why.clone(),
         }),
         Seen::Gap(gap) if beside.gaps.len() < LISTED => beside.gaps.push(BesideGap {
@@ -136,10 +138,15 @@ pub(crate) fn warnings(beside: &Beside) -> Vec<Warning> {
         .is_none_or(|timeline| timeline.resident + timeline.parts == 0);
     let observes = beside.with.iter().any(|with| with == "meminfo");
     // Who found no target running was there to look.
-    let looked = beside.missed.iter().any(|missed| missed.why == GONE);
+    let looked = beside
+        .missed
+        .iter()
+        .any(|missed| missed.reason == Some(MissedReason::NoTarget));
     let never = observes && nothing && !looked;
     let untaken: Vec<&BesideMissed> = beside.missed.iter().filter(|m| is_untaken(m)).collect();
-    let was_killed = untaken.iter().any(|missed| missed.why == STOPPED);
+    let was_killed = untaken
+        .iter()
+        .any(|missed| missed.reason == Some(MissedReason::Stopped));
     if never || !untaken.is_empty() {
         let mut message = if never {
             format!(
@@ -193,7 +200,10 @@ pub(crate) fn warnings(beside: &Beside) -> Vec<Warning> {
 
 /// Whether it was missed because no heaptap followed the recording.
 fn is_untaken(missed: &BesideMissed) -> bool {
-    missed.why == DETACHED || missed.why == STOPPED
+    matches!(
+        missed.reason,
+        Some(MissedReason::Detached | MissedReason::Stopped)
+    )
 }
 
 /// What is missing, label by label: `at snapshot a2: java, meminfo; at the end: java`.
@@ -279,7 +289,8 @@ mod tests {
             what: "meminfo".to_owned(),
             label: String::new(),
             number: 1,
-            why: GONE.to_owned(),
+            reason: Some(MissedReason::NoTarget),
+            why: "the app had ended".to_owned(),
         };
         file.see(7, 0, Seen::Missed(missed));
         assert_eq!(kinds(), ["beside-missed"]);
@@ -331,6 +342,7 @@ mod tests {
             what: "java".to_owned(),
             label: String::new(),
             number: 2,
+            reason: None,
             why: "x".to_owned(),
         };
         file.see(7, 0, Seen::Missed(missed));

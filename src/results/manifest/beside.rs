@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::timeline::MissedReason;
+
 /// What was recorded beside the native heap (`record --with`).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -75,6 +77,9 @@ pub struct BesideMissed {
     pub label: Option<String>,
     /// As in [`BesideFile::number`].
     pub number: u32,
+    /// Which of the reasons that others ask for; absent for any other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<MissedReason>,
     /// Why.
     pub why: String,
 }
@@ -140,7 +145,8 @@ pub(super) fn example() -> Beside {
             what: "java-heap".to_owned(),
             label: Some("after-login".to_owned()),
             number: 1,
-            why: "no target was running".to_owned(),
+            reason: Some(MissedReason::NoTarget),
+            why: MissedReason::NoTarget.why().to_owned(),
         }],
         gaps: vec![BesideGap {
             from_ns: 1,

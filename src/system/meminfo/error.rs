@@ -7,6 +7,7 @@ use crate::device::DeviceError;
 use crate::eligibility::EligibilityError;
 use crate::error::{Classified, ErrorClass};
 use crate::heaps::moments::NoMoment;
+use crate::import::help_unreadable;
 
 /// Why there is no meminfo to show.
 #[derive(Debug, thiserror::Error)]
@@ -140,7 +141,9 @@ impl Classified for MeminfoError {
                  debugger. --local asks the system alone, without the app"
             }
             MeminfoError::Strange { .. } => "see what `adb shell dumpsys meminfo` prints",
-            MeminfoError::Unreadable { .. } => return None,
+            MeminfoError::Unreadable { path, source } => {
+                return Some(help_unreadable(path, source));
+            }
             MeminfoError::NotMeminfo { .. } => {
                 "save one with `heaptap meminfo TARGET --save FILE`, or `adb shell dumpsys meminfo \
                  TARGET > FILE`"

@@ -11,7 +11,7 @@ use crate::error::{Classified, ErrorClass};
 use crate::heaps::java::{JavaInput, Steps};
 use crate::heaps::look::{self, LookError, LookOptions, LookTrace, NativeSource, is_process};
 use crate::heaps::moments::{self, Capture, KeptFile, Moments, NoMoment};
-use crate::import::{ImportError, Kind};
+use crate::import::{ImportError, Kind, help_unreadable};
 use crate::memory::smaps::{self, Smaps, SmapsError};
 use crate::profile::DumpNumbers;
 use crate::results::lists::in_words;
@@ -144,7 +144,8 @@ impl Classified for InputError {
         match self {
             InputError::Look(error) => error.help(),
             InputError::Trace(error) => error.help(),
-            InputError::Unreadable { .. } | InputError::TooLarge { .. } => None,
+            InputError::Unreadable { path, source } => Some(help_unreadable(path, source)),
+            InputError::TooLarge { .. } => None,
             InputError::TornGzip { .. } => Some(
                 "copy it again, or take what `gzip -dc` still unpacks of it: its sums are too low"
                     .to_owned(),

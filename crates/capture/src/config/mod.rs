@@ -29,7 +29,6 @@ pub use java::{JAVA_HPROF, JAVA_HPROF_OOM, JavaSpec, Patience};
 pub use options::{FieldSetting, JavaAllocations, Options, Resolved, Snapshots, resolve};
 pub use preset::{PRESETS, Preset};
 pub use rules::{JAVA_HEAP, Notice};
-pub use text::{is_slip, nearest};
 pub use text::{parse_text, print_text};
 
 #[cfg(test)]

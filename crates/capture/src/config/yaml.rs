@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, Visitor};
 
 use super::options::FieldSetting;
-use super::text::nearest;
 use super::{ConfigError, Options, Targets, file};
+use heaptap_model::near::nearest;
 use heaptap_model::units::{ByteSize, parse_duration};
 
 /// Every key, as `docs/config.md` lists them.

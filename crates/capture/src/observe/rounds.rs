@@ -19,6 +19,9 @@ use heaptap_model::timeline::{
 const PROCESSES: usize = 64;
 /// Text of a service that is kept: a meminfo of one process has 4 KiB.
 const LONGEST_TEXT: usize = 1 << 20;
+/// Why `dumpsys gfxinfo` has no figures of a process that it names.
+const NO_GRAPHICS: &str = "dumpsys gfxinfo lists no GPU memory of the process: it has shown no \
+    window, or does not draw with the GPU; bring it to the front while it is observed";
 /// A clock tick of Linux, ns.
 const TICK_NS: u64 = 10_000_000;
 /// Rounds after which what it all cost is noted again.
@@ -481,7 +484,18 @@ impl Rounds {
         };
         match kind {
             Kind::Gfxinfo if text.contains("No process found for") => Ok(None),
-            Kind::Gfxinfo => graphics(Source::Gfxinfo, graphics::gfxinfo_bytes(text)),
+            Kind::Gfxinfo => {
+                graphics(Source::Gfxinfo, graphics::gfxinfo_bytes(text)).map_err(
+                    |(source, said)| {
+                        // Its heading says nothing of why the figures are missing.
+                        let why = match text.contains("Graphics Acceleration Info") {
+                            true => NO_GRAPHICS.to_owned(),
+                            false => said,
+                        };
+                        (source, why)
+                    },
+                )
+            }
             Kind::Dmabuf => graphics(Source::Dmabuf, graphics::dmabuf_bytes(text)),
             Kind::Parts => {
                 let source = match self.allow_gc {

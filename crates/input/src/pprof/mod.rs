@@ -87,7 +87,7 @@ impl fmt::Display for PprofDamage {
         ];
         let mut parts: Vec<String> = Vec::new();
         if self.cut {
-            parts.push("it ends in the middle".to_owned());
+            parts.push("it is cut: it ends in the middle".to_owned());
         }
         let counted = counted.into_iter().filter(|(count, _)| *count > 0);
         parts.extend(counted.map(|(count, what)| format!("{count} {what}")));

@@ -296,7 +296,8 @@ pub fn diff(
     });
     let both = [&before.findings, &after.findings];
     let mut warnings: Vec<Warning> = Vec::new();
-    for finding in both.into_iter().flatten() {
+    // What has no name in the one has none in the other, as a rule.
+    for finding in both.into_iter().flatten().chain(&after.names_missing()) {
         let warning = Warning::from(finding);
         if !warnings.contains(&warning) {
             warnings.push(warning);

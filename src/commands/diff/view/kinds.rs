@@ -5,9 +5,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use crate::error::{ErrorClass, Failure};
-use crate::flags::named::Named;
 use crate::heaps::java::JavaInput;
 use crate::heaps::moments::{self, Capture, KeptFile, Moments};
+use crate::import::ImportError;
 use crate::results::timeline;
 use crate::system::meminfo::looks_like_meminfo;
 use crate::system::smaps;
@@ -47,8 +47,9 @@ impl Kind {
 pub(super) fn check(before: &OsStr, after: &OsStr, of_mappings: bool) -> Result<(), Failure> {
     for typed in [before, after] {
         let path = JavaInput::parse(typed).path;
-        if typed != "-" && !path.exists() {
-            return Err(missing(typed, &path));
+        if typed != "-" {
+            let name = path.display().to_string();
+            std::fs::metadata(&path).map_err(ImportError::unreadable(&name))?;
         }
     }
     let [left, right] = [before, after].map(JavaInput::parse);
@@ -102,18 +103,6 @@ fn of_one(one: &OsStr, other: &OsStr, kind: &str) -> (String, String) {
         format!("{} is {kind}, and {} is not", name(one), name(other)),
         help,
     )
-}
-
-fn missing(typed: &OsStr, path: &Path) -> Failure {
-    // It knows what may have been meant.
-    match Named::parse(typed) {
-        Err(failure) => failure,
-        Ok(_) => {
-            let message = format!("there is no {}", shown(&path.to_string_lossy()));
-            Failure::new(ErrorClass::BadInput, "input-unreadable", message)
-                .with_help("diff compares files and recordings: is the path right?")
-        }
-    }
 }
 
 /// A failure to find a dump of a label, with what else was kept at the labels: Java heaps,

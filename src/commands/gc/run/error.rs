@@ -5,7 +5,7 @@ use std::io;
 use crate::device::DeviceError;
 use crate::eligibility::EligibilityError;
 use crate::error::{Classified, ErrorClass};
-use crate::import::{ImportError, Kind};
+use crate::import::{ImportError, Kind, help_unreadable};
 use crate::results::timeline::TracesError;
 use crate::trace::TraceError;
 use crate::units::thousands;
@@ -167,9 +167,7 @@ impl Classified for GcError {
 
     fn help(&self) -> Option<String> {
         match self {
-            GcError::Unreadable { .. } => {
-                Some("is the path right, and may you read it?".to_owned())
-            }
+            GcError::Unreadable { name, source } => Some(help_unreadable(name, source)),
             GcError::NotALog {
                 kind: Kind::Zip, ..
             } => Some(

@@ -15,20 +15,29 @@ const END: &str = "end";
 
 /// A stretch as it was typed: without a label, from the recording's begin, or to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stretch {
-    from: Option<String>,
-    to: Option<String>,
-}
+pub struct Stretch(String);
 
 impl Stretch {
     /// `before..after`, `before..`, `..after`; `None` where it is no stretch.
     pub fn parse(typed: &str) -> Option<Stretch> {
-        let (from, to) = typed.split_once("..")?;
-        let label = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        Some(Stretch {
-            from: label(from),
-            to: label(to).filter(|to| to != END),
-        })
+        typed.contains("..").then(|| Stretch(typed.to_owned()))
+    }
+
+    /// The labels that it begins and ends with. A label may end in a dot, and older recordings
+    /// have some with two: what the recording has decides where the stretch is divided.
+    fn ends(&self, labels: &[(String, u64)]) -> (Option<&str>, Option<&str>) {
+        let mut ways = self.0.char_indices().filter_map(|(at, _)| {
+            let (from, to) = self.0.split_at_checked(at)?;
+            let to = to.strip_prefix("..")?;
+            let from = (!from.is_empty()).then_some(from);
+            Some((from, (!to.is_empty() && to != END).then_some(to)))
+        });
+        let is_known = |end: &str| labels.iter().any(|(label, _)| label == end);
+        let both_known = |(from, to): &(Option<&str>, Option<&str>)| {
+            from.is_none_or(is_known) && to.is_none_or(is_known)
+        };
+        let known = ways.clone().find(both_known);
+        known.or_else(|| ways.next()).unwrap_or_default()
     }
 
     /// Leaves what happened in the stretch, and tells which of several moments it begins and ends
@@ -42,14 +51,15 @@ impl Stretch {
         timeline: &mut Timeline,
     ) -> Result<Vec<Finding>, GcError> {
         let labels = labels(path, timeline);
-        let moments = |label: &Option<String>| match label {
+        let moments = |label: Option<&str>| match label {
             None => Ok(None),
             Some(label) => match Moments::of(label, &labels) {
                 None => Err(no_such(path, label, &labels)),
                 of => Ok(of),
             },
         };
-        let (mut from, mut to) = (moments(&self.from)?, moments(&self.to)?);
+        let (from, to) = self.ends(&labels);
+        let (mut from, mut to) = (moments(from)?, moments(to)?);
         let is_reversed = from
             .as_ref()
             .zip(to.as_ref())
@@ -117,8 +127,7 @@ fn repeated(from: Option<&Moments>, to: Option<&Moments>) -> Vec<Finding> {
 
 impl fmt::Display for Stretch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let label = |label: &Option<String>| label.clone().unwrap_or_default();
-        write!(f, "{}..{}", label(&self.from), label(&self.to))
+        f.write_str(&self.0)
     }
 }
 
@@ -278,6 +287,22 @@ mod tests {
         };
         Timeline {
             entries: labels.iter().map(set).collect(),
+        }
+    }
+
+    #[test]
+    fn a_stretch_is_divided_where_its_labels_end() {
+        let labels = [("v1.", 1), ("a..b", 2), ("end", 3)].map(|(l, at)| (l.to_owned(), at));
+        for (typed, ends) in [
+            ("v1...a..b", (Some("v1."), Some("a..b"))),
+            ("a..b..v1.", (Some("a..b"), Some("v1."))),
+            ("a..b..", (Some("a..b"), None)),
+            ("..a..b", (None, Some("a..b"))),
+            ("v1...end", (Some("v1."), None)),
+            ("gone..b", (Some("gone"), Some("b"))),
+        ] {
+            let stretch = Stretch::parse(typed).unwrap();
+            assert_eq!(stretch.ends(&labels), ends, "{typed}");
         }
     }
 

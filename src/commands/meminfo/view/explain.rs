@@ -2,9 +2,9 @@
 //! depth, with its figures.
 
 use super::show::{heading, size};
-use crate::config::nearest;
 use crate::console::{Console, Style};
 use crate::memory::meminfo::{Column, explain};
+use crate::near::nearest;
 use crate::system::meminfo::{Document, ProcessFacts, RowFacts};
 use crate::units::SignedSize;
 

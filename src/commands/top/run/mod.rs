@@ -283,7 +283,9 @@ pub fn top(file: &NativeFile, request: &TopRequest) -> Result<TopReport, TopErro
         sort: request.order.name(),
         filter: FilterFacts::from(&request.filter),
         heaps,
-        warnings: file.findings.iter().map(Warning::from).collect(),
+        warnings: (file.findings.iter().chain(&file.names_missing()))
+            .map(Warning::from)
+            .collect(),
     })
 }
 

@@ -191,6 +191,22 @@ fn what_cannot_be_read_is_said_once_and_a_process_that_went_is_none() {
 }
 
 #[test]
+fn gfxinfo_without_figures_of_a_process_says_that_it_showed_no_window() {
+    let mut rounds = rounds(false);
+    let text = "Applications Graphics Acceleration Info:\n** Graphics info for pid 5 [x] **";
+    let (begin, end) = answer("g", 100, text);
+    let seen = push(&mut rounds, &(begin + &end));
+    let Seen::Unread(unread) = &seen[0].seen else {
+        panic!("{seen:?}");
+    };
+    assert!(
+        unread.why.contains("it has shown no window"),
+        "{}",
+        unread.why
+    );
+}
+
+#[test]
 fn a_gap_is_what_lies_between_two_connections() {
     let mut rounds = rounds(false);
     push(&mut rounds, &round(100, &sample(77, 1, 5)));
