@@ -75,19 +75,23 @@ pub struct NativeFile {
 const MANY_UNNAMED: f64 = 0.05;
 
 impl NativeFile {
-    /// That much was allocated in functions without a name, with the command that names them.
+    /// That much was allocated in functions without a name, and what names them.
     pub fn names_missing(&self) -> Option<Finding> {
         let share = self.symbolization.as_ref()?.leaf_share_unnamed;
         (share >= MANY_UNNAMED).then(|| Finding {
             kind: NAMES_MISSING,
             class: None,
             message: format!(
-                "functions without a name allocated {:.1}% of the bytes; this adds names from \
-                 unstripped libraries: heaptap symbolize {} --symbols DIR",
-                share * 100.0,
-                quoted_path(&self.path)
+                "functions without a name allocated {:.1}% of the bytes",
+                share * 100.0
             ),
-            help: None,
+            help: Some(match self.path.is_dir() {
+                true => format!(
+                    "names from unstripped libraries in DIR: heaptap symbolize {} --symbols DIR",
+                    quoted_path(&self.path)
+                ),
+                false => "--symbols DIR takes names from unstripped libraries".to_owned(),
+            }),
             pid: None,
         })
     }
