@@ -78,20 +78,23 @@ impl NativeFile {
     /// That much was allocated in functions without a name, and what names them.
     pub fn names_missing(&self) -> Option<Finding> {
         let share = self.symbolization.as_ref()?.leaf_share_unnamed;
+        let remedy = match self.path.is_dir() {
+            true => format!(
+                "heaptap symbolize {} --symbols DIR",
+                quoted_path(&self.path)
+            ),
+            // As of the command that tells it.
+            false => "--symbols DIR".to_owned(),
+        };
         (share >= MANY_UNNAMED).then(|| Finding {
             kind: NAMES_MISSING,
             class: None,
             message: format!(
-                "functions without a name allocated {:.1}% of the bytes",
-                share * 100.0
+                "functions without a name allocated {:.1}% of the bytes; DIR with unstripped \
+                 libraries names them: {remedy}",
+                share * 100.0,
             ),
-            help: Some(match self.path.is_dir() {
-                true => format!(
-                    "names from unstripped libraries in DIR: heaptap symbolize {} --symbols DIR",
-                    quoted_path(&self.path)
-                ),
-                false => "--symbols DIR takes names from unstripped libraries".to_owned(),
-            }),
+            help: None,
             pid: None,
         })
     }
