@@ -8,7 +8,7 @@
 //! `llvm-symbolizer --inlines --output-style=JSON --no-demangle`, with what is compared of it:
 //! `FunctionName` (the linkage name), `FileName`, `Line`. 0 threads are all cores.
 
-use heaptap::symbolize::file::{Beside, Bytes, SourceLine, SymbolFile};
+use heaptap::symbolize::file::{Bytes, SiblingFiles, SourceLine, SymbolFile};
 use std::io::{self, BufWriter, Write};
 use std::num::NonZero;
 use std::path::Path;
@@ -22,7 +22,8 @@ fn main() -> io::Result<()> {
     let threads = NonZero::new(threads.map_err(io::Error::other)?);
     let threads = threads.map_or_else(std::thread::available_parallelism, Ok)?;
     let bytes = Bytes::map(Path::new(&path))?;
-    let file = SymbolFile::open(bytes, Arc::new(Beside::new(&path))).map_err(io::Error::other)?;
+    let file =
+        SymbolFile::open(bytes, Arc::new(SiblingFiles::new(&path))).map_err(io::Error::other)?;
 
     let asked = io::read_to_string(io::stdin())?;
     let address = |line: &str| u64::from_str_radix(line.trim_start_matches("0x"), 16);

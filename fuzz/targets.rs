@@ -24,7 +24,7 @@ use heaptap::memory::malloc_info;
 use heaptap::memory::meminfo::Meminfo;
 use heaptap::memory::smaps::{self, By, Smaps};
 use heaptap::memory::status::{self, Status};
-use heaptap::naming::maps::Maps;
+use heaptap::naming::maps::R8Mappings;
 use heaptap::naming::names::NameOptions;
 use heaptap::stacks::{JoinBy, join};
 use heaptap::symbolize::file::{Alone, SymbolFile, identify};
@@ -43,7 +43,7 @@ pub fn trace(bytes: &[u8]) {
     let Ok(mut trace) = Surveyed::read(Box::new(Cursor::new(bytes.to_vec()))) else {
         return;
     };
-    let _ = Maps::open_what_opens(&NameOptions::default()).name(&mut trace);
+    let _ = R8Mappings::open_what_opens(&NameOptions::default()).name(&mut trace);
     let mut trace = trace.seal();
     let pprof = Pprof::new(trace.recording().clone(), PprofOptions::default());
     let mut gzip = Gzip::default();
@@ -99,7 +99,7 @@ pub fn heap_graph(bytes: &[u8]) {
     let Ok(mut trace) = Surveyed::read(Box::new(Cursor::new(bytes.to_vec()))) else {
         return;
     };
-    let maps = Maps::open_what_opens(&NameOptions::default());
+    let maps = R8Mappings::open_what_opens(&NameOptions::default());
     let Ok(mut renamed) = maps.name(&mut trace) else {
         return;
     };

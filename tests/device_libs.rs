@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 
 use heaptap::device::{Address, Selector, Server};
-use heaptap::naming::device_libs::{DeviceLibs, Fetched, Outcome, PullLibs, Wish};
+use heaptap::naming::device_libs::{DeviceLibs, Fetched, LibraryRequest, Outcome, PullLibs};
 use heaptap::phone::{Fault, PhoneSpec, VirtualPhone};
 use heaptap::symbolize::cache::{Cache, Origin};
 use heaptap::symbolize::file::identify;
@@ -47,21 +47,21 @@ impl Lab {
         })
     }
 
-    fn fetch(&self, how: PullLibs, wishes: Vec<Wish>) -> Vec<Fetched> {
+    fn fetch(&self, how: PullLibs, wishes: Vec<LibraryRequest>) -> Vec<Fetched> {
         self.source(how).fetch(&self.cache(), wishes, &|_| {})
     }
 
-    fn outcome(&self, how: PullLibs, wish: Wish) -> Outcome {
+    fn outcome(&self, how: PullLibs, wish: LibraryRequest) -> Outcome {
         let fetched = self.fetch(how, vec![wish]);
         assert_eq!(fetched.len(), 1, "{fetched:?}");
         fetched[0].outcome.clone()
     }
 
     /// A wish for a library of the phone, as it is there.
-    fn wish(&self, path: &str) -> Wish {
+    fn wish(&self, path: &str) -> LibraryRequest {
         let bytes = self.phone.file(path).expect("it is there");
         let build_id = identify(&bytes).expect("an ELF file").build_id;
-        Wish {
+        LibraryRequest {
             path: path.to_owned(),
             build_id,
             start_offset: 0,
@@ -77,7 +77,7 @@ impl Lab {
     }
 
     /// A wish for a library stored in the APK, and its bytes.
-    fn wish_in_apk(&self, name: &str) -> (Wish, Vec<u8>) {
+    fn wish_in_apk(&self, name: &str) -> (LibraryRequest, Vec<u8>) {
         let apk = self.apk();
         let bytes = self.phone.file(&apk).expect("an APK");
         let mut archive = zip::ZipArchive::new(std::io::Cursor::new(&bytes)).expect("a ZIP");
@@ -86,7 +86,7 @@ impl Lab {
             .expect("it is there");
         let start = member.data_start().expect("it has data");
         let library = bytes[start as usize..][..member.size() as usize].to_vec();
-        let wish = Wish {
+        let wish = LibraryRequest {
             path: format!("{apk}!{name}"),
             build_id: identify(&library).expect("an ELF file").build_id,
             start_offset: start,
@@ -143,7 +143,7 @@ fn a_library_comes_once_and_is_kept() {
 #[test]
 fn what_costs_most_comes_first_and_what_is_not_worth_it_only_on_demand() {
     let lab = Lab::new("");
-    let wish = |path: &str, nameless, without_lines| Wish {
+    let wish = |path: &str, nameless, without_lines| LibraryRequest {
         nameless,
         without_lines,
         ..lab.wish(path)
@@ -153,11 +153,11 @@ fn what_costs_most_comes_first_and_what_is_not_worth_it_only_on_demand() {
             wish("/system/lib64/libsqlite.so", 0, 50),
             wish(UTILS, 1, 0),
             wish(HWUI, 7, 0),
-            Wish {
+            LibraryRequest {
                 path: "/[vdso]".to_owned(),
                 ..wish(HWUI, 9, 0)
             },
-            Wish {
+            LibraryRequest {
                 build_id: BuildId::default(),
                 ..wish("/system/lib64/libbinder.so", 9, 0)
             },
@@ -211,7 +211,7 @@ fn a_phone_that_cannot_read_parts_gives_the_whole_apk() {
 #[test]
 fn another_build_is_refused_and_remembered_until_the_file_changes() {
     let lab = Lab::new("");
-    let wish = || Wish {
+    let wish = || LibraryRequest {
         build_id: BuildId(vec![7; 20]),
         ..lab.wish(UTILS)
     };
@@ -236,11 +236,11 @@ fn another_build_is_refused_and_remembered_until_the_file_changes() {
 #[test]
 fn what_is_no_readable_library_is_said() {
     let lab = Lab::new("");
-    let why = |wish: Wish| match lab.outcome(PullLibs::Always, wish) {
+    let why = |wish: LibraryRequest| match lab.outcome(PullLibs::Always, wish) {
         Outcome::Not(why) => why,
         other => panic!("{other:?}"),
     };
-    let at = |path: &str| Wish {
+    let at = |path: &str| LibraryRequest {
         path: path.to_owned(),
         ..lab.wish(UTILS)
     };
@@ -257,12 +257,12 @@ fn what_is_no_readable_library_is_said() {
         WhyNot::Damaged(_)
     ));
     let (inside, _) = lab.wish_in_apk("libjson.so");
-    let beside = Wish {
+    let beside = LibraryRequest {
         start_offset: inside.start_offset + 4096,
         ..inside.clone()
     };
     assert!(matches!(why(beside), WhyNot::Damaged(_)));
-    let beyond = Wish {
+    let beyond = LibraryRequest {
         start_offset: 1 << 40,
         ..inside
     };

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
 use std::time::Duration;
 
-use heaptap::config::{CaptureSpec, Surroundings, Targets};
+use heaptap::config::{CaptureSpec, DeviceLimits, Targets};
 use heaptap::device::{Address, Command, Device, Selector, Server};
 use heaptap::eligibility::{
     self, Answer, AppType, AssessOptions, Assessment, DeviceFacts, EmptyTarget, Evidence,
@@ -81,7 +81,7 @@ impl Bench {
             duration: Some(Duration::from_secs(5)),
             ..CaptureSpec::default()
         };
-        let encoded = spec.encode(&Surroundings::default()).expect("a good spec");
+        let encoded = spec.encode(&DeviceLimits::default()).expect("a good spec");
         let path = "/data/misc/perfetto-traces/eligibility";
         let perfetto = Command::program("perfetto").args(["-c", "-", "-o", path]);
         let out = self

@@ -1,7 +1,7 @@
 //! llvm-symbolizer judges what the symbolizer says: same frames, names, files and lines for
 //! addresses of libc's debug file and of this program. `tests/run.sh` installs them.
 
-use heaptap::symbolize::file::{Beside, Bytes, SymbolFile, identify};
+use heaptap::symbolize::file::{Bytes, SiblingFiles, SymbolFile, identify};
 use object::{Object, ObjectSymbol, SymbolKind};
 use std::io::Write;
 use std::num::NonZero;
@@ -87,7 +87,7 @@ fn frames(line: &str) -> Vec<Frame> {
 
 fn ours(path: &Path, addresses: &[u64]) -> Vec<Vec<Frame>> {
     let bytes = Bytes::map(path).expect("a file");
-    let file = SymbolFile::open(bytes, Arc::new(Beside::new(path))).expect("a symbol file");
+    let file = SymbolFile::open(bytes, Arc::new(SiblingFiles::new(path))).expect("a symbol file");
     let mut found = vec![Vec::new(); addresses.len()];
     let threads = NonZero::new(2).expect("2 is not 0");
     file.lookup(addresses, threads, &mut |at, lines| {

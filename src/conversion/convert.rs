@@ -12,14 +12,14 @@ use crate::heaps::trace_findings;
 use crate::hprof::HprofError;
 use crate::import::{self, ImportError, OpenTrace};
 use crate::naming::coverage::{Coverage, Tally};
-use crate::naming::frames::{Look, Named, Namer, Watch};
-use crate::naming::maps::{Maps, MapsError, Renamed, UsedMap, add_used};
+use crate::naming::frames::{LookupControl, LookupScope, Named, Namer};
+use crate::naming::maps::{MapsError, R8Mappings, Renamed, UsedMap, add_used};
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files::PacketFiles;
 use crate::profile::{DumpKind, DumpNumbers, Health, HeapDump, Package};
 use crate::results::deduped::Deduped;
 use crate::results::findings::{self, Finding};
-use crate::results::lists::in_words;
+use crate::results::lists::join_list;
 use crate::results::manifest;
 use crate::results::manifest::JAVA_HEAP;
 use crate::results::output::file_name;
@@ -160,9 +160,9 @@ impl Choices {
         };
         format!(
             "the trace has the processes {}; the heaps {}; dumps at {} ns",
-            in_words(self.processes.iter().map(process)),
-            in_words(self.heaps.iter().cloned()),
-            in_words(self.times.iter().map(u64::to_string)),
+            join_list(self.processes.iter().map(process)),
+            join_list(self.heaps.iter().cloned()),
+            join_list(self.times.iter().map(u64::to_string)),
         )
     }
 }
@@ -185,11 +185,11 @@ pub struct Request {
     /// Where names of frames come from.
     pub names: NameOptions,
     /// Who watches them come.
-    pub watch: Watch,
+    pub watch: LookupControl,
     /// A mapping file that was given and cannot be used ends the conversion. Else it is told.
     pub bad_maps_fail: bool,
     /// Which frames are looked up.
-    pub look: Look,
+    pub look: LookupScope,
     /// The plain trace of which `output` shall hold the symbols that were found, alone and
     /// behind it; `None` where only profiles are wanted.
     pub packets_for: Option<Plain>,
@@ -213,10 +213,10 @@ impl Request {
     ///
     /// # Errors
     /// Where one that was given cannot be used, and that is to end the conversion.
-    pub fn maps(&self) -> Result<Maps, MapsError> {
+    pub fn maps(&self) -> Result<R8Mappings, MapsError> {
         match self.bad_maps_fail {
-            true => Maps::open(&self.names),
-            false => Ok(Maps::open_what_opens(&self.names)),
+            true => R8Mappings::open(&self.names),
+            false => Ok(R8Mappings::open_what_opens(&self.names)),
         }
     }
 }
@@ -387,7 +387,7 @@ pub fn convert(request: &Request) -> Result<Converted, ConvertError> {
 ///
 /// # Errors
 /// As [`convert`].
-pub fn convert_with(request: &Request, maps: &Maps) -> Result<Converted, ConvertError> {
+pub fn convert_with(request: &Request, maps: &R8Mappings) -> Result<Converted, ConvertError> {
     let (traces, hprofs) = match &request.input {
         Input::Path(path) => java::open_path(path)?,
         Input::Stdin => {
@@ -430,7 +430,7 @@ pub fn convert_with(request: &Request, maps: &Maps) -> Result<Converted, Convert
 struct Run<'a> {
     request: &'a Request,
     namer: Namer,
-    maps: &'a Maps,
+    maps: &'a R8Mappings,
     choices: Choices,
     /// Those of all dumps of the input, wanted or not.
     numbers: DumpNumbers,
@@ -480,7 +480,7 @@ impl Run<'_> {
         if self.request.packets_for.is_some() {
             let recording = surveyed.recording();
             // What was known before is written anew with what was found now.
-            let all = self.request.look == Look::Better;
+            let all = self.request.look == LookupScope::Better;
             if let Err(error) = self.packets.add_symbols(recording, |f| all || named.has(f)) {
                 self.all.findings.push(findings::packets_unwritten(&error));
             }
@@ -559,7 +559,7 @@ impl Run<'_> {
                 all.dumps.push(entry);
                 summarizer.add(&dump);
                 coverage.add(&dump);
-                let mut findings = findings::of_dump(&dump);
+                let mut findings = findings::findings_for_dump(&dump);
                 findings.extend(deduped.finding(&dump));
                 let comments = comments(&dump, &findings);
                 explained |= findings::explain_no_samples(&dump.flags);

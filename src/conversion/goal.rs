@@ -13,7 +13,7 @@ use crate::results::whole_file::WholeFile;
 
 /// What is to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
+pub enum PacketScope {
     /// The packets alone.
     Packets,
     /// The trace, and the packets behind it.
@@ -21,7 +21,7 @@ pub enum Extent {
 }
 
 /// Where packets go.
-pub enum Goal {
+pub enum PacketOutput {
     /// A file, which has its name once it is whole. What it held before is replaced where that
     /// is packets, or with `force`.
     File {
@@ -119,10 +119,10 @@ impl Classified for GoalError {
 /// Where the input holds no trace, or it and the goal do not go together.
 pub(crate) fn open(
     input: &Input,
-    extent: Extent,
-    goal: &Goal,
+    extent: PacketScope,
+    goal: &PacketOutput,
 ) -> Result<Vec<OpenTrace>, GoalError> {
-    if let Goal::File { path, force } = goal {
+    if let PacketOutput::File { path, force } = goal {
         let of_recording = match input {
             Input::Path(input) if is_same(input, path) => {
                 return Err(GoalError::OutputIsInput { path: path.clone() });
@@ -145,7 +145,7 @@ pub(crate) fn open(
         }
         Input::Stdin => import::open_stream(io::stdin().lock(), "standard input")?,
     };
-    if extent == Extent::WholeTrace && traces.len() > 1 {
+    if extent == PacketScope::WholeTrace && traces.len() > 1 {
         return Err(GoalError::SeveralTraces {
             name: match input {
                 Input::Path(path) => path.display().to_string(),
@@ -190,10 +190,10 @@ pub(crate) enum Out {
 }
 
 impl Out {
-    pub(crate) fn open(goal: Goal) -> Result<Out, GoalError> {
+    pub(crate) fn open(goal: PacketOutput) -> Result<Out, GoalError> {
         Ok(match goal {
-            Goal::Stream(stream) => Out::Stream(stream),
-            Goal::File { path, .. } => {
+            PacketOutput::Stream(stream) => Out::Stream(stream),
+            PacketOutput::File { path, .. } => {
                 let name = path.display().to_string();
                 match WholeFile::typed(&path) {
                     Ok(file) => Out::File { file, name },

@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use crate::analyze::filter::Filter;
-use crate::analyze::histogram::{Among, By, histogram};
+use crate::analyze::histogram::{HistogramKey, ObjectScope, histogram};
 use crate::heap_graph::{Dominators, HeapGraph, ObjectIndex};
 use crate::results::manifest::{JavaDump, JavaSums, JavaTotals};
 
@@ -47,8 +47,8 @@ pub struct TopClass {
 pub fn summarize(dump: &JavaDump, graph: &HeapGraph, dominators: &Dominators) -> JavaSummary {
     let all = histogram(
         graph,
-        Among::Reachable(dominators),
-        By::Class,
+        ObjectScope::Reachable(dominators),
+        HistogramKey::Class,
         &Filter::default(),
     );
     let classes = all.rows.len();

@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 use crate::bytes::sha256_of;
 use crate::conversion::convert::{self, ConvertError, Input, Plain};
-use crate::conversion::goal::{self, Extent, Goal, GoalError, Out};
+use crate::conversion::goal::{self, GoalError, Out, PacketOutput, PacketScope};
 use crate::conversion::tracked;
 use crate::error::{Classified, ErrorClass};
 use crate::export::packets::{Written, write_symbols};
 use crate::export::pprof::PprofOptions;
 use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
-use crate::heaps::java::{JavaError, JavaFile, JavaOptions, Steps};
+use crate::heaps::java::{JavaError, JavaFile, JavaOptions, ProgressReporter};
 use crate::heaps::trace_findings;
 use crate::import::{self, ImportError, OpenTrace};
 use crate::naming::coverage::{Coverage, Tally};
-use crate::naming::frames::{Look, Namer, Watch};
+use crate::naming::frames::{LookupControl, LookupScope, Namer};
 use crate::naming::maps::{UsedMap, add_used};
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files::{self, DEOBFUSCATION, PacketFiles, SYMBOLS, is_own_file};
@@ -150,10 +150,10 @@ impl Classified for SymbolizeError {
 /// none.
 pub fn symbolize(
     input: &Input,
-    extent: Extent,
-    goal: Goal,
+    extent: PacketScope,
+    goal: PacketOutput,
     names: NameOptions,
-    watch: Watch,
+    watch: LookupControl,
 ) -> Result<Symbolized, SymbolizeError> {
     let traces = goal::open(input, extent, &goal)?;
     let mut run = Run::new(names, watch, Sink::Out(Out::open(goal)?, extent));
@@ -165,14 +165,14 @@ pub fn symbolize(
 
 /// Where the packets of a run go.
 enum Sink {
-    Out(Out, Extent),
+    Out(Out, PacketScope),
     /// A folder with the plain trace.
     Folder(PacketFiles, PathBuf),
 }
 
 struct Run {
     namer: Namer,
-    watch: Watch,
+    watch: LookupControl,
     sink: Sink,
     tally: Tally,
     written: Written,
@@ -182,7 +182,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(names: NameOptions, watch: Watch, sink: Sink) -> Run {
+    fn new(names: NameOptions, watch: LookupControl, sink: Sink) -> Run {
         Run {
             namer: Namer::new(names, watch.clone()),
             watch,
@@ -199,7 +199,9 @@ impl Run {
         let (source, copy) = import::share(input.source);
         let mut surveyed = Surveyed::read(source)?;
         self.whole_bytes = surveyed.whole_bytes();
-        let named = self.namer.name(surveyed.recording_mut(), Look::Missing);
+        let named = self
+            .namer
+            .name(surveyed.recording_mut(), LookupScope::Missing);
         if self.watch.is_cancelled() {
             return Err(SymbolizeError::Interrupted);
         }
@@ -212,8 +214,8 @@ impl Run {
             Sink::Out(out, extent) => {
                 let out = out.writer();
                 let copied = match extent {
-                    Extent::Packets => Ok(0),
-                    Extent::WholeTrace => io::copy(&mut copy.take(self.whole_bytes), out),
+                    PacketScope::Packets => Ok(0),
+                    PacketScope::WholeTrace => io::copy(&mut copy.take(self.whole_bytes), out),
                 };
                 copied.and_then(|_| write_symbols(recording, |frame| named.has(frame), out))
             }
@@ -315,7 +317,7 @@ pub struct Recording {
 pub fn refresh(
     folder: &Path,
     names: NameOptions,
-    watch: Watch,
+    watch: LookupControl,
 ) -> Result<Refreshed, SymbolizeError> {
     let raw = folder.join(RAW_TRACE);
     // What is read here is written again: nothing comes into the folder through a link.
@@ -363,7 +365,7 @@ pub fn refresh(
         java_summaries: false,
         dominators: manifest.dumps.java.iter().any(|d| d.dominators.is_some()),
         names,
-        look: Look::Better,
+        look: LookupScope::Better,
         watch,
         bad_maps_fail: true,
         packets_for: Some(Plain {
@@ -429,7 +431,7 @@ fn refresh_heap_files(
         names,
         ..JavaOptions::default()
     };
-    let mut file = JavaFile::open(folder, options, &Steps::default())?;
+    let mut file = JavaFile::open(folder, options, &ProgressReporter::default())?;
     let mut used = Vec::new();
     let mut found: Vec<Finding> = Vec::new();
     for at in 0..file.dumps().len() {

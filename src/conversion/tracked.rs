@@ -14,7 +14,7 @@ use crate::export::allocations::{Place, TrackedFrame, TrackedProfile};
 use crate::export::gzip::Gzip;
 use crate::heaps::trace_findings::NOT_ASKED_FOR;
 use crate::jdwp::{Allocations, Frame, LONGEST, LONGEST_NAME, MethodFrame};
-use crate::naming::maps::Maps;
+use crate::naming::maps::R8Mappings;
 use crate::profile::DumpNumbers;
 use crate::results::manifest::{self, BesideFile, JavaAllocations, Manifest, TrackedDump};
 use crate::results::output::is_below;
@@ -113,7 +113,7 @@ impl Again {
         is_all: bool,
         output: &Path,
         selection: &Selection,
-        maps: &Maps,
+        maps: &R8Mappings,
     ) -> Result<Written, ConvertError> {
         let choices = Choices {
             dumps: self.lists.len() as u64,
@@ -150,7 +150,7 @@ pub(crate) fn write(
     folder: &Path,
     output: &Path,
     lists: Vec<List>,
-    maps: &Maps,
+    maps: &R8Mappings,
 ) -> std::io::Result<Written> {
     let mut dumps = Vec::new();
     let mut numbers = DumpNumbers::default();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::console::Console;
 use crate::conversion::convert::Input;
-use crate::conversion::goal::{Extent, Goal};
+use crate::conversion::goal::{PacketOutput, PacketScope};
 use crate::error::{ErrorClass, Failure};
 
 /// Flags of a command that makes packets for a trace.
@@ -32,15 +32,15 @@ pub struct PacketsArgs {
 
 impl PacketsArgs {
     /// What is read, how much is written, and the file that was named for it.
-    pub(crate) fn places(&self) -> (Input, Extent, Option<PathBuf>) {
+    pub(crate) fn places(&self) -> (Input, PacketScope, Option<PathBuf>) {
         let input = match self.input.as_path() == Path::new("-") {
             true => Input::Stdin,
             false => Input::Path(self.input.clone()),
         };
         let packets = || self.output.as_ref().or(self.out.as_ref());
         match &self.into {
-            Some(into) => (input, Extent::WholeTrace, Some(into.clone())),
-            None => (input, Extent::Packets, packets().cloned()),
+            Some(into) => (input, PacketScope::WholeTrace, Some(into.clone())),
+            None => (input, PacketScope::Packets, packets().cloned()),
         }
     }
 }
@@ -52,11 +52,11 @@ pub(crate) enum Asked {
 }
 
 impl Asked {
-    pub(crate) fn open(self, console: &Console, force: bool) -> (Goal, Option<PathBuf>) {
+    pub(crate) fn open(self, console: &Console, force: bool) -> (PacketOutput, Option<PathBuf>) {
         match self {
-            Asked::Stdout => (Goal::Stream(stdout(console)), None),
+            Asked::Stdout => (PacketOutput::Stream(stdout(console)), None),
             Asked::File(path) => {
-                let goal = Goal::File {
+                let goal = PacketOutput::File {
                     path: path.clone(),
                     force,
                 };

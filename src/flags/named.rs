@@ -10,7 +10,7 @@ use crate::heaps::java::JavaInput;
 use crate::near::{is_slip, nearest};
 use crate::results::manifest;
 use crate::timeline;
-use crate::untrusted::shown;
+use crate::untrusted::sanitize;
 
 /// What was named.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -218,7 +218,7 @@ impl Missing {
     fn failure(self) -> Failure {
         let path = self.path.display().to_string();
         let help = match self.near {
-            Some(near) => format!("did you mean {}?", shown(&near.display().to_string())),
+            Some(near) => format!("did you mean {}?", sanitize(&near.display().to_string())),
             None => "is the path right? A process of the phone is named as `heaptap apps` lists \
                      it, or by its number"
                 .to_owned(),
@@ -226,7 +226,7 @@ impl Missing {
         Failure::new(
             ErrorClass::BadInput,
             "input-unreadable",
-            format!("there is no file or folder {}", shown(&path)),
+            format!("there is no file or folder {}", sanitize(&path)),
         )
         .with_help(help)
     }

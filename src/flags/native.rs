@@ -10,8 +10,8 @@ use crate::error::{ErrorClass, Failure};
 use crate::flags::java::{HeapArg, JavaArgs, proguard_variable};
 use crate::flags::names::{existing, mapping};
 use crate::heap_graph::HeapKind;
-use crate::heaps::java::{JavaInput, Which};
-use crate::heaps::look::{LookOptions, Wanted};
+use crate::heaps::java::{DumpSelector, JavaInput};
+use crate::heaps::look::{DumpScope, LookOptions};
 use crate::naming::device_libs::PullLibs;
 use crate::naming::names::{NameOptions, absolute};
 
@@ -40,13 +40,13 @@ pub struct NativeArgs {
 impl NativeArgs {
     /// An input as it was typed, and the dumps of it that are meant: those that were named with
     /// it or with `--dump`, else `default`.
-    pub fn input(&self, typed: &OsStr, default: Wanted) -> (JavaInput, Wanted) {
+    pub fn input(&self, typed: &OsStr, default: DumpScope) -> (JavaInput, DumpScope) {
         let input = JavaInput::parse(typed);
-        let mut named: Vec<Which> = input.which.clone().into_iter().collect();
-        named.extend(self.dumps.iter().map(|dump| Which::parse(dump)));
+        let mut named: Vec<DumpSelector> = input.which.clone().into_iter().collect();
+        named.extend(self.dumps.iter().map(|dump| DumpSelector::parse(dump)));
         let wanted = match named.is_empty() {
             true => default,
-            false => Wanted::These(named),
+            false => DumpScope::These(named),
         };
         (input, wanted)
     }
@@ -56,14 +56,14 @@ impl NativeArgs {
     /// # Errors
     /// Where several dumps were named.
     pub fn java_input(&self, typed: &OsStr) -> Result<JavaInput, Failure> {
-        let (input, wanted) = self.input(typed, Wanted::Last);
+        let (input, wanted) = self.input(typed, DumpScope::Last);
         let which = match wanted {
-            Wanted::These(mut all) if all.len() == 1 => all.pop(),
-            Wanted::These(_) => {
+            DumpScope::These(mut all) if all.len() == 1 => all.pop(),
+            DumpScope::These(_) => {
                 let message = "several dumps are named, and one can be shown";
                 return Err(Failure::new(ErrorClass::Usage, "usage", message));
             }
-            Wanted::Last | Wanted::All => None,
+            DumpScope::Last | DumpScope::All => None,
         };
         Ok(JavaInput { which, ..input })
     }
@@ -116,16 +116,19 @@ mod tests {
             ..NativeArgs::default()
         };
         let of = |dumps: &[&str], typed: &str| {
-            let (input, wanted) = args(dumps).input(OsStr::new(typed), Wanted::All);
+            let (input, wanted) = args(dumps).input(OsStr::new(typed), DumpScope::All);
             (input.path.display().to_string(), wanted)
         };
-        let these = |all: &[Which]| Wanted::These(all.to_vec());
-        let label = Which::Label("start".to_owned());
-        assert_eq!(of(&[], "rec"), ("rec".to_owned(), Wanted::All));
-        assert_eq!(of(&["3"], "rec").1, these(&[Which::Number(3)]));
-        assert_eq!(of(&["last"], "rec@start").1, these(&[label, Which::Last]));
+        let these = |all: &[DumpSelector]| DumpScope::These(all.to_vec());
+        let label = DumpSelector::Label("start".to_owned());
+        assert_eq!(of(&[], "rec"), ("rec".to_owned(), DumpScope::All));
+        assert_eq!(of(&["3"], "rec").1, these(&[DumpSelector::Number(3)]));
+        assert_eq!(
+            of(&["last"], "rec@start").1,
+            these(&[label, DumpSelector::Last])
+        );
         let one = args(&["last"]).java_input(OsStr::new("rec")).unwrap();
-        assert_eq!(one.which, Some(Which::Last));
+        assert_eq!(one.which, Some(DumpSelector::Last));
         assert!(args(&["1", "2"]).java_input(OsStr::new("rec")).is_err());
     }
 

@@ -4,7 +4,7 @@ use crate::device::{Address, Server};
 use crate::error::Failure;
 use crate::flags::context::Context;
 use crate::recording::choice::at_server;
-use crate::recording::sessions::Wanted;
+use crate::recording::sessions::SessionSelector;
 use crate::session::Store;
 
 /// The session that was named, or what the flags say of it. Its adb server is started where
@@ -13,7 +13,7 @@ pub(crate) async fn wanted(
     ctx: &Context,
     store: &Store,
     named: Option<String>,
-) -> Result<Wanted, Failure> {
+) -> Result<SessionSelector, Failure> {
     let flag = ctx.globals.adb_server.as_deref();
     let server = Server::named(flag)?.unwrap_or_else(Address::local);
     let (chronicles, _) = store.list()?;
@@ -25,7 +25,7 @@ pub(crate) async fn wanted(
         let _ = ctx.server().await;
     }
     Ok(match named {
-        Some(id) => Wanted::Id(id),
-        None => Wanted::Only(ctx.scope().await?),
+        Some(id) => SessionSelector::Id(id),
+        None => SessionSelector::Only(ctx.scope().await?),
     })
 }

@@ -11,7 +11,7 @@ pub(crate) mod open;
 pub mod paths;
 
 pub use error::JavaError;
-pub use heap::{JavaHeap, Steps, of_losses};
-pub use input::{JavaInput, LabelError, Which, check_label};
+pub use heap::{JavaHeap, ProgressReporter, of_losses};
+pub use input::{DumpSelector, JavaInput, LabelError, check_label};
 pub use open::{FOLDER, JavaFile, JavaOptions, Listed, open};
 pub(crate) use open::{lying_in, manifest_of};

@@ -18,7 +18,7 @@ use crate::analyze::waste;
 use crate::error::ErrorClass;
 use crate::heap_graph::Reachable;
 use crate::heaps::java::facts::HeapFacts;
-use crate::heaps::java::{JavaError, JavaFile, JavaHeap, JavaInput, JavaOptions, Steps};
+use crate::heaps::java::{JavaError, JavaFile, JavaHeap, JavaInput, JavaOptions, ProgressReporter};
 
 /// What is asked.
 #[derive(Debug, Clone)]
@@ -80,7 +80,7 @@ struct Earlier {
 ///
 /// # Errors
 /// Where an input can't be opened, or holds no Java heap.
-pub fn leaks(request: &LeaksRequest, steps: &Steps) -> Result<LeaksReport, JavaError> {
+pub fn leaks(request: &LeaksRequest, steps: &ProgressReporter) -> Result<LeaksReport, JavaError> {
     let mut earlier = Earlier::default();
     let mut notes = Vec::new();
     let mut last = None;
@@ -193,7 +193,7 @@ fn series(file: &JavaFile, notes: &mut Vec<String>) -> Result<Vec<usize>, JavaEr
 }
 
 impl Earlier {
-    fn take(&mut self, heap: &JavaHeap, request: &LeaksRequest, steps: &Steps) {
+    fn take(&mut self, heap: &JavaHeap, request: &LeaksRequest, steps: &ProgressReporter) {
         steps.begin(&format!("looking at {}", heap.name()));
         self.heaps.push(HeapFacts::of(heap));
         self.class.extend(heap.class());
@@ -209,7 +209,7 @@ impl Earlier {
         mut self,
         heap: &JavaHeap,
         request: &LeaksRequest,
-        steps: &Steps,
+        steps: &ProgressReporter,
         notes: Vec<String>,
     ) -> LeaksReport {
         self.heaps.push(HeapFacts::of(heap));

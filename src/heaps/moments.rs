@@ -7,13 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::java::Which;
+use super::java::DumpSelector;
 use crate::near::nearest;
 use crate::profile::DumpNumbers;
-use crate::results::lists::in_words;
+use crate::results::lists::join_list;
 use crate::results::manifest::{DumpId, Manifest};
 use crate::results::output::is_below;
-use crate::timeline::{Seen, Timeline};
+use crate::timeline::{Observation, Timeline};
 
 /// Numbers of dumps that are named of one moment: a process may have many heaps.
 const MOST_NUMBERS: usize = 3;
@@ -49,7 +49,7 @@ pub struct KeptFile {
 /// recording's folder, in order.
 pub fn kept(folder: &Path, timeline: &Timeline, what: &str) -> Vec<KeptFile> {
     let kept = timeline.entries.iter().filter_map(|entry| {
-        let Seen::Kept(kept) = &entry.seen else {
+        let Observation::Kept(kept) = &entry.seen else {
             return None;
         };
         let path = folder.join(&kept.file);
@@ -211,9 +211,9 @@ impl Moments {
     /// Where there is no such moment, or nothing was kept at it.
     pub fn find(
         &self,
-        which: Option<&Which>,
+        which: Option<&DumpSelector>,
         captures: &[Capture],
-    ) -> Result<Vec<usize>, NoMoment> {
+    ) -> Result<Vec<usize>, MomentNotFound> {
         let those = |is_it: &dyn Fn(&Capture) -> bool| -> Vec<usize> {
             let all = captures.iter().enumerate();
             all.filter(|(_, capture)| is_it(capture))
@@ -241,9 +241,9 @@ impl Moments {
         };
         let (found, is_known) = match which {
             None => (all(), false),
-            Some(Which::Last) => (last(), true),
-            Some(Which::End) => {
-                let named = labelled(&Which::End.to_string());
+            Some(DumpSelector::Last) => (last(), true),
+            Some(DumpSelector::End) => {
+                let named = labelled(&DumpSelector::End.to_string());
                 let found = match named.is_empty() {
                     true => latest(those(&|c| c.label.is_none() && c.dump.is_none())),
                     false => named,
@@ -253,8 +253,8 @@ impl Moments {
                     false => (found, true),
                 }
             }
-            Some(Which::Label(label)) => (labelled(label), self.labels.contains(label)),
-            Some(Which::Number(number)) => {
+            Some(DumpSelector::Label(label)) => (labelled(label), self.labels.contains(label)),
+            Some(DumpSelector::Number(number)) => {
                 let is_dump = self.dumps.iter().any(|dump| dump.id.number == *number);
                 let label = number.to_string();
                 let found = match is_dump {
@@ -273,9 +273,14 @@ impl Moments {
         }
     }
 
-    fn nothing(&self, which: Option<&Which>, is_known: bool, captures: &[Capture]) -> NoMoment {
+    fn nothing(
+        &self,
+        which: Option<&DumpSelector>,
+        is_known: bool,
+        captures: &[Capture],
+    ) -> MomentNotFound {
         let why = match which {
-            Some(Which::Number(number)) if is_known => {
+            Some(DumpSelector::Number(number)) if is_known => {
                 let is_bare = |dump: &&Dumped| dump.labels.is_empty() && !dump.is_last;
                 let dumps = self.dumps.iter().filter(|dump| dump.id.number == *number);
                 let mut dumps = dumps.peekable();
@@ -287,18 +292,22 @@ impl Moments {
                     false => "nothing of that kind was kept at this label",
                 }
             }
-            Some(Which::Last | Which::End) => "nothing of that kind was kept at the end",
-            Some(Which::Label(_)) if is_known => "nothing of that kind was kept at this label",
+            Some(DumpSelector::Last | DumpSelector::End) => {
+                "nothing of that kind was kept at the end"
+            }
+            Some(DumpSelector::Label(_)) if is_known => {
+                "nothing of that kind was kept at this label"
+            }
             _ => "there is no such dump or label",
         };
         let labels = captures.iter().filter_map(|c| c.label.as_deref());
-        NoMoment {
-            which: which.map(Which::to_string).unwrap_or_default(),
+        MomentNotFound {
+            which: which.map(DumpSelector::to_string).unwrap_or_default(),
             why,
             near: which
                 .filter(|_| !is_known)
                 .and_then(|which| did_you_mean(which, labels)),
-            there: in_words(self.names(captures).into_iter()),
+            there: join_list(self.names(captures).into_iter()),
         }
     }
 
@@ -353,7 +362,7 @@ impl Capture {
         let name = match (&self.label, self.dump) {
             (Some(label), _) => format!("@{label}"),
             (None, Some(_)) => return shown,
-            (None, None) => format!("@{}", Which::End),
+            (None, None) => format!("@{}", DumpSelector::End),
         };
         match shown.is_empty() {
             true => name,
@@ -401,7 +410,7 @@ pub fn names_of<'a>(dumps: impl IntoIterator<Item = (u32, &'a [String])>) -> Str
     if more > 0 {
         names.push(format!("{more} more"));
     }
-    names.extend([Which::Last, Which::End].map(|which| format!("@{which}")));
+    names.extend([DumpSelector::Last, DumpSelector::End].map(|which| format!("@{which}")));
     names.join(", ")
 }
 
@@ -438,13 +447,16 @@ fn numbered(numbers: &[u32]) -> String {
 
 /// The label that was probably meant by one that is not there.
 pub fn did_you_mean<'a>(
-    which: &Which,
+    which: &DumpSelector,
     labels: impl IntoIterator<Item = &'a str>,
 ) -> Option<String> {
-    let Which::Label(typed) = which else {
+    let DumpSelector::Label(typed) = which else {
         return None;
     };
-    let (last, end) = (Which::Last.to_string(), Which::End.to_string());
+    let (last, end) = (
+        DumpSelector::Last.to_string(),
+        DumpSelector::End.to_string(),
+    );
     let words = [last.as_str(), end.as_str()];
     let all = labels.into_iter().map(str::to_owned);
     let all: Vec<String> = all.chain(words.map(str::to_owned)).collect();
@@ -464,7 +476,7 @@ pub fn near_label<'a>(
 
 /// Why nothing is there of the moment that was named.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoMoment {
+pub struct MomentNotFound {
     /// What was named.
     pub which: String,
     /// Why, in words.
@@ -475,7 +487,7 @@ pub struct NoMoment {
     pub there: String,
 }
 
-impl NoMoment {
+impl MomentNotFound {
     /// What to do.
     pub fn help(&self) -> String {
         let there = match self.there.is_empty() {
@@ -540,7 +552,7 @@ mod tests {
     }
 
     fn found(moments: &Moments, captures: &[Capture], which: &str) -> Vec<usize> {
-        let which = Which::parse(which);
+        let which = DumpSelector::parse(which);
         moments.find(Some(&which), captures).unwrap_or_default()
     }
 
@@ -568,7 +580,7 @@ mod tests {
     fn what_has_nothing_beside_it_says_why_and_what_there_is() {
         let (moments, captures) = (moments(), captures());
         let error = |which: &str| {
-            let which = Which::parse(which);
+            let which = DumpSelector::parse(which);
             moments.find(Some(&which), &captures).unwrap_err()
         };
         let periodic = error("2");
@@ -580,7 +592,7 @@ mod tests {
             labels: vec!["2026".to_owned()],
             ..moments.clone()
         };
-        let digits = digits.find(Some(&Which::Number(2026)), &captures);
+        let digits = digits.find(Some(&DumpSelector::Number(2026)), &captures);
         let why = digits.map_err(|missing| missing.why);
         assert_eq!(why, Err("nothing of that kind was kept at this label"));
         let misspelt = error("befor");
@@ -589,7 +601,7 @@ mod tests {
         assert_eq!(error("AFTER").near.as_deref(), Some("did you mean @after?"));
         assert_eq!(error("somewhere else").near, None);
         let labels = &captures[..3];
-        let which = Some(&Which::End);
+        let which = Some(&DumpSelector::End);
         let end = moments.find(which, labels).unwrap_err();
         assert!(end.why.contains("at the end"), "{end:?}");
     }

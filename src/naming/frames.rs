@@ -24,7 +24,7 @@ const MOST_FINDINGS: usize = 20;
 /// Who waits for names: the phone they may ask, how they watch names come, and end it. A clone
 /// watches the same.
 #[derive(Clone, Default)]
-pub struct Watch {
+pub struct LookupControl {
     cancelled: Arc<AtomicBool>,
     tell: Option<Tell>,
     tell_pull: Option<TellPull>,
@@ -36,7 +36,7 @@ type Tell = Arc<dyn Fn(Progress<'_>) + Send + Sync>;
 /// As [`Tell`], for what is fetched from the phone.
 type TellPull = Arc<dyn Fn(PullEvent) + Send + Sync>;
 
-impl std::fmt::Debug for Watch {
+impl std::fmt::Debug for LookupControl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Watch")
             .field("cancelled", &self.cancelled)
@@ -44,23 +44,23 @@ impl std::fmt::Debug for Watch {
     }
 }
 
-impl Watch {
+impl LookupControl {
     /// Tells each library that is done.
-    pub fn telling(tell: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Watch {
-        Watch {
+    pub fn telling(tell: impl Fn(Progress<'_>) + Send + Sync + 'static) -> LookupControl {
+        LookupControl {
             tell: Some(Arc::new(tell)),
-            ..Watch::default()
+            ..LookupControl::default()
         }
     }
 
     /// Has what no place of this host knows fetched from a phone.
-    pub fn asking(self, phone: Option<Arc<DeviceLibs>>) -> Watch {
-        Watch { phone, ..self }
+    pub fn asking(self, phone: Option<Arc<DeviceLibs>>) -> LookupControl {
+        LookupControl { phone, ..self }
     }
 
     /// Tells also what is fetched from the phone.
-    pub fn telling_pulls(self, tell: impl Fn(PullEvent) + Send + Sync + 'static) -> Watch {
-        Watch {
+    pub fn telling_pulls(self, tell: impl Fn(PullEvent) + Send + Sync + 'static) -> LookupControl {
+        LookupControl {
             tell_pull: Some(Arc::new(tell)),
             ..self
         }
@@ -79,7 +79,7 @@ impl Watch {
 
 /// Which frames are looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Look {
+pub enum LookupScope {
     /// Those that nobody symbolized.
     #[default]
     Missing,
@@ -94,7 +94,7 @@ pub struct Namer {
     finder: OnceLock<Finder>,
     /// `None` within where this host gives no folder at all.
     cache: OnceLock<Option<Cache>>,
-    watch: Watch,
+    watch: LookupControl,
 }
 
 /// What was found for the frames of a trace.
@@ -163,7 +163,7 @@ impl Named {
 
 impl Namer {
     /// Looks at nothing yet.
-    pub fn new(options: NameOptions, watch: Watch) -> Namer {
+    pub fn new(options: NameOptions, watch: LookupControl) -> Namer {
         Namer {
             options,
             finder: OnceLock::new(),
@@ -173,13 +173,13 @@ impl Namer {
     }
 
     /// Looks up what frames of `recording` want, and gives it to them. Blocks.
-    pub fn name(&self, recording: &mut Recording, look: Look) -> Named {
+    pub fn name(&self, recording: &mut Recording, look: LookupScope) -> Named {
         if !self.options.symbolize {
             return Named::default();
         }
         let libraries = match look {
-            Look::Missing => wanted(recording),
-            Look::Better => improvable(recording),
+            LookupScope::Missing => wanted(recording),
+            LookupScope::Better => improvable(recording),
         };
         self.look_up(libraries, recording)
     }
@@ -270,7 +270,7 @@ fn places(options: &NameOptions, cache: Option<Cache>) -> Places {
         "HOME" | "USERPROFILE" => std::env::var_os(name),
         name => options.variable(name).map(OsString::from),
     };
-    let found = Places::of_environment(variable, &options.folder);
+    let found = Places::from_env(variable, &options.folder);
     let here = |path: PathBuf| options.folder.join(path);
     let places = Places {
         symbols: options.symbols.clone(),

@@ -124,7 +124,7 @@ impl GivenMap {
 
 /// The mapping files for a run.
 #[derive(Debug)]
-pub struct Maps {
+pub struct R8Mappings {
     given: Vec<GivenMap>,
     /// The project to look for others in, and what it has.
     project: Option<PathBuf>,
@@ -136,7 +136,7 @@ pub struct Maps {
 
 /// The mapping files for one trace.
 #[derive(Debug, Default)]
-pub struct ForTrace {
+pub struct TraceMappings {
     /// The files with the apps each is for, in order; for none where it is for all.
     pub maps: Vec<(GivenMap, BTreeSet<String>)>,
     /// What the user should know.
@@ -215,15 +215,15 @@ impl UsedMap {
     }
 }
 
-impl Maps {
+impl R8Mappings {
     /// Opens the files that were given. One that the environment names and that cannot be used
     /// is told and passed over.
     ///
     /// # Errors
     /// Where a file that was given with `--mapping` cannot be used, or the variable is none of
     /// its form.
-    pub fn open(names: &NameOptions) -> Result<Maps, MapsError> {
-        let mut maps = Maps::empty(names);
+    pub fn open(names: &NameOptions) -> Result<R8Mappings, MapsError> {
+        let mut maps = R8Mappings::empty(names);
         for option in &names.mappings {
             let file = MapFile::open(&option.path)?;
             maps.take(option.package.clone(), file, Origin::Given);
@@ -234,8 +234,8 @@ impl Maps {
 
     /// The same at the end of a recording, which is complete without: files that cannot be used
     /// are told and passed over. None of them is waited for.
-    pub fn open_what_opens(names: &NameOptions) -> Maps {
-        let mut maps = Maps::empty(names);
+    pub fn open_what_opens(names: &NameOptions) -> R8Mappings {
+        let mut maps = R8Mappings::empty(names);
         for option in &names.mappings {
             match MapFile::open_copied(&option.path) {
                 Ok(file) => maps.take(option.package.clone(), file, Origin::Given),
@@ -251,7 +251,7 @@ impl Maps {
     /// Whether files that were given will be of use at the end of a recording.
     ///
     /// # Errors
-    /// As [`Maps::open`]; also where one is no regular file, which can be read but once.
+    /// As [`R8Mappings::open`]; also where one is no regular file, which can be read but once.
     pub fn check(names: &NameOptions) -> Result<(), MapsError> {
         for option in &names.mappings {
             MapFile::open_copied(&option.path)?;
@@ -269,14 +269,14 @@ impl Maps {
             .collect()
     }
 
-    fn empty(names: &NameOptions) -> Maps {
+    fn empty(names: &NameOptions) -> R8Mappings {
         let project = names.project.clone();
         let around = || {
             let folder = &names.folder;
             let known = names.discover && !folder.as_os_str().is_empty();
             known.then(|| project_around(folder)).flatten()
         };
-        Maps {
+        R8Mappings {
             given: Vec::new(),
             project: project.or_else(around).filter(|_| names.symbolize),
             candidates: OnceLock::new(),
@@ -318,10 +318,10 @@ impl Maps {
         own: &NameMaps,
         seen: &SeenIn,
         dumped: &BTreeSet<u64>,
-    ) -> ForTrace {
-        let mut found = ForTrace {
+    ) -> TraceMappings {
+        let mut found = TraceMappings {
             findings: self.findings.clone(),
-            ..ForTrace::default()
+            ..TraceMappings::default()
         };
         let named = self.given.iter().filter_map(|map| map.package.as_deref());
         let claimed: BTreeSet<&str> = named.collect();
@@ -353,7 +353,7 @@ impl Maps {
         project: &Path,
         packages: &BTreeSet<String>,
         ids: &[String],
-        found: &mut ForTrace,
+        found: &mut TraceMappings,
     ) {
         if packages.is_empty() {
             return;
@@ -449,7 +449,7 @@ impl Maps {
             });
         }
         let seen = surveyed.frames_by_process()?;
-        let ForTrace { maps, mut findings } =
+        let TraceMappings { maps, mut findings } =
             self.for_trace(surveyed.recording(), &own, &seen, &dumped);
         let (given, discovered) = given_first(maps);
         let of_trace = own.iter().filter(|(package, _)| !package.is_empty());

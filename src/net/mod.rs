@@ -20,7 +20,7 @@ mod body;
 mod page;
 mod server;
 
-pub use server::{Ended, Offer, Server, Told};
+pub use server::{Ended, Offer, Server, ServerEvent};
 
 #[cfg(test)]
 mod tests;

@@ -61,7 +61,7 @@ pub enum Ended {
 
 /// What happens meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum ServerEvent {
     /// Somebody who knows the path began to fetch the file.
     Fetching,
     /// A request was refused, with this status.
@@ -176,9 +176,9 @@ impl Server {
     pub async fn serve(
         self,
         patience: Duration,
-        told: impl Fn(Told) + Send + Sync + 'static,
+        told: impl Fn(ServerEvent) + Send + Sync + 'static,
     ) -> io::Result<Ended> {
-        let told: Arc<dyn Fn(Told) + Send + Sync> = Arc::new(told);
+        let told: Arc<dyn Fn(ServerEvent) + Send + Sync> = Arc::new(told);
         let (listener, shared) = (self.listener, Arc::new(self.shared));
         let mut connections: JoinSet<Connection> = JoinSet::new();
         let mut idle: VecDeque<Guest> = VecDeque::new();
@@ -264,7 +264,7 @@ async fn attend(
     stream: TcpStream,
     shared: Arc<Shared>,
     fetches: Arc<AtomicBool>,
-    told: Arc<dyn Fn(Told) + Send + Sync>,
+    told: Arc<dyn Fn(ServerEvent) + Send + Sync>,
 ) -> Connection {
     let progress = Arc::new(Progress::default());
     let service = service_fn({
@@ -311,7 +311,7 @@ async fn respond(
     request: &Request<Incoming>,
     progress: Arc<Progress>,
     fetches: &AtomicBool,
-    told: &(dyn Fn(Told) + Send + Sync),
+    told: &(dyn Fn(ServerEvent) + Send + Sync),
 ) -> Response<body::Content> {
     let mut answer = shared
         .terms
@@ -326,7 +326,7 @@ async fn respond(
             let turn = Arc::clone(&shared.source).lock_owned();
             match timeout(TURN_PATIENCE, turn).await {
                 Ok(source) => {
-                    told(Told::Fetching);
+                    told(ServerEvent::Fetching);
                     content = body::Content::File(FileBody::new(source, shared.length, progress));
                 }
                 Err(_) => answer = busy(),
@@ -358,7 +358,7 @@ async fn respond(
         }
     }
     if answer.status.is_client_error() || answer.status.is_server_error() {
-        told(Told::Refused(answer.status.as_u16()));
+        told(ServerEvent::Refused(answer.status.as_u16()));
         let reason = answer.status.canonical_reason().unwrap_or("refused");
         content = body::Content::Text(Bytes::from_static(reason.as_bytes()));
     }

@@ -1,7 +1,7 @@
 //! The server over real sockets on loopback, asked by hand-written requests: what browsers send,
 //! and what those send who should get nothing.
 
-use super::{Ended, Offer, Server, Told};
+use super::{Ended, Offer, Server, ServerEvent};
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ struct Served {
     ended: JoinHandle<Ended>,
     host: String,
     path: String,
-    told: Arc<Mutex<Vec<Told>>>,
+    told: Arc<Mutex<Vec<ServerEvent>>>,
 }
 
 async fn serve(source: impl Read + Seek + Send + 'static, page: bool) -> Served {
@@ -34,7 +34,7 @@ async fn serve(source: impl Read + Seek + Send + 'static, page: bool) -> Served 
         .strip_prefix(&format!("http://{host}"))
         .expect("its own")
         .to_owned();
-    let told: Arc<Mutex<Vec<Told>>> = Arc::default();
+    let told: Arc<Mutex<Vec<ServerEvent>>> = Arc::default();
     let ended = tokio::spawn({
         let told = Arc::clone(&told);
         async move {
@@ -103,7 +103,7 @@ async fn the_ui_fetches_the_file_once_and_the_server_ends() {
     );
     assert!(body == trace(), "{} bytes", body.len());
     assert_eq!(served.ended.await.expect("it ended"), Ended::Fetched);
-    assert_eq!(*served.told.lock().unwrap(), [Told::Fetching]);
+    assert_eq!(*served.told.lock().unwrap(), [ServerEvent::Fetching]);
     let gone = TcpStream::connect(&served.host).await;
     assert!(gone.is_err(), "nobody listens any more");
 }

@@ -12,7 +12,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use crate::error::{Classified, ErrorClass};
-use crate::untrusted::shown;
+use crate::untrusted::sanitize;
 
 /// How long a program that was asked may take to say that it can't. Some end at once, others with
 /// the browser's window.
@@ -44,7 +44,7 @@ impl Classified for NoBrowser {
         Some(format!(
             "open {} in a browser, here or on another computer: the page needs no other file; \
              BROWSER names the command that starts one",
-            shown(&page)
+            sanitize(&page)
         ))
     }
 }

@@ -1,8 +1,8 @@
 //! Several inputs of one page: joined in one table, and which dumps of them are compared.
 
 use super::ReportInput;
-use crate::heaps::java::Which;
-use crate::heaps::look::{NativeFile, Wanted};
+use crate::heaps::java::DumpSelector;
+use crate::heaps::look::{DumpScope, NativeFile};
 use crate::report::data::header::{Diff, Pair, Per};
 use crate::stacks::{Dump, JoinBy, StackProfile, join};
 
@@ -51,7 +51,7 @@ pub(super) fn diff(
         }
         None => {
             let all = 0..dumps.len();
-            let end = Which::End.to_string();
+            let end = DumpSelector::End.to_string();
             let labelled_end = dumps
                 .iter()
                 .any(|dump| dump.facts.label.as_ref() == Some(&end));
@@ -105,17 +105,19 @@ fn last_of_each(dumps: &[Dump], among: impl Iterator<Item = usize>) -> Vec<usize
 }
 
 /// `labelled_end`: a dump has the label that else means the end.
-fn is_meant(dump: &Dump, wanted: &Wanted, labelled_end: bool) -> bool {
-    let Wanted::These(named) = wanted else {
+fn is_meant(dump: &Dump, wanted: &DumpScope, labelled_end: bool) -> bool {
+    let DumpScope::These(named) = wanted else {
         return true;
     };
     named.iter().any(|which| match which {
-        Which::Last => true,
-        Which::End => !labelled_end || dump.facts.label.as_deref() == Some(&which.to_string()),
-        Which::Number(number) => {
+        DumpSelector::Last => true,
+        DumpSelector::End => {
+            !labelled_end || dump.facts.label.as_deref() == Some(&which.to_string())
+        }
+        DumpSelector::Number(number) => {
             let label = number.to_string();
             dump.facts.number == *number || dump.facts.label.as_deref() == Some(&label)
         }
-        Which::Label(label) => dump.facts.label.as_ref() == Some(label),
+        DumpSelector::Label(label) => dump.facts.label.as_ref() == Some(label),
     })
 }

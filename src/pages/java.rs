@@ -1,14 +1,14 @@
 //! What a page shows of a Java heap: gathered from the analyses, one after the other.
 
 use crate::analyze::filter::Filter;
-use crate::analyze::histogram::{Among, By, Row, histogram};
+use crate::analyze::histogram::{HistogramKey, ObjectScope, Row, histogram};
 use crate::analyze::holders::{self, Holders};
 use crate::analyze::paths::Ways;
 use crate::analyze::{label, largest, leaks, tree, waste};
 use crate::heap_graph::{ClassIndex, DumpSource, ObjectIndex, Reachable, Referrers};
 use crate::heaps::java::diff::{ChangeRow, DiffReport};
 use crate::heaps::java::facts::Figures;
-use crate::heaps::java::{JavaHeap, Steps};
+use crate::heaps::java::{JavaHeap, ProgressReporter};
 use crate::report::java::change::{Change, Changed, ChangedLeak, Sizes};
 use crate::report::java::{self, JavaPage, JavaPart};
 use std::borrow::Cow;
@@ -35,14 +35,14 @@ pub(super) fn part(
     number: usize,
     contents: bool,
     change: Option<Change>,
-    steps: &Steps,
+    steps: &ProgressReporter,
 ) -> JavaPart {
     let graph = &heap.graph;
     let dominators = heap.dominators();
     steps.begin("writing the page");
     let everything = Filter::default();
-    let by = |by| histogram(graph, Among::Reachable(dominators), by, &everything);
-    let classes = by(By::Class);
+    let by = |by| histogram(graph, ObjectScope::Reachable(dominators), by, &everything);
+    let classes = by(HistogramKey::Class);
     let garbage = graph
         .objects()
         .filter(|&object| !dominators.is_reachable(object))
@@ -75,7 +75,7 @@ pub(super) fn part(
             .iter()
             .map(|finding| (finding.message.clone(), finding.help.clone()))
             .collect(),
-        packages: by(By::Package),
+        packages: by(HistogramKey::Package),
         garbage,
         largest: large
             .into_iter()

@@ -23,9 +23,9 @@ use self::compare::{diff, joined};
 use self::open::{Comparison, Opened, open, to_open};
 use self::whole::Measured;
 use crate::error::ErrorClass;
-use crate::heaps::java::Which;
-use crate::heaps::java::{JavaOptions, Steps};
-use crate::heaps::look::{LookOptions, NativeFile, Wanted};
+use crate::heaps::java::DumpSelector;
+use crate::heaps::java::{JavaOptions, ProgressReporter};
+use crate::heaps::look::{DumpScope, LookOptions, NativeFile};
 use crate::naming::names::MappingOption;
 use crate::report::data::header::{Fact, Header, Per, Recorded};
 use crate::report::java::JavaPart;
@@ -41,7 +41,7 @@ pub struct ReportInput {
     /// A recording's folder, a trace, a pprof or an HPROF.
     pub path: PathBuf,
     /// All dumps, or those that were named.
-    pub wanted: Wanted,
+    pub wanted: DumpScope,
     /// Mapping files of this input alone, before those of all.
     pub mappings: Vec<MappingOption>,
 }
@@ -50,12 +50,12 @@ impl ReportInput {
     /// As one types it, quoted for the shell.
     fn typed(&self) -> Vec<String> {
         match &self.wanted {
-            Wanted::These(named) => {
+            DumpScope::These(named) => {
                 let dumps = named.iter().map(|which| quoted_dump(&self.path, which));
                 dumps.collect()
             }
-            Wanted::All => vec![quoted_path(&self.path)],
-            Wanted::Last => vec![quoted_dump(&self.path, Which::Last)],
+            DumpScope::All => vec![quoted_path(&self.path)],
+            DumpScope::Last => vec![quoted_dump(&self.path, DumpSelector::Last)],
         }
     }
 }
@@ -68,9 +68,9 @@ impl fmt::Display for ReportInput {
         };
         write!(f, "{}", name.display())?;
         match &self.wanted {
-            Wanted::These(named) => named.iter().try_for_each(|which| write!(f, "@{which}")),
-            Wanted::All => Ok(()),
-            Wanted::Last => write!(f, "@{}", Which::Last),
+            DumpScope::These(named) => named.iter().try_for_each(|which| write!(f, "@{which}")),
+            DumpScope::All => Ok(()),
+            DumpScope::Last => write!(f, "@{}", DumpSelector::Last),
         }
     }
 }
@@ -106,7 +106,7 @@ pub enum Target {
 
 /// What was shown, for whoever asked.
 #[derive(Debug)]
-pub struct Told {
+pub struct ReportOutcome {
     /// What the user should know.
     pub findings: Vec<Finding>,
     /// What the exit code tells of; `None` where nothing is missing.
@@ -124,7 +124,11 @@ pub struct Told {
 /// # Errors
 /// Where an input can't be read or holds nothing that was asked for, or the page can't be
 /// written.
-pub fn write(request: &ReportRequest, steps: &Steps, target: Target) -> Result<Told, ReportError> {
+pub fn write(
+    request: &ReportRequest,
+    steps: &ProgressReporter,
+    target: Target,
+) -> Result<ReportOutcome, ReportError> {
     let mut opened = Vec::new();
     let mut number = 0;
     let mut comparison = Comparison::of(request);
@@ -134,7 +138,7 @@ pub fn write(request: &ReportRequest, steps: &Steps, target: Target) -> Result<T
         opened.push(one);
     }
     steps.begin("writing the page");
-    let mut told = Told {
+    let mut told = ReportOutcome {
         findings: Vec::new(),
         class: ErrorClass::first_of(opened.iter().filter_map(|one| one.class)),
         bytes: 0,

@@ -7,8 +7,10 @@ use super::{ReportError, ReportInput, ReportRequest, java, milliseconds};
 use crate::analyze::filter::Filter;
 use crate::error::ErrorClass;
 use crate::heaps::java::diff::{self, Half};
-use crate::heaps::java::{JavaError, JavaFile, JavaHeap, Steps, lying_in as java_lying_in};
-use crate::heaps::look::{self, Look, LookError, NativeFile, Wanted};
+use crate::heaps::java::{
+    JavaError, JavaFile, JavaHeap, ProgressReporter, lying_in as java_lying_in,
+};
+use crate::heaps::look::{self, DumpScope, LookError, NativeFile, OpenedInput};
 use crate::memory::reconcile::Table;
 use crate::report::data::timeline::Timeline;
 use crate::report::java::JavaPart;
@@ -67,7 +69,7 @@ impl Comparison {
     }
 
     /// Compares a heap with the first; `None` where none was seen.
-    fn with(&mut self, heap: &JavaHeap, steps: &Steps) -> Option<Change> {
+    fn with(&mut self, heap: &JavaHeap, steps: &ProgressReporter) -> Option<Change> {
         let (name, before) = self.before.take()?;
         let after = Half::of(heap, &self.wanted, steps);
         let report = diff::compare(before, after, &self.wanted);
@@ -82,10 +84,10 @@ pub(super) fn to_open(request: &ReportRequest) -> Vec<ReportInput> {
         match inputs.first_mut() {
             Some(main) if is_same(&base.path, &main.path) => {
                 main.wanted = match (&base.wanted, &main.wanted) {
-                    (Wanted::These(before), Wanted::These(after)) => {
-                        Wanted::These([&before[..], &after[..]].concat())
+                    (DumpScope::These(before), DumpScope::These(after)) => {
+                        DumpScope::These([&before[..], &after[..]].concat())
                     }
-                    _ => Wanted::All,
+                    _ => DumpScope::All,
                 };
             }
             _ => inputs.insert(0, base.clone()),
@@ -104,7 +106,7 @@ pub(super) fn open(
     request: &ReportRequest,
     number: usize,
     comparison: &mut Comparison,
-    steps: &Steps,
+    steps: &ProgressReporter,
 ) -> Result<Opened, ReportError> {
     let mut opened = Opened {
         name: input.to_string(),
@@ -127,12 +129,12 @@ pub(super) fn open(
         // The figures side by side are of all labels.
         options.errors = input.path.is_dir() && !known.timeline.entries.is_empty();
         match look::open(&input.path, &input.wanted, &options, steps) {
-            Ok(Look::Native(file)) => {
+            Ok(OpenedInput::Native(file)) => {
                 opened.findings = file.findings.clone();
                 opened.class = file.class();
                 opened.native = Some(file);
             }
-            Ok(Look::Java) => {}
+            Ok(OpenedInput::Java) => {}
             // The dump that was named may be of a Java heap.
             Err(error @ (LookError::NoSuchDump { .. } | LookError::NoSuchProcess { .. })) => {
                 unmeant = Some(error);
@@ -141,7 +143,7 @@ pub(super) fn open(
         }
     }
     // What lies beside the dumps of a recording is no dump that could be named.
-    let beside = || input.wanted == Wanted::All && java_lying_in(&input.path).is_some();
+    let beside = || input.wanted == DumpScope::All && java_lying_in(&input.path).is_some();
     let has_java = opened
         .native
         .as_ref()
@@ -164,7 +166,7 @@ pub(super) fn open(
 }
 
 /// What was read beside the dumps, of the processes that the input names.
-fn add_timeline(opened: &mut Opened, path: &Path, mut known: readings::Known) {
+fn add_timeline(opened: &mut Opened, path: &Path, mut known: readings::LoadedTimeline) {
     if let Some(file) = &mut opened.native {
         known.add(std::mem::take(&mut file.memory));
     }
@@ -201,14 +203,14 @@ fn add_java(
     request: &ReportRequest,
     number: usize,
     comparison: &mut Comparison,
-    steps: &Steps,
+    steps: &ProgressReporter,
 ) -> Result<(), JavaError> {
     let mut options = request.java.clone();
     options.names.mappings.splice(0..0, input.mappings.clone());
     let mut file = JavaFile::open(&input.path, options, steps)?;
     let count = file.dumps().len();
     let mut chosen: Vec<usize> = match &input.wanted {
-        Wanted::These(named) => {
+        DumpScope::These(named) => {
             // Some may be of native heaps.
             let all = named.iter().map(|which| file.choose_all(Some(which)));
             let found: Vec<_> = all.collect();
@@ -219,10 +221,10 @@ fn add_java(
                 None => found.into_iter().flatten().flatten().collect(),
             }
         }
-        Wanted::Last => file.choose_all(None)?,
-        Wanted::All if count <= JAVA_HEAPS => (0..count).collect(),
+        DumpScope::Last => file.choose_all(None)?,
+        DumpScope::All if count <= JAVA_HEAPS => (0..count).collect(),
         // The beginning and the end tell most.
-        Wanted::All => std::iter::once(0)
+        DumpScope::All => std::iter::once(0)
             .chain(count + 1 - JAVA_HEAPS..count)
             .collect(),
     };
@@ -231,8 +233,8 @@ fn add_java(
         let side =
             side.filter(|side| request.base.is_some() && is_same(&side.path, &input.path))?;
         let which = match &side.wanted {
-            Wanted::These(named) => named.last(),
-            Wanted::Last | Wanted::All => None,
+            DumpScope::These(named) => named.last(),
+            DumpScope::Last | DumpScope::All => None,
         };
         file.choose(which).ok()
     };
@@ -244,7 +246,7 @@ fn add_java(
             chosen.sort_unstable();
         }
     }
-    if chosen.len() < count && input.wanted == Wanted::All {
+    if chosen.len() < count && input.wanted == DumpScope::All {
         let left_out: Vec<String> = (0..count)
             .filter(|at| !chosen.contains(at))
             .map(|at| file.name_of(at))

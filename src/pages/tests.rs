@@ -46,7 +46,7 @@ fn java_part() -> JavaPart {
     let graph = builder
         .finish(classes, Vec::new(), Box::new(NoContents), facts, false)
         .expect("it is small");
-    let steps = Steps::default();
+    let steps = ProgressReporter::default();
     let path = PathBuf::from("dump.hprof");
     let heap = JavaHeap::new(graph, path, 0, Follow::default(), steps.clone());
     java::part(&heap, Some(0.0), 0, false, None, &steps)
@@ -189,7 +189,7 @@ fn each_of_several_recordings_keeps_its_timeline_and_a_name_of_its_own() {
                 boot_ns,
                 pid: 7,
                 cost: None,
-                seen: seen::Seen::Resident(resident),
+                seen: seen::Observation::Resident(resident),
             });
         }
         Opened {
@@ -224,7 +224,7 @@ fn the_command_for_all_callsites_writes_the_same_page() {
         mappings: Vec::new(),
     };
     let mut request = ReportRequest {
-        inputs: vec![input("rec", Wanted::Last)],
+        inputs: vec![input("rec", DumpScope::Last)],
         base: None,
         per: None,
         look: LookOptions::default(),
@@ -234,7 +234,10 @@ fn the_command_for_all_callsites_writes_the_same_page() {
         contents: false,
     };
     assert_eq!(full_command(&request), "heaptap report --full rec@last");
-    request.base = Some(input("rec", Wanted::These(vec![Which::Number(1)])));
+    request.base = Some(input(
+        "rec",
+        DumpScope::These(vec![DumpSelector::Number(1)]),
+    ));
     request.per = Some(Per::iterations(20.0));
     request.look.process = Some("com.example.*".to_owned());
     request.look.heap = Some("libc.malloc".to_owned());

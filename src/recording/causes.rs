@@ -15,7 +15,7 @@ use crate::heaps::trace_findings::GUESSES;
 use crate::profile::Health;
 use crate::results::findings;
 use crate::results::manifest;
-use crate::session::{Chronicle, Lasted};
+use crate::session::{DurationBounds, SessionState};
 use std::collections::BTreeMap;
 
 /// Why a recording ended, as far as that can be told.
@@ -35,10 +35,10 @@ pub(super) enum Cause {
 impl Cause {
     pub(super) fn of(
         ended_by: EndedBy,
-        chronicle: &Chronicle,
+        chronicle: &SessionState,
         plan: &Plan,
         size: u64,
-        lasted: Lasted,
+        lasted: DurationBounds,
         whole: bool,
     ) -> Cause {
         let in_full = plan
@@ -155,7 +155,7 @@ pub(super) fn is_whole(health: &[Health]) -> bool {
 }
 
 /// Whether a recording of such a `duration` ran to its end. `whole`: its trace has an end.
-fn in_full(duration: Duration, lasted: Lasted, whole: bool) -> bool {
+fn in_full(duration: Duration, lasted: DurationBounds, whole: bool) -> bool {
     // The last report may be a second old, and a start takes its time.
     let seen = |at_least: Duration| at_least + Duration::from_secs(3) >= duration;
     // Nobody looked for a while: it had the time, and its trace says that it came to its end.
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn what_ended_unseen_is_judged_by_its_trace() {
-        let lasted = |at_least: u64, at_most: u64| Lasted {
+        let lasted = |at_least: u64, at_most: u64| DurationBounds {
             at_least: Some(Duration::from_secs(at_least)),
             at_most: Some(Duration::from_secs(at_most)),
         };
@@ -331,6 +331,8 @@ mod tests {
         // A cable was away.
         assert!(in_full(lasted(4, 60), true) && !in_full(lasted(4, 60), false));
         // Not followed.
-        assert!(in_full(Lasted::default(), true) && in_full(Lasted::default(), false));
+        assert!(
+            in_full(DurationBounds::default(), true) && in_full(DurationBounds::default(), false)
+        );
     }
 }

@@ -4,7 +4,7 @@
 use super::beside;
 use super::sessions::{self, State};
 use crate::device::Address;
-use crate::session::{Chronicle, Opening, SessionError, SessionId, Store};
+use crate::session::{SessionError, SessionHeader, SessionId, SessionState, Store};
 
 /// What the command line says of the device. `None` where it says nothing: then sessions of
 /// every server, or of every device, count.
@@ -17,7 +17,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    fn holds(&self, opening: &Opening) -> bool {
+    fn holds(&self, opening: &SessionHeader) -> bool {
         let server = |wanted: &Address| at_server(opening, wanted);
         // A network address may be typed without its port, as adb takes it.
         let serial = |wanted: &String| {
@@ -28,7 +28,7 @@ impl Scope {
 }
 
 /// Whether the session's adb server is the one at `address`.
-pub fn at_server(opening: &Opening, address: &Address) -> bool {
+pub fn at_server(opening: &SessionHeader, address: &Address) -> bool {
     Address::parse(&opening.server, "the session journal").is_ok_and(|own| own.is_same(address))
 }
 
@@ -76,7 +76,7 @@ impl Purpose {
 ///
 /// # Errors
 /// Where there is none, or several.
-pub fn named(store: &Store, wanted: &str) -> Result<Chronicle, SessionError> {
+pub fn named(store: &Store, wanted: &str) -> Result<SessionState, SessionError> {
     let (mut chronicles, _) = store.list()?;
     chronicles.retain(|c| c.opening.id.as_str().starts_with(wanted));
     match chronicles.len() {
@@ -97,7 +97,7 @@ pub async fn unnamed(
     store: &Store,
     scope: &Scope,
     purpose: Purpose,
-) -> Result<Chronicle, SessionError> {
+) -> Result<SessionState, SessionError> {
     let what = purpose.words();
     let (chronicles, unreadable) = store.list()?;
     let (mut chronicles, others): (Vec<_>, Vec<_>) = chronicles
@@ -136,7 +136,7 @@ pub async fn unnamed(
         standing.push((state, chronicle));
     }
     for states in purpose.states() {
-        let serves = |(state, _): &(State, Chronicle)| states.contains(state);
+        let serves = |(state, _): &(State, SessionState)| states.contains(state);
         match standing.iter().filter(|s| serves(s)).count() {
             0 => {}
             1 => {
@@ -145,7 +145,7 @@ pub async fn unnamed(
             }
             _ => {
                 standing.retain(serves);
-                let fitting: Vec<Chronicle> = standing.into_iter().map(|(_, c)| c).collect();
+                let fitting: Vec<SessionState> = standing.into_iter().map(|(_, c)| c).collect();
                 return Err(several(&fitting));
             }
         }
@@ -157,7 +157,7 @@ pub async fn unnamed(
 }
 
 /// How a session stands that serves no purpose.
-fn in_words(state: State, chronicle: &Chronicle) -> String {
+fn in_words(state: State, chronicle: &SessionState) -> String {
     let (id, serial) = (&chronicle.opening.id, &chronicle.opening.serial);
     match state {
         State::Away => format!("session {id} waits for device {serial}, which is not connected"),
@@ -170,13 +170,13 @@ fn in_words(state: State, chronicle: &Chronicle) -> String {
     }
 }
 
-fn several(chronicles: &[Chronicle]) -> SessionError {
+fn several(chronicles: &[SessionState]) -> SessionError {
     SessionError::SeveralSessions {
         ids: ids(chronicles),
     }
 }
 
-fn ids<'a>(chronicles: impl IntoIterator<Item = &'a Chronicle>) -> Vec<String> {
-    let id = |c: &Chronicle| c.opening.id.to_string();
+fn ids<'a>(chronicles: impl IntoIterator<Item = &'a SessionState>) -> Vec<String> {
+    let id = |c: &SessionState| c.opening.id.to_string();
     chronicles.into_iter().map(id).collect()
 }

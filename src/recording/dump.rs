@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use super::finish::Finished;
 use super::plan::JavaPlan;
-use super::record::{self, RecordEvent, RecordOptions, Recorded, Step, Tell, beside};
-use super::what::What;
-use crate::config::{JavaSpec, Patience};
+use super::record::{self, EventHandler, RecordEvent, RecordOptions, Recorded, Step, beside};
+use super::what::CaptureKind;
+use crate::config::{JavaSpec, TimeoutFactor};
 use crate::device::{Command, Device};
 use crate::error::{ErrorClass, Failure};
 use crate::folder::RAW_TRACE;
@@ -30,7 +30,7 @@ const QUICK: Duration = Duration::from_secs(10);
 /// Why a dump is made again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Again {
+pub enum RetryReason {
     /// The buffer could not hold what came between two writes into the file.
     LargerBuffer {
         /// Its new size, bytes.
@@ -45,18 +45,18 @@ pub enum Again {
     NothingCame,
 }
 
-impl Again {
+impl RetryReason {
     /// In words, as the end of `dumping again …`.
     pub fn describe(&self) -> String {
         match self {
-            Again::LargerBuffer { buffer_bytes } => format!(
+            RetryReason::LargerBuffer { buffer_bytes } => format!(
                 "the dump did not fit the buffer: dumping again with one of {}",
                 ByteSize(*buffer_bytes)
             ),
-            Again::MoreTime { times } => {
+            RetryReason::MoreTime { times } => {
                 format!("the dump was not done in time: dumping again with {times} times as much")
             }
-            Again::NothingCame => {
+            RetryReason::NothingCame => {
                 "no dump came before the session ended: dumping again, for longer".to_owned()
             }
         }
@@ -73,7 +73,7 @@ pub async fn dump(
     store: &Store,
     options: &RecordOptions,
     controls: &mut Controls,
-    tell: &Tell,
+    tell: &EventHandler,
 ) -> Result<Recorded, Failure> {
     let mut options = options.clone();
     let mut attempt = 1;
@@ -94,7 +94,7 @@ pub async fn dump(
             return Ok(recorded);
         };
         finished.journal.forget()?;
-        let What::Java(spec, results) = &options.what else {
+        let CaptureKind::Java(spec, results) = &options.what else {
             return Ok(Recorded::Finished(finished));
         };
         let next = match &finished.java {
@@ -107,11 +107,11 @@ pub async fn dump(
         if !anybody_left(device, &finished.manifest).await {
             return Ok(Recorded::Finished(finished));
         }
-        options.what = What::Java(spec, *results);
+        options.what = CaptureKind::Java(spec, *results);
         let output = finished.output.clone();
         let kept = match again {
             // There is no dump in it to be kept.
-            Again::NothingCame if discard(&output) => None,
+            RetryReason::NothingCame if discard(&output) => None,
             _ => Some(aside(&output, attempt)),
         };
         let moved = kept.as_ref().map(|kept| std::fs::rename(&output, kept));
@@ -167,7 +167,7 @@ fn next_attempt(
     spec: &JavaSpec,
     plan: &JavaPlan,
     manifest: &Manifest,
-) -> Option<(Again, JavaSpec)> {
+) -> Option<(RetryReason, JavaSpec)> {
     // Who asked for an end, or whose phone failed, gets what there is.
     let ended_by = manifest.outcome.ended_by.as_deref();
     if !matches!(ended_by, Some("done" | "duration")) || plan.oom_wait_s.is_some() {
@@ -190,17 +190,17 @@ fn next_attempt(
             return None;
         }
         spec.buffer_bytes = Some(buffer_bytes);
-        return Some((Again::LargerBuffer { buffer_bytes }, spec));
+        return Some((RetryReason::LargerBuffer { buffer_bytes }, spec));
     }
     if !cut.is_empty() {
         let times = patience.saturating_mul(3);
-        spec.patience = Patience(times);
-        return Some((Again::MoreTime { times }, spec));
+        spec.patience = TimeoutFactor(times);
+        return Some((RetryReason::MoreTime { times }, spec));
     }
     let unexplained = manifest.warnings.iter().any(|w| w.kind == "no-dump");
     if unexplained && plan.ends_when_done && patience == 1 {
-        spec.patience = Patience(5);
-        return Some((Again::NothingCame, spec));
+        spec.patience = TimeoutFactor(5);
+        return Some((RetryReason::NothingCame, spec));
     }
     None
 }
@@ -263,7 +263,7 @@ mod tests {
         }
     }
 
-    fn again(manifest: &Manifest, buffer_bytes: u64) -> Option<Again> {
+    fn again(manifest: &Manifest, buffer_bytes: u64) -> Option<RetryReason> {
         let spec = JavaSpec::default();
         next_attempt(&spec, &plan(buffer_bytes), manifest).map(|(again, _)| again)
     }
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn what_was_lost_in_a_buffer_gets_a_larger_one_up_to_a_limit() {
         let lost = manifest(CUT, Some("service-lost-data"));
-        let larger = |buffer_bytes| Some(Again::LargerBuffer { buffer_bytes });
+        let larger = |buffer_bytes| Some(RetryReason::LargerBuffer { buffer_bytes });
         assert_eq!(again(&lost, 64 << 20), larger(256 << 20));
         assert_eq!(again(&lost, 1 << 30), larger(LARGEST_BUFFER));
         assert_eq!(again(&lost, LARGEST_BUFFER), None);
@@ -292,12 +292,12 @@ mod tests {
 
     #[test]
     fn what_was_not_done_gets_more_time_and_what_never_began_too() {
-        let more = Some(Again::MoreTime { times: 3 });
+        let more = Some(RetryReason::MoreTime { times: 3 });
         assert_eq!(again(&manifest(CUT, None), 1 << 20), more);
         let whole = JavaFlags::default();
         assert_eq!(again(&manifest(whole, None), 1 << 20), None);
         let none = manifest(whole, Some("no-dump"));
-        assert_eq!(again(&none, 1 << 20), Some(Again::NothingCame));
+        assert_eq!(again(&none, 1 << 20), Some(RetryReason::NothingCame));
     }
 
     #[test]

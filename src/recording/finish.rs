@@ -9,7 +9,7 @@ use super::beside;
 use super::blocking::blocking;
 use super::causes::{self, Cause};
 use super::plan::{self, JavaPlan, Plan};
-use super::record::{RecordEvent, Step, Tell};
+use super::record::{EventHandler, RecordEvent, Step};
 use crate::conversion::allocations::Written;
 use crate::conversion::convert::{ConvertError, Converted, Input, Plain, Request, Selection};
 use crate::conversion::java_summary::JavaSummary;
@@ -20,8 +20,8 @@ use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
 use crate::heaps::java::FOLDER;
 use crate::import::ImportError;
 use crate::naming::device_libs::{DeviceLibs, Interrupt, PullLibs};
-use crate::naming::frames::{Look, Watch};
-use crate::naming::maps::Maps;
+use crate::naming::frames::{LookupControl, LookupScope};
+use crate::naming::maps::R8Mappings;
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files;
 use crate::profile::Health;
@@ -31,8 +31,9 @@ use crate::results::manifest::{self, DumpId, Manifest};
 use crate::results::output::{Staging, Standing, is_own, own};
 use crate::results::summary::HeapSummary;
 use crate::session::{
-    self, Chronicle, Controls, DumpScan, NewScan, Opening, Owner, RawTrace, SeenDump, Session,
-    SessionError, SessionEvent, SessionId, SnapshotWay, part_prefix, release, remove_parts,
+    self, Controls, DumpScan, NewScan, Owner, RawTrace, SeenDump, Session, SessionError,
+    SessionEvent, SessionHeader, SessionId, SessionState, SnapshotMethod, part_prefix, release,
+    remove_parts,
 };
 use crate::trace::DumpScanner;
 
@@ -151,7 +152,7 @@ pub async fn finish(
     ended_by: EndedBy,
     names: Option<&NameOptions>,
     controls: &mut Controls,
-    tell: &Tell,
+    tell: &EventHandler,
 ) -> Result<Finished, Failure> {
     let output = session.opening().output.clone();
     let id = session.id().clone();
@@ -359,7 +360,7 @@ pub async fn finish(
 }
 
 /// What was recorded beside: its timeline may have hundreds of megabytes.
-async fn beside_section(folder: &Path, with: beside::With) -> Option<manifest::Beside> {
+async fn beside_section(folder: &Path, with: beside::CompanionOptions) -> Option<manifest::Beside> {
     let folder = folder.to_owned();
     blocking(move || beside::section(&folder, with)).await
 }
@@ -385,7 +386,7 @@ async fn tracked(
     let (names, goal) = (plan.names.clone(), goal.to_owned());
     // Each list has tens of megabytes.
     let written = blocking(move || {
-        let maps = Maps::open_what_opens(&names);
+        let maps = R8Mappings::open_what_opens(&names);
         tracked::write(&output, &goal, lists, &maps)
     });
     let written = written.await.map_err(|source| SessionError::Keep {
@@ -415,7 +416,7 @@ async fn convert(
     trace: &RawTrace,
     goal: &Path,
     controls: &mut Controls,
-    tell: &Tell,
+    tell: &EventHandler,
 ) -> Result<Converted, Failure> {
     let asked = plan.names.symbolize && plan.names.pull_libs != PullLibs::Never;
     let phone = asked.then(|| {
@@ -424,7 +425,7 @@ async fn convert(
     });
     let interrupt = phone.as_ref().map(|phone| phone.interrupt());
     let tell = Arc::clone(tell);
-    let watch = Watch::default()
+    let watch = LookupControl::default()
         .telling_pulls(move |event| tell(RecordEvent::Library(event)))
         .asking(phone);
     let request = Request {
@@ -437,7 +438,7 @@ async fn convert(
         names: plan.names.clone(),
         watch: watch.clone(),
         bad_maps_fail: false,
-        look: Look::Missing,
+        look: LookupScope::Missing,
         packets_for: Some(Plain {
             path: trace.path.clone(),
             whole_bytes: None,
@@ -476,7 +477,7 @@ async fn convert(
 }
 
 /// The name of whatever the recording holds, where it was asked for one name alone.
-fn only_name(opening: &Opening) -> Option<String> {
+fn only_name(opening: &SessionHeader) -> Option<String> {
     match (opening.names.as_slice(), opening.pids.as_slice()) {
         ([name], []) => Some(name.clone()),
         _ => None,
@@ -520,7 +521,7 @@ fn without_trace(error: ConvertError, size: u64) -> Result<Converted, ConvertErr
     })
 }
 
-fn bind_labels(manifest: &mut Manifest, chronicle: &Chronicle, tracked: bool) {
+fn bind_labels(manifest: &mut Manifest, chronicle: &SessionState, tracked: bool) {
     let moments: Vec<DumpMoment<'_>> = manifest
         .dumps
         .keys()
@@ -531,7 +532,7 @@ fn bind_labels(manifest: &mut Manifest, chronicle: &Chronicle, tracked: bool) {
         })
         .collect();
     // Where nothing caused a dump, the next one is that of the end: no label's.
-    let caused = chronicle.opening.snapshots != SnapshotWay::Impossible;
+    let caused = chronicle.opening.snapshots != SnapshotMethod::Impossible;
     let bound = labels::bind(&chronicle.labels, if caused { &moments } else { &[] });
     for binding in bound {
         let name = binding.label.label;
@@ -583,7 +584,7 @@ fn repeated(labels: &[manifest::Label]) -> Vec<manifest::Warning> {
             0 | 1 => String::new(),
             _ => format!(
                 "; their dumps are {}",
-                crate::results::lists::in_words(named.collect::<Vec<_>>().into_iter())
+                crate::results::lists::join_list(named.collect::<Vec<_>>().into_iter())
             ),
         };
         manifest::Warning {
@@ -635,16 +636,16 @@ async fn fetch(session: &mut Session, controls: &mut Controls) -> Result<RawTrac
     session.pull(&goal, controls).await
 }
 
-fn describe(manifest: &mut Manifest, chronicle: &Chronicle, plan: &Plan, trace: &RawTrace) {
+fn describe(manifest: &mut Manifest, chronicle: &SessionState, plan: &Plan, trace: &RawTrace) {
     let opening = &chronicle.opening;
     manifest.session = Some(manifest::Session {
         id: opening.id.to_string(),
         remote_path: opening.remote_path.clone(),
         boot_id: Some(opening.boot_id.0.clone()),
         snapshots_by: match opening.snapshots {
-            SnapshotWay::Signal { .. } => Some("signal".to_owned()),
-            SnapshotWay::Continuous { .. } => Some("continuous".to_owned()),
-            SnapshotWay::Impossible => None,
+            SnapshotMethod::Signal { .. } => Some("signal".to_owned()),
+            SnapshotMethod::Continuous { .. } => Some("continuous".to_owned()),
+            SnapshotMethod::Impossible => None,
         },
     });
     manifest.device = Some(plan.device.clone());

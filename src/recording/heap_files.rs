@@ -16,7 +16,7 @@ use time::OffsetDateTime;
 
 use super::plan::{self, JavaPlan, Plan};
 use super::record::{
-    self, Checked, RecordEvent, Recorded, Tell, describe, first_target, session_events,
+    self, Checked, EventHandler, RecordEvent, Recorded, describe, first_target, session_events,
     worth_saying,
 };
 use crate::config::{HeapFileSpec, Notice};
@@ -26,8 +26,8 @@ use crate::error::Failure;
 use crate::naming::names::NameOptions;
 use crate::results::output::{OutputFolder, default_name, file_name};
 use crate::session::{
-    self, Controls, HEAP_FILES_VERSION, HeapFile, HeapFileKind, HeapFiles, Opening, Session,
-    SessionError, SessionId, SnapshotWay, Store,
+    self, Controls, HEAP_FILES_VERSION, HeapFile, HeapFileKind, HeapFiles, Session, SessionError,
+    SessionHeader, SessionId, SnapshotMethod, Store,
 };
 
 /// What is to be dumped, and how.
@@ -57,7 +57,7 @@ pub async fn dump(
     store: &Store,
     options: &HeapFileOptions,
     controls: &mut Controls,
-    tell: &Tell,
+    tell: &EventHandler,
 ) -> Result<Recorded, Failure> {
     let id = SessionId::random();
     let wanted = options.output.clone().unwrap_or_else(|| {
@@ -89,7 +89,7 @@ pub async fn dump(
     };
     if options.detach {
         return Ok(Recorded::Detached {
-            snapshots: SnapshotWay::Impossible,
+            snapshots: SnapshotMethod::Impossible,
             session: session.release(),
             output: folder.path().to_owned(),
         });
@@ -104,8 +104,8 @@ async fn prepare(
     options: &HeapFileOptions,
     id: SessionId,
     folder: &OutputFolder,
-    tell: &Tell,
-) -> Result<Opening, Failure> {
+    tell: &EventHandler,
+) -> Result<SessionHeader, Failure> {
     let facts = eligibility::facts(device).await?;
     let assess = AssessOptions {
         user: options.spec.user,
@@ -133,7 +133,7 @@ async fn prepare(
         device: describe(&facts),
         findings: worth_saying(&assessment, Scope::Java, false),
         notices: notices.into_iter().map(|n: Notice| n.message).collect(),
-        snapshots: SnapshotWay::Impossible,
+        snapshots: SnapshotMethod::Impossible,
         with: Vec::new(),
         output: folder.path().to_owned(),
     }));
@@ -189,7 +189,7 @@ async fn opening(
     assessment: &Assessment,
     files: Vec<HeapFile>,
     folder: &OutputFolder,
-) -> Result<Opening, Failure> {
+) -> Result<SessionHeader, Failure> {
     let boot_id = plan::boot_id(device, facts).await?;
     let mut pids: Vec<u32> = files.iter().map(|f| f.pid).collect();
     pids.dedup();
@@ -209,7 +209,7 @@ async fn opening(
     };
     let silence_ms = u64::try_from(options.silence.as_millis()).unwrap_or(u64::MAX);
     let dumps = u64::try_from(files.len()).unwrap_or(u64::MAX);
-    Ok(Opening {
+    Ok(SessionHeader {
         version: HEAP_FILES_VERSION,
         serial: device.serial().to_owned(),
         hardware_serial: facts.hardware_serial.clone(),
@@ -226,7 +226,7 @@ async fn opening(
             .saturating_mul(dumps.min(2))
             .saturating_add(WRITING_MS),
         write_period_ms: 0,
-        snapshots: SnapshotWay::Impossible,
+        snapshots: SnapshotMethod::Impossible,
         labels_without_dumps: false,
         config: String::new(),
         output: folder.path().to_owned(),

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
-use super::beside::With;
+use super::beside::CompanionOptions;
 use crate::device::Device;
-use crate::eligibility::{Answer, Assessment, BuildType, DeviceFacts, Known, Root, Scope};
+use crate::eligibility::{Answer, Assessment, BuildType, DeviceFacts, PreflightFacts, Root, Scope};
 use crate::export::pprof::{PprofOptions, SampleNames};
 use crate::naming::names::NameOptions;
 use crate::results::manifest;
@@ -34,7 +34,7 @@ pub struct Plan {
     /// The shell was root by itself (`adb root`).
     pub shell_is_root: bool,
     /// What was known of the targets, for those that turn out empty.
-    pub known: Known,
+    pub known: PreflightFacts,
     /// Heaps that were chosen.
     pub heaps: Vec<String>,
     /// Perfetto's own names for the sample types.
@@ -49,7 +49,7 @@ pub struct Plan {
     pub java: Option<JavaPlan>,
     /// What is recorded beside the native heap.
     #[serde(default)]
-    pub with: With,
+    pub with: CompanionOptions,
 }
 
 /// What finishing has to know of a dump of Java heaps.
@@ -79,13 +79,13 @@ impl Plan {
             size_limit: None,
             selinux_relaxed: false,
             shell_is_root: facts.root == Some(Root::Shell),
-            known: Known::default(),
+            known: PreflightFacts::default(),
             heaps: Vec::new(),
             perfetto_names: false,
             annotations: true,
             names: NameOptions::default(),
             java: None,
-            with: With::default(),
+            with: CompanionOptions::default(),
         }
     }
 

@@ -9,12 +9,12 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 
-use super::beside::{self, Beside, BesideEvent, Source, With};
-use super::dump::Again;
+use super::beside::{self, Beside, CompanionEvent, CompanionOptions, Source};
+use super::dump::RetryReason;
 use super::finish::{self, EndedBy, Finished};
 use super::plan::{self, Plan};
 use super::sessions;
-use super::what::{Fitted, Labels, What};
+use super::what::{CaptureKind, Fitted, Labels};
 use crate::config::{EncodedConfig, Snapshots, Targets};
 use crate::conversion::allocations::{self, TrackingError};
 use crate::device::Device;
@@ -27,17 +27,17 @@ use crate::naming::device_libs::PullEvent;
 use crate::naming::names::NameOptions;
 use crate::results::output::{OutputFolder, default_name};
 use crate::session::{
-    self, Background, Controls, Events, FollowEnd, JOURNAL_VERSION, Opening, Session, SessionError,
-    SessionEvent, SessionId, SnapshotWay, Store,
+    self, Background, Controls, Events, FollowEnd, JOURNAL_VERSION, Session, SessionError,
+    SessionEvent, SessionHeader, SessionId, SnapshotMethod, Store,
 };
 
 /// What is to be recorded, and how.
 #[derive(Debug, Clone)]
 pub struct RecordOptions {
     /// What to record; targets as they were given.
-    pub what: What,
+    pub what: CaptureKind,
     /// What to record beside it.
-    pub with: With,
+    pub with: CompanionOptions,
     /// The folder for the results; a name of its own where `None`.
     pub output: Option<PathBuf>,
     /// First word of that name; the first target where `None`.
@@ -74,7 +74,7 @@ pub enum RecordEvent {
     /// A library of the phone is fetched.
     Library(PullEvent),
     /// Beside the recording.
-    Beside(BesideEvent),
+    Beside(CompanionEvent),
     /// Another step.
     Step(Step),
 }
@@ -90,7 +90,7 @@ pub struct Checked {
     /// What the phone's version leaves out of the config.
     pub notices: Vec<String>,
     /// What snapshots will need.
-    pub snapshots: SnapshotWay,
+    pub snapshots: SnapshotMethod,
     /// Recorded beside: taken at labels, too, whatever becomes of a dump.
     pub with: Vec<Source>,
     /// Where the results will be.
@@ -117,7 +117,7 @@ pub enum Step {
     /// A Java heap is dumped again.
     DumpAgain {
         /// Why, and how.
-        why: Again,
+        why: RetryReason,
         /// Where what came so far is kept, where something came.
         kept: Option<PathBuf>,
     },
@@ -129,7 +129,7 @@ pub enum Step {
 }
 
 /// Takes the events of a recording; must return at once.
-pub type Tell = std::sync::Arc<dyn Fn(RecordEvent) + Send + Sync>;
+pub type EventHandler = std::sync::Arc<dyn Fn(RecordEvent) + Send + Sync>;
 
 /// How `record` came out.
 #[derive(Debug)]
@@ -141,7 +141,7 @@ pub enum Recorded {
         /// Where the results will be.
         output: PathBuf,
         /// Whether `snapshot` can do something there.
-        snapshots: SnapshotWay,
+        snapshots: SnapshotMethod,
     },
     /// It is finished.
     Finished(Box<Finished>),
@@ -157,7 +157,7 @@ pub async fn record(
     store: &Store,
     options: &RecordOptions,
     controls: &mut Controls,
-    tell: &Tell,
+    tell: &EventHandler,
 ) -> Result<Recorded, Failure> {
     let mut options = options.clone();
     let mut attempt = 1;
@@ -183,7 +183,7 @@ pub async fn record(
             .native
             .iter()
             .any(|d| d.flags.buffer_overran);
-        let What::Native(spec) = &mut options.what else {
+        let CaptureKind::Native(spec) = &mut options.what else {
             return Ok(recorded);
         };
         if !options.retry_overrun || !overran || attempt == OVERRUN_ATTEMPTS {
@@ -217,7 +217,7 @@ pub(super) async fn record_once(
     store: &Store,
     options: &RecordOptions,
     controls: &mut Controls,
-    tell: &Tell,
+    tell: &EventHandler,
 ) -> Result<Recorded, Failure> {
     let started_at = OffsetDateTime::now_utc();
     let id = SessionId::random();
@@ -282,7 +282,7 @@ pub(super) async fn record_once(
 pub(super) async fn run_to_end(
     mut session: Session,
     controls: &mut Controls,
-    tell: &Tell,
+    tell: &EventHandler,
 ) -> Result<Finished, Failure> {
     let scan = finish::new_scan();
     let plan = Plan::read(&session.opening().plan)?;
@@ -306,7 +306,7 @@ pub(super) async fn run_to_end(
 }
 
 struct Prepared {
-    opening: Opening,
+    opening: SessionHeader,
     encoded: EncodedConfig,
     packages: Vec<String>,
     background: Background,
@@ -321,7 +321,7 @@ async fn prepare(
     options: &RecordOptions,
     id: SessionId,
     folder: &OutputFolder,
-    tell: &Tell,
+    tell: &EventHandler,
 ) -> Result<Prepared, Failure> {
     let facts = eligibility::facts(device).await?;
     let mut what = options.what.clone();
@@ -417,7 +417,7 @@ async fn opening(
     assessment: &Assessment,
     fitted: &Fitted,
     folder: &OutputFolder,
-) -> Result<Opening, Failure> {
+) -> Result<SessionHeader, Failure> {
     let boot_id = plan::boot_id(device, facts).await?;
     let shell_is_root = facts.root == Some(Root::Shell);
     // Android 10's shell may not remove a trace.
@@ -443,7 +443,7 @@ async fn opening(
         plan.without_pids(&pids_of(package, assessment));
     }
     let millis = |value: Option<u32>, default: u64| value.map_or(default, u64::from);
-    Ok(Opening {
+    Ok(SessionHeader {
         version: JOURNAL_VERSION,
         serial: device.serial().to_owned(),
         hardware_serial: facts.hardware_serial.clone(),
@@ -480,7 +480,7 @@ async fn start(
     options: &RecordOptions,
     prepared: &Prepared,
     controls: &mut Controls,
-    tell: &Tell,
+    tell: &EventHandler,
 ) -> Result<Session, Failure> {
     let opening = &prepared.opening;
     let relaxed = AtomicBool::new(false);
@@ -521,7 +521,7 @@ async fn start_uninterrupted(
     options: &RecordOptions,
     prepared: &Prepared,
     relaxed: &AtomicBool,
-    tell: &Tell,
+    tell: &EventHandler,
 ) -> Result<(Session, Option<Failure>), Failure> {
     let mut opening = prepared.opening.clone();
     let mut activities = Vec::new();
@@ -531,7 +531,7 @@ async fn start_uninterrupted(
     if prepared.relax_selinux {
         let until =
             session::relax_selinux(device, prepared.shell_is_root, &opening.remote_path).await?;
-        let ours = until == session::Relaxed::UntilTheEnd;
+        let ours = until == session::SelinuxChange::UntilTheEnd;
         relaxed.store(ours, Ordering::Relaxed);
         let mut plan = Plan::read(&opening.plan)?;
         plan.selinux_relaxed = ours;
@@ -560,7 +560,7 @@ async fn start_uninterrupted(
 }
 
 /// The session's events as ours.
-pub(super) fn session_events(tell: &Tell) -> Events {
+pub(super) fn session_events(tell: &EventHandler) -> Events {
     let tell = std::sync::Arc::clone(tell);
     Events::new(move |event| tell(RecordEvent::Session(event)))
 }
@@ -636,7 +636,7 @@ async fn recorded_already(
 }
 
 /// Says what a recording that was forced will lack.
-fn warn_of_first(first: &Failure, tell: &Tell) {
+fn warn_of_first(first: &Failure, tell: &EventHandler) {
     let help = first.help.as_deref().unwrap_or_default();
     let text = format!(
         "{}, so this recording gets nothing of it; {help}",

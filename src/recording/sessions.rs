@@ -18,22 +18,22 @@ use super::beside;
 use super::choice::{self, Purpose, Scope};
 use super::finish::{self, Finished};
 use super::plan::Plan;
-use super::record::{Tell, session_events};
+use super::record::{EventHandler, session_events};
 use crate::device::{Address, Device, Selector, Server};
 use crate::error::{ErrorClass, Failure};
 use crate::naming::names::NameOptions;
 use crate::results::manifest::Manifest;
 use crate::results::output::is_own;
 use crate::session::{
-    self, Chronicle, Controls, Opening, Owner, RemoteTrace, SessionError, SessionId, Snapshot,
-    SnapshotWay, Store,
+    self, Controls, Owner, RemoteTrace, SessionError, SessionHeader, SessionId, SessionState,
+    Snapshot, SnapshotMethod, Store,
 };
 
 /// Time allowed for one small question.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The device of a session: the one at hand where it is that one, else by the journal.
-async fn reach(opening: &Opening, at_hand: Option<&Device>) -> Result<Device, Failure> {
+async fn reach(opening: &SessionHeader, at_hand: Option<&Device>) -> Result<Device, Failure> {
     if let Some(device) = at_hand
         && device.serial() == opening.serial
         && device.server().address() == opening.server
@@ -48,13 +48,13 @@ async fn reach(opening: &Opening, at_hand: Option<&Device>) -> Result<Device, Fa
 }
 
 /// The device of a session; if it is away, the error names the session that waits for it.
-async fn reach_or_say(opening: &Opening, command: &str) -> Result<Device, Failure> {
+async fn reach_or_say(opening: &SessionHeader, command: &str) -> Result<Device, Failure> {
     let reached = reach(opening, None).await;
     reached.map_err(|failure| waits_for(opening, failure, command))
 }
 
 /// The failure to reach the device of a session, with the command that is meant.
-fn waits_for(opening: &Opening, mut failure: Failure, command: &str) -> Failure {
+fn waits_for(opening: &SessionHeader, mut failure: Failure, command: &str) -> Failure {
     let (id, serial) = (&opening.id, &opening.serial);
     failure.message = format!("session {id} is on device {serial}: {}", failure.message);
     failure.hints.extend(failure.help.take());
@@ -67,7 +67,7 @@ fn waits_for(opening: &Opening, mut failure: Failure, command: &str) -> Failure 
 /// Traces of ours on `device` that the journal does not know.
 async fn orphans(
     device: &Device,
-    chronicles: &[Chronicle],
+    chronicles: &[SessionState],
 ) -> Result<Vec<RemoteTrace>, SessionError> {
     let mut traces = session::remote_traces(device).await?;
     traces.retain(|t| chronicles.iter().all(|c| c.opening.id != t.id));
@@ -76,32 +76,32 @@ async fn orphans(
 
 /// Which session a command is about.
 #[derive(Debug, Clone)]
-pub enum Wanted {
+pub enum SessionSelector {
     /// The one with this id, or whose id starts so.
     Id(String),
     /// The only one that serves, of those that the flags allow.
     Only(Scope),
 }
 
-impl Wanted {
-    async fn choose(&self, store: &Store, purpose: Purpose) -> Result<Chronicle, SessionError> {
+impl SessionSelector {
+    async fn choose(&self, store: &Store, purpose: Purpose) -> Result<SessionState, SessionError> {
         match self {
-            Wanted::Id(id) => choice::named(store, id),
-            Wanted::Only(scope) => choice::unnamed(store, scope, purpose).await,
+            SessionSelector::Id(id) => choice::named(store, id),
+            SessionSelector::Only(scope) => choice::unnamed(store, scope, purpose).await,
         }
     }
 
     fn id(&self) -> Option<&str> {
         match self {
-            Wanted::Id(id) => Some(id),
-            Wanted::Only(_) => None,
+            SessionSelector::Id(id) => Some(id),
+            SessionSelector::Only(_) => None,
         }
     }
 }
 
 /// A snapshot that was taken.
 #[derive(Debug)]
-pub struct Taken {
+pub struct SnapshotOutcome {
     /// Of which recording.
     pub session: SessionId,
     /// What it came to.
@@ -118,13 +118,13 @@ pub struct Taken {
 /// Where the phone does not allow it, or no dump came in time.
 pub async fn snapshot(
     store: &Store,
-    wanted: &Wanted,
+    wanted: &SessionSelector,
     label: Option<String>,
-) -> Result<Taken, Failure> {
+) -> Result<SnapshotOutcome, Failure> {
     let chronicle = wanted.choose(store, Purpose::Snapshot).await?;
     let opening = &chronicle.opening;
     let plan = Plan::read(&opening.plan)?;
-    if plan.java.is_some() && opening.snapshots == SnapshotWay::Impossible {
+    if plan.java.is_some() && opening.snapshots == SnapshotMethod::Impossible {
         let id = opening.id.clone();
         return Err(SessionError::OneDump { id }.into());
     }
@@ -146,7 +146,7 @@ pub async fn snapshot(
         }
         other => other?,
     };
-    Ok(Taken {
+    Ok(SnapshotOutcome {
         session: chronicle.opening.id,
         snapshot,
         repeated,
@@ -155,7 +155,7 @@ pub async fn snapshot(
 }
 
 /// A name for a snapshot that was given none.
-pub fn next_label(chronicle: &Chronicle) -> String {
+pub fn next_label(chronicle: &SessionState) -> String {
     format!("snapshot-{}", chronicle.labels.len() + 1)
 }
 
@@ -182,11 +182,11 @@ pub enum Stopped {
 /// As [`collect`].
 pub async fn stop(
     store: &Store,
-    wanted: &Wanted,
+    wanted: &SessionSelector,
     output: Option<&Path>,
     names: Option<&NameOptions>,
     controls: &mut Controls,
-    tell: &Tell,
+    tell: &EventHandler,
 ) -> Result<Stopped, Failure> {
     let chronicle = wanted.choose(store, Purpose::Stop).await?;
     let id = chronicle.opening.id.clone();
@@ -217,7 +217,7 @@ pub async fn stop(
 }
 
 /// What the heaptap that recorded it has left.
-fn done_by_recorder(chronicle: &Chronicle) -> Result<Stopped, Failure> {
+fn done_by_recorder(chronicle: &SessionState) -> Result<Stopped, Failure> {
     let opening = &chronicle.opening;
     // Without a manifest it has told its own user what was wrong.
     let manifest = Manifest::read(&opening.output).ok();
@@ -241,7 +241,7 @@ fn done_by_recorder(chronicle: &Chronicle) -> Result<Stopped, Failure> {
 
 /// Nothing is taken from another phone, and nothing is forgotten because another does not have
 /// it.
-async fn require_phone(device: &Device, opening: &Opening) -> Result<(), SessionError> {
+async fn require_phone(device: &Device, opening: &SessionHeader) -> Result<(), SessionError> {
     if session::is_phone_of(device, opening).await? {
         Ok(())
     } else {
@@ -257,7 +257,7 @@ async fn require_phone(device: &Device, opening: &Opening) -> Result<(), Session
 ///
 /// # Errors
 /// Where there is none, or another heaptap is at it.
-pub fn forget(store: &Store, wanted: &str) -> Result<Opening, SessionError> {
+pub fn forget(store: &Store, wanted: &str) -> Result<SessionHeader, SessionError> {
     let opening = choice::named(store, wanted)?.opening;
     let lock = store.lock(&opening.id)?;
     session::release(&opening.output, &Owner::Session(opening.id.clone()));

@@ -4,18 +4,18 @@
 
 use std::time::Duration;
 
-use super::beside::With;
+use super::beside::CompanionOptions;
 use super::plan::JavaPlan;
 use crate::config::{
-    CaptureSpec, ConfigError, EncodedConfig, JavaSpec, Notice, Snapshots, Surroundings, Targets,
+    CaptureSpec, ConfigError, DeviceLimits, EncodedConfig, JavaSpec, Notice, Snapshots, Targets,
 };
 use crate::eligibility::{AssessOptions, Assessment, DeviceFacts, Root, Scope, Startup};
 use crate::error::Failure;
-use crate::session::{Background, SnapshotWay};
+use crate::session::{Background, SnapshotMethod};
 
 /// What is to be recorded; targets as they were given.
 #[derive(Debug, Clone)]
-pub enum What {
+pub enum CaptureKind {
     /// Allocations of a native heap.
     Native(Box<CaptureSpec>),
     /// Objects of Java heaps, with what `dump` alone knows of the results.
@@ -34,7 +34,7 @@ pub struct JavaResults {
 pub(super) struct Fitted {
     pub(super) encoded: EncodedConfig,
     pub(super) notices: Vec<Notice>,
-    pub(super) snapshots: SnapshotWay,
+    pub(super) snapshots: SnapshotMethod,
     /// Names and pids in the config.
     pub(super) targets: Targets,
     /// It ends by itself after this.
@@ -46,34 +46,34 @@ pub(super) struct Fitted {
     pub(super) java: Option<JavaPlan>,
 }
 
-impl What {
+impl CaptureKind {
     /// Which processes, as given.
     pub fn targets(&self) -> &Targets {
         match self {
-            What::Native(spec) => &spec.targets,
-            What::Java(spec, _) => &spec.targets,
+            CaptureKind::Native(spec) => &spec.targets,
+            CaptureKind::Java(spec, _) => &spec.targets,
         }
     }
 
     /// What has to be eligible.
     pub fn scope(&self) -> Scope {
         match self {
-            What::Native(_) => Scope::Native,
-            What::Java(..) => Scope::Java,
+            CaptureKind::Native(_) => Scope::Native,
+            CaptureKind::Java(..) => Scope::Java,
         }
     }
 
     /// Whether it is Java allocations that the runtime of such a phone tracks itself.
     pub(super) fn tracks(&self, facts: &DeviceFacts) -> bool {
         match self {
-            What::Native(spec) => spec.tracks(facts.api()),
-            What::Java(..) => false,
+            CaptureKind::Native(spec) => spec.tracks(facts.api()),
+            CaptureKind::Java(..) => false,
         }
     }
 
     /// Has the trace hold what Perfetto itself records of what is wanted beside.
-    pub(super) fn record_beside(&mut self, with: With) {
-        if let What::Native(spec) = self
+    pub(super) fn record_beside(&mut self, with: CompanionOptions) {
+        if let CaptureKind::Native(spec) = self
             && spec.beside.is_empty()
         {
             spec.beside = with.in_trace();
@@ -83,8 +83,8 @@ impl What {
     /// How its targets are assessed.
     pub(super) fn assess(&self, user: Option<u32>, launch: bool) -> AssessOptions {
         let mut assess = match self {
-            What::Native(spec) => AssessOptions::of_spec(spec, user),
-            What::Java(..) => AssessOptions {
+            CaptureKind::Native(spec) => AssessOptions::of_spec(spec, user),
+            CaptureKind::Java(..) => AssessOptions {
                 user,
                 startup: Startup::Allowed,
             },
@@ -100,7 +100,7 @@ impl What {
         let refused = assessment.refusal(self.scope());
         let refused = refused.or_else(|| match self {
             // A dump is of what runs.
-            What::Java(spec, _) if spec.wait_for_oom.is_none() => assessment.nothing_runs(),
+            CaptureKind::Java(spec, _) if spec.wait_for_oom.is_none() => assessment.nothing_runs(),
             _ => None,
         });
         refused.map(Failure::from)
@@ -114,13 +114,15 @@ impl What {
         assessment: &Assessment,
         labels: Labels,
     ) -> Result<Fitted, ConfigError> {
-        let surroundings = Surroundings {
+        let surroundings = DeviceLimits {
             free_bytes: facts.free_bytes,
             memory_bytes: facts.memory_bytes,
         };
         match self {
-            What::Native(spec) => fit_native(spec, facts, assessment, labels, &surroundings),
-            What::Java(spec, results) => fit_java(spec, *results, facts, assessment, &surroundings),
+            CaptureKind::Native(spec) => fit_native(spec, facts, assessment, labels, &surroundings),
+            CaptureKind::Java(spec, results) => {
+                fit_java(spec, *results, facts, assessment, &surroundings)
+            }
         }
     }
 }
@@ -130,7 +132,7 @@ fn fit_native(
     facts: &DeviceFacts,
     assessment: &Assessment,
     labels: Labels,
-    surroundings: &Surroundings,
+    surroundings: &DeviceLimits,
 ) -> Result<Fitted, ConfigError> {
     let (mut spec, notices) = match facts.api() {
         Some(api) => spec.for_sdk(api)?,
@@ -138,7 +140,7 @@ fn fit_native(
     };
     spec.targets = resolved(assessment);
     let snapshots = match spec.tracks(facts.api()) {
-        true => SnapshotWay::Impossible,
+        true => SnapshotMethod::Impossible,
         false => snapshot_way(facts, &mut spec, labels),
     };
     Ok(Fitted {
@@ -163,7 +165,7 @@ fn fit_java(
     results: JavaResults,
     facts: &DeviceFacts,
     assessment: &Assessment,
-    surroundings: &Surroundings,
+    surroundings: &DeviceLimits,
 ) -> Result<Fitted, ConfigError> {
     let (mut spec, notices) = match facts.api() {
         Some(api) => spec.for_sdk(api)?,
@@ -179,11 +181,11 @@ fn fit_java(
         encoded: spec.encode(surroundings)?,
         notices,
         snapshots: match spec.continuous {
-            Some(period) => SnapshotWay::Continuous {
+            Some(period) => SnapshotMethod::Continuous {
                 period_ms: period_ms(period),
                 armed: false,
             },
-            None => SnapshotWay::Impossible,
+            None => SnapshotMethod::Impossible,
         },
         duration: spec.duration(),
         heaps: Vec::new(),
@@ -232,11 +234,11 @@ pub(super) struct Labels {
 
 /// Returns how snapshots will be taken. Arms continuous dumps if heapprofd cannot be signalled,
 /// unless the user chose their own period or none.
-fn snapshot_way(facts: &DeviceFacts, spec: &mut CaptureSpec, labels: Labels) -> SnapshotWay {
+fn snapshot_way(facts: &DeviceFacts, spec: &mut CaptureSpec, labels: Labels) -> SnapshotMethod {
     let central = facts.api().is_none_or(|api| api >= 31) || facts.is_user_build() == Some(false);
     match facts.root {
         Some(root) if central => {
-            return SnapshotWay::Signal {
+            return SnapshotMethod::Signal {
                 su: root == Root::Su,
             };
         }
@@ -247,10 +249,10 @@ fn snapshot_way(facts: &DeviceFacts, spec: &mut CaptureSpec, labels: Labels) -> 
         spec.continuous = labels.snapshots.period(spec, labels.detached);
     }
     match spec.continuous {
-        Some(period) => SnapshotWay::Continuous {
+        Some(period) => SnapshotMethod::Continuous {
             period_ms: period.as_millis() as u64,
             armed: !asked,
         },
-        None => SnapshotWay::Impossible,
+        None => SnapshotMethod::Impossible,
     }
 }

@@ -87,7 +87,7 @@ fn ended_by_heapprofd(flags: &DumpFlags) -> bool {
 
 /// What the flags of one dump mean. Flags are cumulative: of a series, ask the last dump of
 /// each process and heap.
-pub fn of_dump(dump: &HeapDump) -> Vec<Finding> {
+pub fn findings_for_dump(dump: &HeapDump) -> Vec<Finding> {
     let mut findings = Vec::new();
     let who = describe(dump);
     let mut add = |kind, class, message: String, help: &str| {
@@ -297,7 +297,7 @@ mod tests {
             ..HeapDump::default()
         };
         change(&mut dump);
-        let findings = of_dump(&dump);
+        let findings = findings_for_dump(&dump);
         for finding in &findings {
             assert!(finding.message.starts_with("app (7)"), "{finding:?}");
             assert!(finding.help.is_some(), "{} has a remedy", finding.kind);
@@ -365,7 +365,10 @@ mod tests {
                 open,
                 ..HeapDump::default()
             };
-            of_dump(&dump).remove(0).help.expect("it has a remedy")
+            findings_for_dump(&dump)
+                .remove(0)
+                .help
+                .expect("it has a remedy")
         };
         assert!(help(true).contains("look again later"));
         assert_eq!(

@@ -1,7 +1,7 @@
 //! Lists in sentences.
 
 /// A list, as far as that is worth reading.
-pub(crate) fn in_words(all: impl ExactSizeIterator<Item = String>) -> String {
+pub(crate) fn join_list(all: impl ExactSizeIterator<Item = String>) -> String {
     const MOST: usize = 12;
     let more = all.len().saturating_sub(MOST);
     let mut shown: Vec<String> = all.take(MOST).collect();

@@ -10,7 +10,7 @@ use super::findings::Finding;
 use super::recorded;
 use crate::error::ErrorClass;
 use crate::import::{self, ImportError, OpenTrace};
-use crate::timeline::{self, Collection, Entry, Ours, Seen, Source, Timeline};
+use crate::timeline::{self, Collection, Entry, HeaptapAction, Observation, Source, Timeline};
 use crate::trace::{MemoryLoss, MemoryWanted, Surveyed, TraceError, TraceMemory};
 use crate::units::{ByteSize, thousands};
 
@@ -25,7 +25,7 @@ const CANDIDATES: usize = 256;
 
 /// A recording's memory over time.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct LoadedTimeline {
     /// All readings, in order of time.
     pub timeline: Timeline,
     /// What the user should know of them.
@@ -34,8 +34,8 @@ pub struct Known {
 
 /// The lines beside a recording: `input` is its folder or its trace. Nothing where there are
 /// none; what can't be read is a finding, since the rest of the recording is good. Blocks.
-pub fn beside(input: &Path) -> Known {
-    let mut known = Known::default();
+pub fn beside(input: &Path) -> LoadedTimeline {
+    let mut known = LoadedTimeline::default();
     let Some(path) = file_of(input) else {
         return known;
     };
@@ -65,8 +65,8 @@ pub fn are_lines(head: &[u8]) -> bool {
 ///
 /// # Errors
 /// Where they cannot be read.
-pub fn of_lines(input: impl Read, name: &str) -> io::Result<Known> {
-    let mut known = Known::default();
+pub fn of_lines(input: impl Read, name: &str) -> io::Result<LoadedTimeline> {
+    let mut known = LoadedTimeline::default();
     let mut bytes = Vec::new();
     input.take(LARGEST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LARGEST {
@@ -117,7 +117,7 @@ fn file_of(input: &Path) -> Option<PathBuf> {
     path.is_file().then_some(path)
 }
 
-impl Known {
+impl LoadedTimeline {
     /// Adds what another source saw of the same time. A collection that both the log and the
     /// trace tell of is one, and those that heaptap caused are marked.
     pub fn add(&mut self, more: Timeline) {
@@ -196,7 +196,7 @@ fn begin(entry: &Entry, collection: &Collection) -> u64 {
 
 fn collection(entry: &Entry) -> Option<&Collection> {
     match &entry.seen {
-        Seen::Collection(collection) => Some(collection),
+        Observation::Collection(collection) => Some(collection),
         _ => None,
     }
 }
@@ -262,7 +262,9 @@ fn join_collections(timeline: &mut Timeline) {
     for (log, trace) in pairs {
         gone[log] = true;
         let told = collection(&timeline.entries[log]).cloned();
-        if let (Some(told), Seen::Collection(kept)) = (told, &mut timeline.entries[trace].seen) {
+        if let (Some(told), Observation::Collection(kept)) =
+            (told, &mut timeline.entries[trace].seen)
+        {
             complete(kept, told);
         }
     }
@@ -306,15 +308,16 @@ fn complete(kept: &mut Collection, told: Collection) {
 
 /// Explicit collections while something of ours asked the app for one.
 fn mark_ours(timeline: &mut Timeline) {
-    let caused = |ours: &Ours| matches!(ours.what.as_str(), "meminfo" | "gc" | "java-dump");
+    let caused =
+        |ours: &HeaptapAction| matches!(ours.what.as_str(), "meminfo" | "gc" | "java-dump");
     let mut open: Vec<(u32, u64)> = Vec::new();
     for entry in &mut timeline.entries {
         match &mut entry.seen {
-            Seen::Ours(ours) if caused(ours) => {
+            Observation::Ours(ours) if caused(ours) => {
                 open.retain(|(_, until)| *until >= entry.boot_ns);
                 open.push((entry.pid, ours.until_ns));
             }
-            Seen::Collection(collection) if !open.is_empty() => {
+            Observation::Collection(collection) if !open.is_empty() => {
                 let asked = |(pid, until): &(u32, u64)| {
                     (*pid == entry.pid || *pid == 0) && *until >= entry.boot_ns
                 };
@@ -342,7 +345,7 @@ pub enum TracesError {
 ///
 /// # Errors
 /// Where there is no readable trace, and nothing is known without one.
-pub(crate) fn add_traces(known: &mut Known, path: &Path) -> Result<(), TracesError> {
+pub(crate) fn add_traces(known: &mut LoadedTimeline, path: &Path) -> Result<(), TracesError> {
     let of_lines: BTreeSet<u32> = known.timeline.entries.iter().map(|e| e.pid).collect();
     // Beside what was followed a trace has every app of the phone.
     let wanted = collections_of((!of_lines.is_empty()).then_some(of_lines));
@@ -364,7 +367,7 @@ pub(crate) fn collections_of(pids: Option<BTreeSet<u32>>) -> MemoryWanted {
 }
 
 pub(crate) fn add(
-    known: &mut Known,
+    known: &mut LoadedTimeline,
     traces: Vec<OpenTrace>,
     wanted: &MemoryWanted,
 ) -> Result<(), TracesError> {

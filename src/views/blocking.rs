@@ -10,9 +10,9 @@ use super::progress;
 use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
 use crate::flags::context::Context;
-use crate::heaps::java::Steps;
+use crate::heaps::java::ProgressReporter;
 use crate::naming::device_libs::DeviceLibs;
-use crate::naming::frames::Watch;
+use crate::naming::frames::LookupControl;
 
 /// After a signal, what is under way may take so long to tidy up.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -26,7 +26,7 @@ pub(crate) async fn watched<T, E>(
     ctx: &Context,
     what: &str,
     phone: Option<Arc<DeviceLibs>>,
-    work: impl FnOnce(Watch) -> Result<T, E> + Send + 'static,
+    work: impl FnOnce(LookupControl) -> Result<T, E> + Send + 'static,
 ) -> Result<T, Failure>
 where
     T: Send + 'static,
@@ -62,7 +62,7 @@ where
 /// The work's, or that it was interrupted.
 pub(crate) async fn stepwise<T, E>(
     ctx: &Context,
-    work: impl FnOnce(&Steps) -> Result<T, E> + Send + 'static,
+    work: impl FnOnce(&ProgressReporter) -> Result<T, E> + Send + 'static,
 ) -> Result<T, Failure>
 where
     T: Send + 'static,
@@ -71,7 +71,7 @@ where
     let at = Arc::new(Mutex::new(String::new()));
     let steps = {
         let at = Arc::clone(&at);
-        Steps::telling(move |step| step.clone_into(&mut lock(&at)))
+        ProgressReporter::telling(move |step| step.clone_into(&mut lock(&at)))
     };
     let status = ctx.console.status();
     let mut signals = watch_signals()?;

@@ -6,10 +6,10 @@ use crate::flags::java::JavaArgs;
 use crate::flags::leave::LeaveArgs;
 use crate::flags::native::NativeArgs;
 use crate::heap_graph::Follow;
-use crate::heaps::look::Wanted;
+use crate::heaps::look::DumpScope;
 use crate::pages::PAGE;
 use crate::pages::{
-    self, PagePlace, ReportError, ReportFile, ReportInput, ReportRequest, Target, Told,
+    self, PagePlace, ReportError, ReportFile, ReportInput, ReportOutcome, ReportRequest, Target,
 };
 use crate::recording::finish::Finished;
 use crate::results::manifest::{Manifest, Page};
@@ -26,7 +26,7 @@ pub(crate) fn is_stdout(goal: &PagePlace) -> bool {
 }
 
 /// Says where the page is.
-pub(crate) fn show(ctx: &Context, goal: &Path, told: &Told) {
+pub(crate) fn show(ctx: &Context, goal: &Path, told: &ReportOutcome) {
     let console = &ctx.console;
     if let Some(page) = &told.page {
         console.raw(page);
@@ -56,7 +56,7 @@ pub(crate) async fn leave(
     let folder = finished.output.as_path();
     let input = ReportInput {
         path: folder.to_owned(),
-        wanted: Wanted::All,
+        wanted: DumpScope::All,
         mappings: Vec::new(),
     };
     let java = JavaArgs::default();
@@ -118,8 +118,8 @@ pub(crate) async fn write(
     request: ReportRequest,
     goal: PagePlace,
     force: bool,
-) -> Result<Told, Failure> {
-    blocking::stepwise(ctx, move |steps| -> Result<Told, ReportError> {
+) -> Result<ReportOutcome, Failure> {
+    blocking::stepwise(ctx, move |steps| -> Result<ReportOutcome, ReportError> {
         let target = match is_stdout(&goal) {
             true => Target::Memory,
             false => {

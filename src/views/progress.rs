@@ -26,14 +26,14 @@ use crate::flags::names::NamesArgs;
 use crate::heaps::java::check_label;
 use crate::names::module;
 use crate::naming::device_libs::{DeviceLibs, PullEvent, PullLibs};
-use crate::naming::frames::Watch;
-use crate::recording::beside::{BesideEvent, Source};
+use crate::naming::frames::LookupControl;
+use crate::recording::beside::{CompanionEvent, Source};
 use crate::recording::finish::Finished;
-use crate::recording::record::{Checked, RecordEvent, Step, Tell};
-use crate::session::{Control, Controls, Progress, SessionEvent, SnapshotWay};
+use crate::recording::record::{Checked, EventHandler, RecordEvent, Step};
+use crate::session::{Control, Controls, Progress, SessionEvent, SnapshotMethod};
 use crate::units::{ByteSize, HumanDuration};
+use crate::untrusted::sanitize;
 use crate::untrusted::shell::quoted_path;
-use crate::untrusted::shown;
 
 /// Shows what happens, and passes on what is asked for.
 pub(crate) struct Show {
@@ -111,11 +111,11 @@ impl Show {
     pub(crate) async fn during<T>(
         &mut self,
         mut signals: mpsc::UnboundedReceiver<Signal>,
-        work: impl AsyncFnOnce(&mut Controls, &Tell) -> Result<T, Failure>,
+        work: impl AsyncFnOnce(&mut Controls, &EventHandler) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let (ask, mut controls) = mpsc::unbounded_channel();
         let (happened, mut events) = mpsc::unbounded_channel();
-        let tell: Tell = Arc::new(move |event| {
+        let tell: EventHandler = Arc::new(move |event| {
             // The receiver lives as long as the work.
             let _ = happened.send(event);
         });
@@ -213,7 +213,7 @@ impl Show {
 
     fn checked(&mut self, checked: &Checked) {
         self.can_snapshot =
-            checked.snapshots != SnapshotWay::Impossible || !checked.with.is_empty();
+            checked.snapshots != SnapshotMethod::Impossible || !checked.with.is_empty();
         self.console.say(&checked.device);
         for (who, finding) in by_cause(&checked.findings) {
             if self.subject == Subject::Demo && finding.severity == Severity::Note {
@@ -242,8 +242,8 @@ impl Show {
             return;
         }
         match &checked.snapshots {
-            SnapshotWay::Signal { .. } => {}
-            SnapshotWay::Continuous { period_ms, armed } => {
+            SnapshotMethod::Signal { .. } => {}
+            SnapshotMethod::Continuous { period_ms, armed } => {
                 let period = HumanDuration(Duration::from_millis(*period_ms));
                 match armed {
                     true => self.console.say(format_args!(
@@ -256,8 +256,8 @@ impl Show {
                 }
             }
             // Its notice says what a label has.
-            SnapshotWay::Impossible if checked.with.contains(&Source::Allocations) => {}
-            SnapshotWay::Impossible if !checked.with.is_empty() => {
+            SnapshotMethod::Impossible if checked.with.contains(&Source::Allocations) => {}
+            SnapshotMethod::Impossible if !checked.with.is_empty() => {
                 let words: Vec<&str> = checked.with.iter().map(|source| source.word()).collect();
                 self.console.say(format_args!(
                     "snapshots: a label takes {} but no native dump, because this build cannot \
@@ -265,7 +265,9 @@ impl Show {
                     words.join(", ")
                 ));
             }
-            SnapshotWay::Impossible => self.console.say(format_args!("snapshots: {NO_SNAPSHOTS}")),
+            SnapshotMethod::Impossible => {
+                self.console.say(format_args!("snapshots: {NO_SNAPSHOTS}"))
+            }
         }
     }
 
@@ -307,20 +309,20 @@ impl Show {
         }
     }
 
-    fn beside(&self, event: &BesideEvent) {
+    fn beside(&self, event: &CompanionEvent) {
         let is_demo = self.subject == Subject::Demo;
         match event {
-            BesideEvent::Captured { missed, .. } if is_demo && missed.is_empty() => {}
+            CompanionEvent::Captured { missed, .. } if is_demo && missed.is_empty() => {}
             // Which files a phone lets nobody read is of no use to who only looks.
-            BesideEvent::Unreadable { .. } if is_demo => {}
-            BesideEvent::Captured {
+            CompanionEvent::Unreadable { .. } if is_demo => {}
+            CompanionEvent::Captured {
                 label,
                 taken,
                 missed,
             } => {
                 let at = match label.as_str() {
                     "" => "at the end".to_owned(),
-                    label => format!("snapshot {}", shown(label)),
+                    label => format!("snapshot {}", sanitize(label)),
                 };
                 let words: Vec<&str> = taken.iter().map(|source| source.word()).collect();
                 if !words.is_empty() {
@@ -330,18 +332,20 @@ impl Show {
                 // What is missing of the end, the summary that follows says.
                 for (source, why) in missed.iter().filter(|_| !label.is_empty()) {
                     self.console
-                        .warn(format_args!("{at}: no {source}: {}", shown(why)));
+                        .warn(format_args!("{at}: no {source}: {}", sanitize(why)));
                 }
             }
-            BesideEvent::Unreadable { why } => {
+            CompanionEvent::Unreadable { why } => {
                 self.console
-                    .say(format_args!("not readable: {}", shown(why)));
+                    .say(format_args!("not readable: {}", sanitize(why)));
             }
-            BesideEvent::Restarted { name, pid } => {
-                self.console
-                    .say(format_args!("{} was started again: pid {pid}", shown(name)));
+            CompanionEvent::Restarted { name, pid } => {
+                self.console.say(format_args!(
+                    "{} was started again: pid {pid}",
+                    sanitize(name)
+                ));
             }
-            BesideEvent::Observed {
+            CompanionEvent::Observed {
                 samples,
                 collections,
                 core,
@@ -553,9 +557,9 @@ pub(crate) async fn phone_asked(ctx: &Context, names: &NamesArgs) -> Option<Arc<
 
 /// A watch on names that are looked up, which shows how far that is in a status line, and
 /// `after` once that is done.
-pub(super) fn names_on(console: &Console, status: &ProgressBar, after: &str) -> Watch {
+pub(super) fn names_on(console: &Console, status: &ProgressBar, after: &str) -> LookupControl {
     let (console, status, after) = (console.clone(), status.clone(), after.to_owned());
-    Watch::telling(move |progress| {
+    LookupControl::telling(move |progress| {
         if progress.done == progress.libraries {
             console.set_status(&status, &after);
             return;
@@ -638,7 +642,7 @@ pub(crate) fn cost(core: f64, services: f64, bytes_per_s: f64) -> String {
 
 /// Says that a label was given before, and what it means now.
 pub(crate) fn warn_of_repeated(console: &Console, label: &str) {
-    let label = shown(label);
+    let label = sanitize(label);
     console.warn_with_help(
         format_args!("the recording has a snapshot {label} already"),
         Some(&format!(

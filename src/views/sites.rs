@@ -19,7 +19,7 @@ pub(crate) fn show_site(console: &Console, lead: &str, site: &SiteRow, names_hea
         "line" => format!("{} ({} callsites)", site.own.function, site.callsites),
         _ => site.own.function.clone(),
     };
-    let name = untrusted::shown(&name).into_owned();
+    let name = untrusted::sanitize(&name).into_owned();
     let room = width.saturating_sub(indent.len());
     let name = shorten(&name, room).unwrap_or(Cow::Borrowed(&name));
     console.data(format_args!(
@@ -35,7 +35,7 @@ pub(crate) fn show_site(console: &Console, lead: &str, site: &SiteRow, names_hea
     }
     about.retain(|text| !text.is_empty());
     if !about.is_empty() {
-        let about = untrusted::shown(&about.join(" · ")).into_owned();
+        let about = untrusted::sanitize(&about.join(" · ")).into_owned();
         paragraph(console, &indent, &about, Style::Dim);
     }
     let freed = match site.freed_share {
@@ -51,7 +51,7 @@ pub(crate) fn show_site(console: &Console, lead: &str, site: &SiteRow, names_hea
     paragraph(
         console,
         &format!("{indent}→ "),
-        &untrusted::shown(&site.sentence),
+        &untrusted::sanitize(&site.sentence),
         Style::Help,
     );
     let own = site.stack.iter().position(|frame| *frame == site.own);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::process::Command;
 
-use heaptap::timeline::{Entry, Seen, Source, Timeline};
+use heaptap::timeline::{Entry, Observation, Source, Timeline};
 use heaptap::trace::{MemoryWanted, Trace};
 use serde_json::Value;
 
@@ -96,7 +96,7 @@ fn timeline(phone: &Phone) -> Vec<Entry> {
 /// Anonymous memory of `pid` by `source`, in order of time.
 fn anon(entries: &[Entry], pid: u32, source: Source) -> Vec<(u64, u64)> {
     let of = |entry: &Entry| match &entry.seen {
-        Seen::Resident(seen) if entry.pid == pid && seen.source == source => {
+        Observation::Resident(seen) if entry.pid == pid && seen.source == source => {
             assert!(seen.rss >= seen.anon.unwrap_or(0), "{entry:?}");
             Some((entry.boot_ns, seen.anon.expect("this kernel tells")))
         }
@@ -110,7 +110,7 @@ fn samples(phone: &Phone, pid: u32) -> usize {
     anon(&timeline(phone), pid, Source::Status).len()
 }
 
-fn count(entries: &[Entry], holds: impl Fn(&Seen) -> bool) -> usize {
+fn count(entries: &[Entry], holds: impl Fn(&Observation) -> bool) -> usize {
     entries.iter().filter(|entry| holds(&entry.seen)).count()
 }
 
@@ -196,7 +196,7 @@ fn figures_of_the_real_service_and_of_the_loop_are_the_kernels() {
     }
     // Other processes are in the trace, too, and named.
     let app = traced.iter().find_map(|entry| match &entry.seen {
-        Seen::Process(process) if process.name == TARGET => Some(entry.pid),
+        Observation::Process(process) if process.name == TARGET => Some(entry.pid),
         _ => None,
     });
     let app = app.expect("it runs");
@@ -205,7 +205,7 @@ fn figures_of_the_real_service_and_of_the_loop_are_the_kernels() {
     let total = sizes(&phone.on(&["cat", "/proc/meminfo"]))["MemTotal"];
     for (entries, source) in [(&beside, Source::Status), (&traced, Source::SysStats)] {
         let system = entries.iter().filter_map(|entry| match &entry.seen {
-            Seen::System(system) if system.source == source => Some(system),
+            Observation::System(system) if system.source == source => Some(system),
             _ => None,
         });
         let mut some = false;
@@ -269,7 +269,7 @@ for packet in trace.packet:
     let ours: BTreeSet<String> = traced
         .iter()
         .filter_map(|entry| match &entry.seen {
-            Seen::Resident(r) if r.source == Source::ProcessStats => {
+            Observation::Resident(r) if r.source == Source::ProcessStats => {
                 let kib = |bytes: Option<u64>| bytes.unwrap_or(0) / 1024;
                 Some(format!(
                     "{} {} {} {} {} {}",
@@ -319,7 +319,11 @@ fn collections_and_samples_survive_a_killed_adbd() {
         );
         phone.on(&["mksh", "-c", &line]);
     };
-    let collections = |phone: &Phone| count(&timeline(phone), |s| matches!(s, Seen::Collection(_)));
+    let collections = |phone: &Phone| {
+        count(&timeline(phone), |s| {
+            matches!(s, Observation::Collection(_))
+        })
+    };
     let config = phone.write("config.txtproto", QUICK_STOP);
     let mut run = phone.heaptap(&[
         "record",
@@ -366,23 +370,23 @@ fn collections_and_samples_survive_a_killed_adbd() {
     let entries = timeline(&phone);
     assert_eq!(collections(&phone), 2, "each once: {entries:#?}");
     assert_eq!(
-        count(&entries, |s| matches!(s, Seen::Gap(_))),
+        count(&entries, |s| matches!(s, Observation::Gap(_))),
         1,
         "{entries:#?}"
     );
-    let restarted = |s: &Seen| matches!(s, Seen::Process(p) if p.restarted);
+    let restarted = |s: &Observation| matches!(s, Observation::Process(p) if p.restarted);
     assert_eq!(count(&entries, restarted), 0, "{entries:#?}");
     assert_eq!(
-        count(&entries, |s| matches!(s, Seen::Gone)),
+        count(&entries, |s| matches!(s, Observation::Gone)),
         0,
         "{entries:#?}"
     );
-    let live = |s: &Seen| matches!(s, Seen::Collection(c) if c.live == Some(2 * MIB) && !c.ours);
+    let live = |s: &Observation| matches!(s, Observation::Collection(c) if c.live == Some(2 * MIB) && !c.ours);
     assert_eq!(count(&entries, live), 2, "{entries:#?}");
     let parts: Vec<_> = entries
         .iter()
         .filter_map(|entry| match &entry.seen {
-            Seen::Parts(parts) if parts.source == Source::MeminfoLocal => Some(parts),
+            Observation::Parts(parts) if parts.source == Source::MeminfoLocal => Some(parts),
             _ => None,
         })
         .collect();
@@ -448,7 +452,7 @@ fn meminfo_of_one_process_is_asked_once_and_again_and_again() {
         figures.iter().all(|figure| figure.1.abs_diff(now) <= LAG),
         "{figures:?}"
     );
-    let restarted = |s: &Seen| matches!(s, Seen::Process(p) if p.restarted);
+    let restarted = |s: &Observation| matches!(s, Observation::Process(p) if p.restarted);
     assert_eq!(count(&entries(&ended.stdout), restarted), 0, "{ended:?}");
     until("the loops' end", SOON, || loops(&phone).is_empty());
 

@@ -36,7 +36,10 @@ fn every_flag_of_a_recording_is_told() {
                 .map(|o| &o.dump)
                 .unwrap_or_else(|| panic!("{name}: no dump of {pid} {heap}"));
             let set = |name: &str| !matches!(column(&row, name).as_str(), "" | "0");
-            let kinds: Vec<&str> = findings::of_dump(dump).iter().map(|f| f.kind).collect();
+            let kinds: Vec<&str> = findings::findings_for_dump(dump)
+                .iter()
+                .map(|f| f.kind)
+                .collect();
             for (flag, kind) in [
                 ("rejected_concurrent", "rejected-concurrent"),
                 ("disconnected", "disconnected"),

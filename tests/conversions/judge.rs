@@ -4,7 +4,7 @@ use super::differences::Kind;
 use super::pprof::{self, View};
 use heaptap::export::gzip::Gzip;
 use heaptap::export::pprof::{Pprof, PprofOptions};
-use heaptap::naming::maps::Maps;
+use heaptap::naming::maps::R8Mappings;
 use heaptap::naming::names::NameOptions;
 use heaptap::profile::{Health, HeapDump};
 use heaptap::trace::{Surveyed, TraceError};
@@ -33,7 +33,7 @@ pub fn convert(path: &Path) -> Result<(Vec<Ours>, Vec<Health>), String> {
     let mut healths = Vec::new();
     for trace in traces {
         let mut trace = Surveyed::read(trace.source).map_err(|error| error.to_string())?;
-        let maps = Maps::open_what_opens(&NameOptions::default());
+        let maps = R8Mappings::open_what_opens(&NameOptions::default());
         maps.name(&mut trace).map_err(|error| error.to_string())?;
         let mut trace = trace.seal();
         let writer = Pprof::new(trace.recording().clone(), PprofOptions::default());

@@ -3,10 +3,10 @@
 
 use super::{fixtures, judges, pprof};
 use heaptap::conversion::convert::{self, Input, Request, Selection};
-use heaptap::conversion::goal::{Extent, Goal};
+use heaptap::conversion::goal::{PacketOutput, PacketScope};
 use heaptap::conversion::symbolize::symbolize;
 use heaptap::export::pprof::PprofOptions;
-use heaptap::naming::frames::{Look, Watch};
+use heaptap::naming::frames::{LookupControl, LookupScope};
 use heaptap::naming::names::NameOptions;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -120,13 +120,13 @@ fn packets(trace: &Path, symbols: &Path) -> Vec<u8> {
     let goal = folder.path().join("symbols");
     symbolize(
         &Input::Path(trace.to_owned()),
-        Extent::Packets,
-        Goal::File {
+        PacketScope::Packets,
+        PacketOutput::File {
             path: goal.clone(),
             force: false,
         },
         names(symbols, folder.path()),
-        Watch::default(),
+        LookupControl::default(),
     )
     .expect("a trace");
     std::fs::read(goal).expect("symbols")
@@ -250,9 +250,9 @@ fn assert_profiles(trace: &Path, symbols: &Path, theirs: &Path, but: &str) {
         dominators: false,
         java_summaries: false,
         names: names(symbols, cache.path()),
-        watch: Watch::default(),
+        watch: LookupControl::default(),
         bad_maps_fail: true,
-        look: Look::Missing,
+        look: LookupScope::Missing,
         packets_for: None,
         process_names: Default::default(),
         only_process: None,

@@ -1,7 +1,7 @@
 //! The Java heaps of a trace as heaptap sees them.
 
 use heaptap::heap_graph::{Dominators, Follow, HeapGraph, ShortestPaths};
-use heaptap::naming::maps::Maps;
+use heaptap::naming::maps::R8Mappings;
 use heaptap::naming::names::NameOptions;
 use heaptap::trace::{JavaDump, Surveyed};
 use std::path::Path;
@@ -19,7 +19,7 @@ pub fn open(path: &Path) -> Result<Vec<Heap>, String> {
     let mut all = Vec::new();
     for trace in heaptap::import::open(path).map_err(|error| error.to_string())? {
         let mut surveyed = Surveyed::read(trace.source).map_err(|error| error.to_string())?;
-        let maps = Maps::open_what_opens(&NameOptions::default());
+        let maps = R8Mappings::open_what_opens(&NameOptions::default());
         let mut renamed = maps
             .name(&mut surveyed)
             .map_err(|error| error.to_string())?;

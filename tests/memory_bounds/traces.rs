@@ -3,9 +3,9 @@
 use super::wire::{bytes, many, number, varint};
 use super::{MIB, Shapes};
 use heaptap::export::pprof::{Pprof, PprofOptions};
-use heaptap::heaps::java::Steps;
-use heaptap::heaps::look::{self, LookOptions, NativeFile, Wanted};
-use heaptap::naming::maps::Maps;
+use heaptap::heaps::java::ProgressReporter;
+use heaptap::heaps::look::{self, DumpScope, LookOptions, NativeFile};
+use heaptap::naming::maps::R8Mappings;
 use heaptap::naming::names::NameOptions;
 use heaptap::trace::{MemoryWanted, Surveyed, Trace, TraceError};
 use std::io::Cursor;
@@ -39,7 +39,7 @@ fn sample(callstack: u64) -> Vec<u8> {
 /// Reads all that a trace has, as `convert` does.
 fn read(file: &Arc<[u8]>) -> Trace {
     let mut surveyed = Surveyed::read(Box::new(Cursor::new(Arc::clone(file)))).expect("memory");
-    let maps = Maps::open_what_opens(&NameOptions::default());
+    let maps = R8Mappings::open_what_opens(&NameOptions::default());
     let mut renamed = maps.name(&mut surveyed).expect("names");
     let mut trace = surveyed.seal();
     let recording = Arc::clone(trace.recording());
@@ -84,9 +84,9 @@ fn both(all: &mut Shapes, shape: &str, file: Vec<u8>) {
 fn look(path: &Path) -> Option<NativeFile> {
     look::native(
         path,
-        &Wanted::Last,
+        &DumpScope::Last,
         &LookOptions::default(),
-        &Steps::default(),
+        &ProgressReporter::default(),
     )
     .ok()
 }

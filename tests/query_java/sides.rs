@@ -2,7 +2,7 @@
 
 use super::Recording;
 use heaptap::heap_graph::HeapGraph;
-use heaptap::naming::maps::{HeapMaps, Maps};
+use heaptap::naming::maps::{HeapMaps, R8Mappings};
 use heaptap::naming::names::NameOptions;
 use heaptap::query::java::{JavaHeapFacts, JavaHeaps};
 use heaptap::query::native::NativeHeapsBuilder;
@@ -52,7 +52,7 @@ pub fn open(path: &Path) -> Database {
     let traces = heaptap::import::open(path).expect("the trace opens");
     let source = traces.into_iter().next().expect("there is a trace").source;
     let mut surveyed = Surveyed::read(source).expect("the trace can be read");
-    let maps = Maps::open_what_opens(&NameOptions {
+    let maps = R8Mappings::open_what_opens(&NameOptions {
         discover: false,
         ..NameOptions::default()
     });

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use content::{differences, ours, read_csv, select, theirs};
 use heaptap::commands::query::run::{QueryOptions, open};
-use heaptap::heaps::java::{JavaInput, Steps};
+use heaptap::heaps::java::{JavaInput, ProgressReporter};
 use heaptap::heaps::look::LookOptions;
 use heaptap::naming::names::NameOptions;
 use heaptap::query::Database;
@@ -36,7 +36,7 @@ fn database(trace: &Path) -> Database {
         ..QueryOptions::default()
     };
     let input = JavaInput::parse(trace.as_os_str());
-    let opened = open(&input, options, &Steps::default());
+    let opened = open(&input, options, &ProgressReporter::default());
     let opened = opened.unwrap_or_else(|error| panic!("{}: {error}", trace.display()));
     opened.database
 }

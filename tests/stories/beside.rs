@@ -2,7 +2,7 @@
 //! app, to heaptap or to the phone.
 
 use heaptap::device::{Address, Command, Selector, Server};
-use heaptap::timeline::{Entry, Seen, Source, Timeline};
+use heaptap::timeline::{Entry, Observation, Source, Timeline};
 use serde_json::Value;
 
 use crate::lab::{APP, LIMIT, Lab, files, recording};
@@ -23,7 +23,7 @@ fn timeline(lab: &Lab, folder: &str) -> Vec<Entry> {
 /// As many samples of resident memory as there are now.
 fn samples(lab: &Lab) -> usize {
     let seen = timeline(lab, "out");
-    let resident = |entry: &&Entry| matches!(entry.seen, Seen::Resident(_));
+    let resident = |entry: &&Entry| matches!(entry.seen, Observation::Resident(_));
     seen.iter().filter(resident).count()
 }
 
@@ -80,12 +80,13 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
     assert!(text.contains("MEMINFO in pid"), "{text}");
 
     let seen = timeline(&lab, "out");
-    let count = |holds: &dyn Fn(&Seen) -> bool| seen.iter().filter(|e| holds(&e.seen)).count();
-    assert!(count(&|s| matches!(s, Seen::Resident(r) if r.rss > 0)) >= 25);
+    let count =
+        |holds: &dyn Fn(&Observation) -> bool| seen.iter().filter(|e| holds(&e.seen)).count();
+    assert!(count(&|s| matches!(s, Observation::Resident(r) if r.rss > 0)) >= 25);
     // Every ten seconds, whatever the number of samples.
     let parts: Vec<u64> = seen
         .iter()
-        .filter(|e| matches!(&e.seen, Seen::Parts(p) if p.source == Source::MeminfoLocal))
+        .filter(|e| matches!(&e.seen, Observation::Parts(p) if p.source == Source::MeminfoLocal))
         .map(|e| e.boot_ns)
         .collect();
     assert!(parts.len() >= 2, "{parts:?}");
@@ -93,16 +94,16 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
     let span = parts[parts.len() - 1] - parts[0];
     assert!(parts.len() as u64 <= span / (10 * S) + 2, "{parts:?}");
     assert_eq!(
-        count(&|s| matches!(s, Seen::Process(p) if p.name == APP)),
+        count(&|s| matches!(s, Observation::Process(p) if p.name == APP)),
         1
     );
     assert_eq!(
-        count(&|s| matches!(s, Seen::Ours(o) if o.what == "meminfo")),
+        count(&|s| matches!(s, Observation::Ours(o) if o.what == "meminfo")),
         2
     );
-    assert_eq!(count(&|s| matches!(s, Seen::Gap(_))), 0);
+    assert_eq!(count(&|s| matches!(s, Observation::Gap(_))), 0);
     // What the phone collected for us counts as ours, and as nobody else's.
-    let theirs = |s: &Seen| matches!(s, Seen::Collection(c) if c.reason == "Explicit" && !c.ours);
+    let theirs = |s: &Observation| matches!(s, Observation::Collection(c) if c.reason == "Explicit" && !c.ours);
     assert_eq!(count(&theirs), 0, "{seen:#?}");
 
     let manifest = lab.manifest("out");
@@ -110,7 +111,7 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
     let at = label["requested_ns"].as_u64().unwrap();
     assert!(
         seen.iter()
-            .any(|e| e.boot_ns == at && matches!(e.seen, Seen::Label(_)))
+            .any(|e| e.boot_ns == at && matches!(e.seen, Observation::Label(_)))
     );
     let beside = &manifest["beside"];
     assert_eq!(beside["with"], serde_json::json!(["meminfo", "gc"]));
@@ -144,7 +145,8 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
     assert_eq!(of_lines["processes"][0]["name"], APP, "{of_lines:#}");
     let of_all = lab.run(&["gc", "out/memory.jsonl", "--json"]).json();
     assert_eq!(of_all["from"], "recording", "{of_all:#}");
-    let logged = count(&|s| matches!(s, Seen::Collection(c) if c.source == Some(Source::Log)));
+    let logged =
+        count(&|s| matches!(s, Observation::Collection(c) if c.source == Some(Source::Log)));
     assert!(logged >= 2, "those for meminfo at least");
     assert_eq!(logged as u64, collections(&lines), "{lines:#}");
     lab.assert_truth("out");
@@ -166,17 +168,19 @@ fn a_cable_that_was_out_is_a_gap_and_no_restart() {
     let ended = running.end();
     assert_eq!(ended.code(), Some(0), "{ended}");
     let seen = timeline(&lab, "out");
-    let processes = seen.iter().filter(|e| matches!(e.seen, Seen::Process(_)));
+    let processes = seen
+        .iter()
+        .filter(|e| matches!(e.seen, Observation::Process(_)));
     assert_eq!(processes.count(), 1, "{seen:#?}");
     let gap = seen.iter().find_map(|e| match &e.seen {
-        Seen::Gap(gap) => Some((e.boot_ns, gap.until_ns)),
+        Observation::Gap(gap) => Some((e.boot_ns, gap.until_ns)),
         _ => None,
     });
     let (from, until) = gap.expect("a gap");
     assert!(from < until);
-    let inside = seen
-        .iter()
-        .filter(|e| matches!(e.seen, Seen::Resident(_)) && e.boot_ns > from && e.boot_ns < until);
+    let inside = seen.iter().filter(|e| {
+        matches!(e.seen, Observation::Resident(_)) && e.boot_ns > from && e.boot_ns < until
+    });
     assert_eq!(inside.count(), 0);
     let manifest = lab.manifest("out");
     assert_eq!(kinds(&manifest), ["beside-gaps"], "{manifest:#}");
@@ -194,7 +198,7 @@ fn an_app_that_is_started_again_is_followed() {
     lab.until("it is gone", |lab| {
         timeline(lab, "out")
             .iter()
-            .any(|e| matches!(e.seen, Seen::Gone))
+            .any(|e| matches!(e.seen, Observation::Gone))
     });
     let activity = format!("{APP}/.ui.FeedActivity");
     on_phone(&lab, "am", &["start", "-n", &activity]);
@@ -205,7 +209,7 @@ fn an_app_that_is_started_again_is_followed() {
     let ended = running.end();
     let seen = timeline(&lab, "out");
     let restarted = seen.iter().find_map(|e| match &e.seen {
-        Seen::Process(process) if process.restarted => Some(e.pid),
+        Observation::Process(process) if process.restarted => Some(e.pid),
         _ => None,
     });
     assert_eq!(restarted.map(u64::from), again["pid"].as_u64(), "{ended}");
@@ -237,7 +241,7 @@ fn killed_it_leaves_every_line_and_who_collects_says_what_is_missing() {
     }
     let gap = seen
         .iter()
-        .any(|e| matches!(&e.seen, Seen::Gap(gap) if gap.why.contains("nobody")));
+        .any(|e| matches!(&e.seen, Observation::Gap(gap) if gap.why.contains("nobody")));
     assert!(gap, "{seen:#?}");
     let manifest = lab.manifest("out");
     assert_eq!(
@@ -289,9 +293,13 @@ fn detached_nobody_observes_and_that_is_said() {
     let seen = timeline(&lab, "out");
     assert!(
         seen.iter()
-            .any(|e| matches!(&e.seen, Seen::Label(l) if l.label == "one"))
+            .any(|e| matches!(&e.seen, Observation::Label(l) if l.label == "one"))
     );
-    assert!(!seen.iter().any(|e| matches!(e.seen, Seen::Resident(_))));
+    assert!(
+        !seen
+            .iter()
+            .any(|e| matches!(e.seen, Observation::Resident(_)))
+    );
     let manifest = lab.manifest("out");
     assert_eq!(kinds(&manifest), ["beside-unobserved"], "{manifest:#}");
     lab.assert_truth("out");

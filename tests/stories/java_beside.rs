@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use heaptap::timeline::{Collection, Seen};
+use heaptap::timeline::{Collection, Observation};
 use heaptap::trace::{MemoryWanted, Trace, TraceMemory};
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ fn pid(manifest: &Value) -> u32 {
 fn collections(memory: &TraceMemory) -> Vec<&Collection> {
     let entries = memory.timeline.entries.iter();
     let collections = entries.filter_map(|entry| match &entry.seen {
-        Seen::Collection(collection) => Some(collection),
+        Observation::Collection(collection) => Some(collection),
         _ => None,
     });
     collections.collect()
@@ -44,19 +44,19 @@ fn the_trace_holds_figures_of_memory_and_the_dumps_are_as_without() {
         lab.assert_truth("out");
         let manifest = lab.manifest("out");
         let memory = memory(&lab, "out", pid(&manifest));
-        let count = |what: fn(&Seen) -> bool| {
+        let count = |what: fn(&Observation) -> bool| {
             let entries = memory.timeline.entries.iter();
             entries.filter(|entry| what(&entry.seen)).count()
         };
         // A host that is busy leaves some seconds out.
-        let residents = count(|seen| matches!(seen, Seen::Resident(r) if r.rss > 10 << 20));
+        let residents = count(|seen| matches!(seen, Observation::Resident(r) if r.rss > 10 << 20));
         assert!(
             (3..=16).contains(&residents),
             "{residents} on Android {android}"
         );
-        let system = count(|seen| matches!(seen, Seen::System(s) if s.total > s.available));
+        let system = count(|seen| matches!(seen, Observation::System(s) if s.total > s.available));
         assert!((3..=16).contains(&system), "{system} on Android {android}");
-        assert!(count(|seen| matches!(seen, Seen::JavaHeap(_))) > 2);
+        assert!(count(|seen| matches!(seen, Observation::JavaHeap(_))) > 2);
         assert_eq!(memory.loss.torn_collections, 0, "{:?}", memory.loss);
         assert_eq!(memory.loss.damaged_packets, 0);
         assert_eq!(memory.loss.packets_without_clock, 0);

@@ -1,7 +1,7 @@
 //! Somebody watches the memory of an app as it moves: in lines, as JSON, as CSV, over a pulled
 //! cable and a restart of the app.
 
-use heaptap::timeline::{Entry, Seen, Source};
+use heaptap::timeline::{Entry, Observation, Source};
 use serde_json::Value;
 
 use crate::beside::on_phone;
@@ -77,11 +77,11 @@ fn as_json_each_line_is_an_entry_and_one_command_brings_all() {
     let (seen, last) = told(&running.end());
     let parts: Vec<&Entry> = seen
         .iter()
-        .filter(|entry| matches!(&entry.seen, Seen::Parts(_)))
+        .filter(|entry| matches!(&entry.seen, Observation::Parts(_)))
         .collect();
     assert!(parts.len() >= 2);
     for entry in &parts {
-        let Seen::Parts(of) = &entry.seen else {
+        let Observation::Parts(of) = &entry.seen else {
             continue;
         };
         // The app is not asked, and collects nothing for us.
@@ -91,7 +91,11 @@ fn as_json_each_line_is_an_entry_and_one_command_brings_all() {
         );
         assert!(entry.cost.is_some_and(|cost| cost.bytes > 1000));
     }
-    assert!(!seen.iter().any(|entry| matches!(entry.seen, Seen::Ours(_))));
+    assert!(
+        !seen
+            .iter()
+            .any(|entry| matches!(entry.seen, Observation::Ours(_)))
+    );
     let cost = &last["cost"];
     assert_eq!(cost["round_trips"], 1, "{cost}");
     // A busy host plays fewer rounds than a second has: how many is not what is asked.
@@ -199,7 +203,7 @@ fn over_a_pulled_cable_it_goes_on_and_the_gap_is_told() {
     assert!(last["away"].is_null(), "{last}");
     assert_eq!(last["cost"]["round_trips"], 2, "{last}");
     // It is the same process.
-    let restarted = |entry: &Entry| matches!(&entry.seen, Seen::Process(of) if of.restarted);
+    let restarted = |entry: &Entry| matches!(&entry.seen, Observation::Process(of) if of.restarted);
     assert!(!seen.iter().any(restarted), "{seen:#?}");
 }
 

@@ -4,7 +4,7 @@
 use std::fs;
 
 use heaptap::phone::Fault;
-use heaptap::timeline::Seen;
+use heaptap::timeline::Observation;
 use serde_json::Value;
 
 use crate::lab::{APP, Ended, Lab, Running, files};
@@ -565,7 +565,7 @@ fn steps_beside_a_recording_that_runs_are_all_in_its_timeline() {
     let ours: Vec<u64> = timeline
         .entries
         .iter()
-        .filter(|e| matches!(&e.seen, Seen::Ours(o) if o.what.starts_with("provoke rotate")))
+        .filter(|e| matches!(&e.seen, Observation::Ours(o) if o.what.starts_with("provoke rotate")))
         .map(|e| e.boot_ns)
         .collect();
     let steps = provoked["steps"].as_array().expect("steps");
@@ -578,7 +578,7 @@ fn steps_beside_a_recording_that_runs_are_all_in_its_timeline() {
     let resident = timeline
         .entries
         .iter()
-        .filter(|e| matches!(e.seen, Seen::Resident(_)));
+        .filter(|e| matches!(e.seen, Observation::Resident(_)));
     assert!(resident.count() > 0);
     let beside = &lab.manifest("out")["beside"]["timeline"];
     assert_eq!(beside["entries"], timeline.entries.len(), "{beside:#}");

@@ -12,7 +12,7 @@ use std::path::Path;
 use base64::Engine as _;
 use heaptap::analyze::sampling::{Counters, Interval, Turnover};
 use heaptap::memory::meminfo::{Column, Meminfo};
-use heaptap::timeline::{Entry, FILE, Seen, Source, Timeline};
+use heaptap::timeline::{Entry, FILE, Observation, Source, Timeline};
 use serde_json::Value;
 
 use crate::lab::Lab;
@@ -89,7 +89,7 @@ fn meminfo(folder: &Path, entries: &[Entry]) -> (Readings, Readings) {
     let (mut alloc, mut dirty) = (Vec::new(), Vec::new());
     let answered = live(entries, |reason| reason == "Explicit");
     for entry in entries {
-        let Seen::Kept(kept) = &entry.seen else {
+        let Observation::Kept(kept) = &entry.seen else {
             continue;
         };
         if kept.what != "meminfo" {
@@ -110,7 +110,7 @@ fn meminfo(folder: &Path, entries: &[Entry]) -> (Readings, Readings) {
 /// What collections left, those that `holds`.
 fn live(entries: &[Entry], holds: impl Fn(&str) -> bool) -> Readings {
     let of = |entry: &Entry| match &entry.seen {
-        Seen::Collection(c) if holds(&c.reason) => Some((entry.boot_ns, c.live? as f64)),
+        Observation::Collection(c) if holds(&c.reason) => Some((entry.boot_ns, c.live? as f64)),
         _ => None,
     };
     entries.iter().filter_map(of).collect()
@@ -253,7 +253,7 @@ fn planted_growth_shows_in_all_sources_at_the_same_times() {
         .iter()
         .filter_map(|entry| match &entry.seen {
             // Mappings have no part for graphics, and are left out beside meminfo's.
-            Seen::Parts(parts) if parts.source != Source::Smaps => {
+            Observation::Parts(parts) if parts.source != Source::Smaps => {
                 Some((entry.boot_ns, parts.native as f64))
             }
             _ => None,

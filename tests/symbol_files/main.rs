@@ -8,7 +8,7 @@ mod hostile;
 mod shapes;
 
 use heaptap::bytes::Bytes;
-use heaptap::symbolize::file::{Beside, FileError, SymbolFile};
+use heaptap::symbolize::file::{FileError, SiblingFiles, SymbolFile};
 use sha2::Digest as _;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ fn root() -> &'static Path {
 /// Opens a file with what lies beside it.
 fn open(path: &Path) -> Result<SymbolFile, FileError> {
     let bytes = Bytes::map(path).expect("the file is there");
-    SymbolFile::open(bytes, Arc::new(Beside::new(path)))
+    SymbolFile::open(bytes, Arc::new(SiblingFiles::new(path)))
 }
 
 /// One line of an answer: linkage name, demangled name, file, line, column.

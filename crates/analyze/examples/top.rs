@@ -7,7 +7,7 @@
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
 use heaptap_analyze::native::filter::Filter;
-use heaptap_analyze::native::groups::{By, Groups};
+use heaptap_analyze::native::groups::{Groups, RowKey};
 use heaptap_analyze::native::shown::Shown;
 use heaptap_analyze::native::table::{Key, Table};
 use heaptap_model::stacks::{ProjectOptions, View, project};
@@ -25,7 +25,7 @@ fn top(source: Box<dyn Source>, limit: usize) -> Result<String, TraceError> {
         return Ok("the trace has no native heap dump\n".to_owned());
     };
     let shown = Shown::of(&profile.table, &Filter::default(), &[&dump.values]);
-    let groups = Groups::of(&profile.table, By::Function);
+    let groups = Groups::of(&profile.table, RowKey::Function);
     let table = Table::of(&shown, &groups, &shown.sums(&dump.values));
     let mut views = dump.measures.iter().map(|measure| measure.view);
     let column = views

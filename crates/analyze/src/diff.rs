@@ -2,7 +2,7 @@
 //! make the match, so the dumps may be of different runs, builds and kinds.
 
 use super::filter::Filter;
-use super::histogram::{Among, By, Histogram, Sums, histogram};
+use super::histogram::{Histogram, HistogramKey, ObjectScope, Sums, histogram};
 use super::tree::Tree;
 use heaptap_model::heap_graph::{Dominators, HeapGraph};
 use std::cmp::Reverse;
@@ -154,8 +154,13 @@ pub struct Classes(Histogram);
 
 /// Adds up reachable objects by class.
 pub fn classes(side: Side<'_>, filter: &Filter) -> Classes {
-    let among = Among::Reachable(side.dominators);
-    Classes(histogram(side.graph, among, By::ClassInAnyRun, filter))
+    let among = ObjectScope::Reachable(side.dominators);
+    Classes(histogram(
+        side.graph,
+        among,
+        HistogramKey::ClassInAnyRun,
+        filter,
+    ))
 }
 
 impl Classes {

@@ -17,13 +17,13 @@ pub struct Filter {
 }
 
 /// A filter over the objects of one graph.
-pub struct Wanted<'a> {
+pub struct ObjectFilter<'a> {
     graph: &'a HeapGraph,
     classes: Vec<bool>,
     heap: Option<HeapKind>,
 }
 
-impl Wanted<'_> {
+impl ObjectFilter<'_> {
     /// Whether the object is wanted.
     pub fn takes(&self, object: ObjectIndex) -> bool {
         self.classes[self.graph.class_of(object).at()]
@@ -55,9 +55,9 @@ impl Filter {
     }
 
     /// The objects of a graph that are wanted: by the names that tables show.
-    pub fn of<'a>(&self, graph: &'a HeapGraph) -> Wanted<'a> {
+    pub fn of<'a>(&self, graph: &'a HeapGraph) -> ObjectFilter<'a> {
         let takes = |class| self.takes(label::class_name(graph, ClassIndex(class)));
-        Wanted {
+        ObjectFilter {
             graph,
             classes: (0..graph.classes().len() as u32).map(takes).collect(),
             heap: self.heap,

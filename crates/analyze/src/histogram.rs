@@ -5,7 +5,7 @@
 //! dominates: nothing is counted twice, and a linked list counts once. That is Perfetto's
 //! `dominated_size` of a class.
 
-use super::filter::{Filter, Wanted};
+use super::filter::{Filter, ObjectFilter};
 use super::label;
 use heaptap_model::heap_graph::{
     ClassIndex, Dominators, HeapGraph, HeapKind, ObjectIndex, Reachable, Retained, RootKind,
@@ -39,7 +39,7 @@ impl Sums {
 
 /// Which objects count.
 #[derive(Clone, Copy)]
-pub enum Among<'a> {
+pub enum ObjectScope<'a> {
     /// Those that roots reach, with what they retain.
     Reachable(&'a Dominators),
     /// Those that roots do not reach.
@@ -52,7 +52,7 @@ pub enum Among<'a> {
 
 /// What objects are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum HistogramKey {
     /// Their class, by name.
     Class,
     /// The same without what differs from run to run: to compare dumps.
@@ -86,11 +86,16 @@ pub struct Histogram {
 }
 
 /// A histogram of the objects of the classes that `filter` takes.
-pub fn histogram(graph: &HeapGraph, among: Among<'_>, by: By, filter: &Filter) -> Histogram {
+pub fn histogram(
+    graph: &HeapGraph,
+    among: ObjectScope<'_>,
+    by: HistogramKey,
+    filter: &Filter,
+) -> Histogram {
     let wanted = filter.of(graph);
     let mut groups = Groups::default();
     match by {
-        By::Class => {
+        HistogramKey::Class => {
             let of = classes(graph, |class| {
                 Some(groups.number(label::class_name(graph, class)))
             });
@@ -98,7 +103,7 @@ pub fn histogram(graph: &HeapGraph, among: Among<'_>, by: By, filter: &Filter) -
                 of[graph.class_of(o).at()]
             })
         }
-        By::ClassInAnyRun => {
+        HistogramKey::ClassInAnyRun => {
             let of = classes(graph, |class| {
                 let name = label::class_name(graph, class);
                 Some(groups.number(&label::without_address(name)))
@@ -107,7 +112,7 @@ pub fn histogram(graph: &HeapGraph, among: Among<'_>, by: By, filter: &Filter) -
                 of[graph.class_of(o).at()]
             })
         }
-        By::Package => {
+        HistogramKey::Package => {
             let of = classes(graph, |class| {
                 Some(groups.number(label::package(graph.class(class).shown())))
             });
@@ -119,7 +124,7 @@ pub fn histogram(graph: &HeapGraph, among: Among<'_>, by: By, filter: &Filter) -
                 objects.get(&o).copied().or(of[graph.class_of(o).at()])
             })
         }
-        By::Superclass => {
+        HistogramKey::Superclass => {
             let of: Vec<Vec<u32>> = (0..graph.classes().len() as u32)
                 .map(|class| {
                     let line = graph.ancestry(ClassIndex(class));
@@ -134,7 +139,7 @@ pub fn histogram(graph: &HeapGraph, among: Among<'_>, by: By, filter: &Filter) -
                 of[graph.class_of(o).at()].iter().copied()
             })
         }
-        By::Heap => {
+        HistogramKey::Heap => {
             let heap = |kind: HeapKind| match kind {
                 HeapKind::Unknown => "(not told)",
                 kind => kind.name(),
@@ -151,7 +156,7 @@ pub fn histogram(graph: &HeapGraph, among: Among<'_>, by: By, filter: &Filter) -
                 at.map(|at| of[at])
             })
         }
-        By::Loader => {
+        HistogramKey::Loader => {
             let name = |class: ClassIndex| match graph.class(class).loader {
                 Some(loader) => {
                     let class = label::object_name(graph, loader);
@@ -191,7 +196,7 @@ pub fn by_root(
             }
         };
     }
-    let among = Among::Reachable(dominators);
+    let among = ObjectScope::Reachable(dominators);
     sum(graph, among, groups, &wanted, |o| {
         Some(of[o.at()]).filter(|&group| group != u32::MAX)
     })
@@ -240,9 +245,9 @@ fn class_objects<T>(
 /// Sums up the groups of each wanted object.
 fn sum<G: IntoIterator<Item = u32>>(
     graph: &HeapGraph,
-    among: Among<'_>,
+    among: ObjectScope<'_>,
     groups: Groups,
-    wanted: &Wanted<'_>,
+    wanted: &ObjectFilter<'_>,
     groups_of: impl Fn(ObjectIndex) -> G,
 ) -> Histogram {
     let mut sums = vec![Sums::default(); groups.names.len()];
@@ -256,31 +261,31 @@ fn sum<G: IntoIterator<Item = u32>>(
         }
     };
     match among {
-        Among::Reachable(dominators) => {
+        ObjectScope::Reachable(dominators) => {
             for &object in dominators.order() {
                 take(object);
             }
             retain(dominators, wanted, &mut sums, &groups_of);
         }
-        Among::All(dominators) => {
+        ObjectScope::All(dominators) => {
             for object in graph.objects().filter(|&o| !graph.is_placeholder(o)) {
                 take(object);
             }
             retain(dominators, wanted, &mut sums, &groups_of);
         }
-        Among::Everything => {
+        ObjectScope::Everything => {
             for object in graph.objects().filter(|&o| !graph.is_placeholder(o)) {
                 take(object);
             }
         }
-        Among::Unreachable(reachable) => {
+        ObjectScope::Unreachable(reachable) => {
             let lost = |&o: &ObjectIndex| !reachable.contains(o) && !graph.is_placeholder(o);
             for object in graph.objects().filter(lost) {
                 take(object);
             }
         }
     }
-    if let Among::Reachable(dominators) | Among::All(dominators) = among {
+    if let ObjectScope::Reachable(dominators) | ObjectScope::All(dominators) = among {
         total.retained = dominators.total();
     }
     let rows = groups.names.into_iter().zip(sums);
@@ -294,7 +299,7 @@ fn sum<G: IntoIterator<Item = u32>>(
 /// Adds what each group retains.
 fn retain<G: IntoIterator<Item = u32>>(
     dominators: &Dominators,
-    wanted: &Wanted<'_>,
+    wanted: &ObjectFilter<'_>,
     sums: &mut [Sums],
     groups_of: impl Fn(ObjectIndex) -> G,
 ) {

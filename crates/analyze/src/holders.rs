@@ -119,7 +119,7 @@ pub fn holders(
 const NOWHERE: usize = usize::MAX;
 /// So many nodes back a circle is looked for. A longer one is shown as what it is not: one more
 /// holder.
-const LONGEST_CIRCLE: usize = 64;
+const MAX_CYCLE_LEN: usize = 64;
 
 /// What makes a node: the one it holds, class, reference, and where its objects stand.
 type Key = (usize, String, Link, Option<usize>);
@@ -165,7 +165,7 @@ impl Walk<'_> {
         let known = self.node_of[object.at()];
         let mut at = Some(node);
         known != NOWHERE
-            && (0..LONGEST_CIRCLE).any(|_| {
+            && (0..MAX_CYCLE_LEN).any(|_| {
                 let here = at;
                 at = at.and_then(|at| self.nodes[at].held);
                 here == Some(known)

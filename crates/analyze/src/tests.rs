@@ -2,7 +2,7 @@
 
 use super::dsl::{Heap, heap};
 use super::filter::Filter;
-use super::histogram::{Among, By, Histogram, Sums, by_root, histogram};
+use super::histogram::{Histogram, HistogramKey, ObjectScope, Sums, by_root, histogram};
 use super::{diff, holders, inspect, largest, paths, tree};
 use heaptap_model::heap_graph::{
     Dominators, Follow, HeapKind, Reachable, Referrers, ShortestPaths,
@@ -39,15 +39,15 @@ fn sums(histogram: &Histogram, name: &str) -> Sums {
         .sums
 }
 
-fn by(heap: &Heap, by: By, filter: &Filter) -> Histogram {
+fn by(heap: &Heap, by: HistogramKey, filter: &Filter) -> Histogram {
     let dominators = Dominators::of(&heap.graph, Follow::default());
-    histogram(&heap.graph, Among::Reachable(&dominators), by, filter)
+    histogram(&heap.graph, ObjectScope::Reachable(&dominators), by, filter)
 }
 
 #[test]
 fn classes_count_what_is_reachable_and_what_goes_with_them() {
     let lab = lab();
-    let table = by(&lab, By::Class, &Filter::default());
+    let table = by(&lab, HistogramKey::Class, &Filter::default());
     let detail = sums(&table, "app.ui.Detail");
     assert_eq!(
         (detail.count, detail.shallow_bytes),
@@ -79,21 +79,21 @@ fn classes_count_what_is_reachable_and_what_goes_with_them() {
 fn unreachable_objects_are_told_apart() {
     let lab = lab();
     let reachable = Reachable::of(&lab.graph, Follow::default());
-    let among = Among::Unreachable(&reachable);
-    let table = histogram(&lab.graph, among, By::Class, &Filter::default());
+    let among = ObjectScope::Unreachable(&reachable);
+    let table = histogram(&lab.graph, among, HistogramKey::Class, &Filter::default());
     assert_eq!((table.total.count, table.total.shallow_bytes), (2, 500));
     assert_eq!(sums(&table, "byte[]").count, 1);
     let dominators = Dominators::of(&lab.graph, Follow::default());
     let all = histogram(
         &lab.graph,
-        Among::All(&dominators),
-        By::Class,
+        ObjectScope::All(&dominators),
+        HistogramKey::Class,
         &Filter::default(),
     );
     assert_eq!(all.total.count, 15);
     let strong = Dominators::of(&lab.graph, Follow::STRONG);
-    let among = Among::Reachable(&strong);
-    let table = histogram(&lab.graph, among, By::Class, &Filter::default());
+    let among = ObjectScope::Reachable(&strong);
+    let table = histogram(&lab.graph, among, HistogramKey::Class, &Filter::default());
     assert!(!table.rows.iter().any(|row| row.name == "app.Cached"));
 }
 
@@ -101,17 +101,22 @@ fn unreachable_objects_are_told_apart() {
 fn other_groups_sum_to_the_same() {
     let lab = lab();
     let all = Filter::default();
-    for group in [By::Class, By::Package, By::Heap, By::Loader] {
+    for group in [
+        HistogramKey::Class,
+        HistogramKey::Package,
+        HistogramKey::Heap,
+        HistogramKey::Loader,
+    ] {
         let table = by(&lab, group, &all);
         let bytes: u64 = table.rows.iter().map(|row| row.sums.shallow_bytes).sum();
         assert_eq!(bytes, table.total.shallow_bytes, "{group:?}");
     }
-    let packages = by(&lab, By::Package, &all);
+    let packages = by(&lab, HistogramKey::Package, &all);
     // The statics of a class belong to its package.
     assert_eq!(sums(&packages, "app").count, 1 + 1 + 1);
     assert_eq!(sums(&packages, "(arrays of primitives)").count, 2);
-    assert_eq!(sums(&by(&lab, By::Heap, &all), "zygote").count, 1);
-    let superclasses = by(&lab, By::Superclass, &all);
+    assert_eq!(sums(&by(&lab, HistogramKey::Heap, &all), "zygote").count, 1);
+    let superclasses = by(&lab, HistogramKey::Superclass, &all);
     assert_eq!(sums(&superclasses, "android.app.Activity").count, 2);
     assert_eq!(
         sums(&superclasses, "android.app.Activity")
@@ -133,7 +138,7 @@ fn filters_take_classes_by_name() {
         ignore: vec![Regex::new("Owner$").unwrap()],
         heap: None,
     };
-    let table = by(&lab, By::Class, &filter);
+    let table = by(&lab, HistogramKey::Class, &filter);
     let mut names: Vec<&str> = table.rows.iter().map(|row| row.name.as_str()).collect();
     names.sort_unstable();
     assert_eq!(names, ["app.Cached", "app.ui.Detail"]);

@@ -10,7 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use heaptap_model::untrusted::shown;
+use heaptap_model::untrusted::sanitize;
 
 /// Which allocator wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,7 +134,7 @@ pub fn parse(text: &[u8]) -> Result<MallocInfo, MallocInfoError> {
     let Some(version) = scan.version else {
         let begin = text.trim_start().chars().take(60).collect::<String>();
         return Err(MallocInfoError::NotMallocInfo {
-            begin: shown(&begin).into_owned(),
+            begin: sanitize(&begin).into_owned(),
         });
     };
     let counts = matches!(version, Version::Scudo | Version::Debug) || scan.count > 0;
@@ -183,7 +183,7 @@ impl Scan {
                 "debug-malloc-1" => Version::Debug,
                 other => {
                     let name = other.chars().take(LONGEST_NAME).collect::<String>();
-                    Version::Other(shown(&name).into_owned())
+                    Version::Other(sanitize(&name).into_owned())
                 }
             });
         }

@@ -6,7 +6,7 @@
 //! ```
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
-use heaptap_capture::config::{ConfigError, Options, Surroundings, Targets, resolve};
+use heaptap_capture::config::{ConfigError, DeviceLimits, Options, Targets, resolve};
 use heaptap_model::units::parse_duration;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn config(app: &str, duration: Duration) -> Result<String, ConfigError> {
     };
     let spec = resolve(None, &options)?.spec;
     // Limits of a device go into the config; without a device there are none.
-    Ok(spec.encode(&Surroundings::default())?.text)
+    Ok(spec.encode(&DeviceLimits::default())?.text)
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -8,7 +8,7 @@
 use super::chosen::{Chosen, headings, unit_name};
 use super::text::{folded_name, named};
 use heaptap_model::stacks::{NodeId, StackTable};
-use heaptap_model::untrusted::shown;
+use heaptap_model::untrusted::sanitize;
 use std::borrow::Cow;
 use std::io::{self, Write};
 use time::OffsetDateTime;
@@ -128,7 +128,7 @@ pub fn cell(text: &str) -> Cow<'_, str> {
     let is_formula = text.trim_start().starts_with([
         '=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
     ]) || text.starts_with(['\t', '\r']);
-    let text = shown(text);
+    let text = sanitize(text);
     let quoted = text.contains([',', '"']) || text.starts_with(' ') || text.ends_with(' ');
     match (is_formula, quoted) {
         (false, false) => text,

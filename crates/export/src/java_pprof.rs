@@ -28,12 +28,12 @@ pub struct JavaProfile {
 }
 
 /// Location ids in all samples together: more, and a profile is no use to anyone.
-const MOST_STEPS: u64 = 64 << 20;
+const MAX_STEPS: u64 = 64 << 20;
 
 /// A tree of a heap's objects that fits into a profile, and what had to be done for that, where
 /// anything had.
 pub fn tree_for_profile(graph: &HeapGraph, over: Over<'_>) -> (ClassTree, Option<String>) {
-    fitting(graph, over, MOST_STEPS)
+    fitting(graph, over, MAX_STEPS)
 }
 
 fn fitting(graph: &HeapGraph, over: Over<'_>, most: u64) -> (ClassTree, Option<String>) {

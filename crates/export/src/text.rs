@@ -1,7 +1,7 @@
 //! Names in text formats: what separates frames is taken out of them, what a terminal would act
 //! on is escaped, and JSON is written piece by piece.
 
-use heaptap_model::untrusted::{is_unsafe, shown};
+use heaptap_model::untrusted::{is_unsafe, sanitize};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -39,7 +39,7 @@ pub(super) fn named(name: &str) -> &str {
 
 /// Text between tags or in an attribute of XML. What XML cannot hold becomes U+FFFD.
 pub(super) fn xml(text: &str) -> String {
-    let text = shown(text);
+    let text = sanitize(text);
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -60,7 +60,7 @@ use heaptap_model::error::{Classified, ErrorClass};
 use heaptap_model::folder::{MARKER, OWN_PREFIX, RAW_TRACE, SYMBOLIZED_TRACE};
 use heaptap_model::near::nearest;
 use heaptap_model::units::ByteSize;
-use heaptap_model::untrusted::shown;
+use heaptap_model::untrusted::sanitize;
 use perfetto_heap::Source;
 use spool::{Budget, Spool};
 use std::fs::File;
@@ -199,7 +199,7 @@ fn help_missing(path: &Path) -> String {
     let folder = parent.unwrap_or(Path::new("."));
     let Ok(entries) = std::fs::read_dir(folder) else {
         let folder = folder.display().to_string();
-        return format!("is the path right? {} is no folder", shown(&folder));
+        return format!("is the path right? {} is no folder", sanitize(&folder));
     };
     let names: Vec<String> = entries
         .flatten()
@@ -209,7 +209,7 @@ fn help_missing(path: &Path) -> String {
         .collect();
     let in_folder = |name: &str| {
         let path = parent.unwrap_or(Path::new("")).join(name);
-        shown(&path.display().to_string()).into_owned()
+        sanitize(&path.display().to_string()).into_owned()
     };
     let wanted = path.file_name().and_then(|name| name.to_str());
     let near = wanted.and_then(|wanted| nearest(wanted, names.iter().map(String::as_str)));

@@ -54,7 +54,7 @@ impl Bytes {
     pub fn read(path: &Path, most: u64) -> io::Result<Bytes> {
         let file = open_regular(path)?;
         if file.metadata()?.len() > most {
-            return Bytes::of_file(&file, path);
+            return Bytes::from_file(&file, path);
         }
         let mut all = Vec::new();
         file.take(most).read_to_end(&mut all)?;
@@ -66,7 +66,7 @@ impl Bytes {
     ///
     /// # Errors
     /// Where it cannot be mapped or is no regular file.
-    pub fn of_file(file: &File, path: &Path) -> io::Result<Bytes> {
+    pub fn from_file(file: &File, path: &Path) -> io::Result<Bytes> {
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Err(not_regular());

@@ -186,7 +186,7 @@ thread_local! {
 ///
 /// # Errors
 /// What the panic said.
-pub fn contain<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+pub fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     let before = CONTAINED.replace(true);
     let result = catch_unwind(AssertUnwindSafe(work));
     CONTAINED.set(before);
@@ -212,9 +212,9 @@ mod tests {
     #[test]
     fn a_contained_panic_is_told_and_ends_with_its_work() {
         assert!(!is_contained());
-        assert_eq!(contain(is_contained), Ok(true));
-        let inner = contain(|| {
-            let inner = contain(|| panic!("of {}", "one"));
+        assert_eq!(catch_panic(is_contained), Ok(true));
+        let inner = catch_panic(|| {
+            let inner = catch_panic(|| panic!("of {}", "one"));
             assert!(is_contained(), "the outer work goes on");
             inner
         });

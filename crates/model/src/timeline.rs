@@ -23,7 +23,7 @@ pub struct Entry {
     pub cost: Option<Cost>,
     /// What was seen.
     #[serde(flatten)]
-    pub seen: Seen,
+    pub seen: Observation,
 }
 
 /// What a reading cost the phone and the connection.
@@ -38,7 +38,7 @@ pub struct Cost {
 /// What was seen of a process, or of the phone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Seen {
+pub enum Observation {
     /// A process is followed from here on: it was there, or it (re)started.
     Process(Process),
     /// It is gone.
@@ -58,7 +58,7 @@ pub enum Seen {
     /// A label was set.
     Label(Label),
     /// Something that heaptap did and that shows in other figures.
-    Ours(Ours),
+    Ours(HeaptapAction),
     /// Something that could not be read, told once.
     Unread(Unread),
     /// A file was written beside the timeline.
@@ -68,7 +68,7 @@ pub enum Seen {
     /// Nothing could be seen for a while: no sample, no log.
     Gap(Gap),
     /// What the observing itself has taken of the phone, so far.
-    Spent(Spent),
+    Spent(ObservationCost),
 }
 
 /// Where a figure comes from.
@@ -309,7 +309,7 @@ pub struct Label {
 
 /// Something that heaptap did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ours {
+pub struct HeaptapAction {
     /// `meminfo`, `gc`, `java-dump`, `trim-memory`, a step of `provoke`.
     pub what: String,
     /// Until when it may show in the log, BOOTTIME ns; `boot_ns` is its begin.
@@ -390,7 +390,7 @@ pub struct Gap {
 
 /// What observing has taken of the phone since it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Spent {
+pub struct ObservationCost {
     /// Begin, BOOTTIME ns; `boot_ns` is until when.
     pub since_ns: u64,
     /// Time that the loop on the phone was on a CPU, with the programs it started, ns.
@@ -499,7 +499,7 @@ mod tests {
                 device_ns: 3,
                 bytes: 4,
             }),
-            seen: Seen::Collection(Collection {
+            seen: Observation::Collection(Collection {
                 source: Some(Source::Log),
                 reason: "Explicit".to_owned(),
                 freed_large: Some((1, -2)),
@@ -511,7 +511,7 @@ mod tests {
             boot_ns: 1,
             pid: 7,
             cost: None,
-            seen: Seen::Gone,
+            seen: Observation::Gone,
         };
         let text = format!(
             "{}{}{{\"no\":1}}\n{{\"boot_ns\":9",

@@ -15,7 +15,7 @@ pub fn is_unsafe(c: char) -> bool {
 }
 
 /// The text with U+FFFD for each unsafe character.
-pub fn shown(text: &str) -> Cow<'_, str> {
+pub fn sanitize(text: &str) -> Cow<'_, str> {
     match text.contains(is_unsafe) {
         true => Cow::Owned(text.replace(is_unsafe, "\u{fffd}")),
         false => Cow::Borrowed(text),
@@ -24,7 +24,7 @@ pub fn shown(text: &str) -> Cow<'_, str> {
 
 /// Bytes as text for people: each byte sequence that is no UTF-8 and each unsafe character
 /// becomes U+FFFD. At most 1024 characters are kept.
-pub fn shown_bytes(bytes: &[u8]) -> String {
+pub fn sanitize_bytes(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes)
         .chars()
         .take(1024)
@@ -38,10 +38,13 @@ mod tests {
 
     #[test]
     fn escapes_and_direction_marks_do_not_pass() {
-        assert_eq!(shown_bytes(b"a\x1b[31mb"), "a\u{fffd}[31mb");
-        assert_eq!(shown("x\u{202e}y\u{9b}z"), "x\u{fffd}y\u{fffd}z");
-        assert_eq!(shown_bytes(b"\xff\xfe"), "\u{fffd}\u{fffd}");
-        assert!(matches!(shown("Größe 日本"), Cow::Borrowed("Größe 日本")));
-        assert_eq!(shown_bytes(&[b'a'; 5000]).len(), 1024);
+        assert_eq!(sanitize_bytes(b"a\x1b[31mb"), "a\u{fffd}[31mb");
+        assert_eq!(sanitize("x\u{202e}y\u{9b}z"), "x\u{fffd}y\u{fffd}z");
+        assert_eq!(sanitize_bytes(b"\xff\xfe"), "\u{fffd}\u{fffd}");
+        assert!(matches!(
+            sanitize("Größe 日本"),
+            Cow::Borrowed("Größe 日本")
+        ));
+        assert_eq!(sanitize_bytes(&[b'a'; 5000]).len(), 1024);
     }
 }

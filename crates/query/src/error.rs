@@ -8,7 +8,7 @@ use rusqlite::Error;
 use super::prepass::Refusal;
 use heaptap_model::error::{Classified, ErrorClass};
 use heaptap_model::units::{ByteSize, HumanDuration};
-use heaptap_model::untrusted::shown;
+use heaptap_model::untrusted::sanitize;
 
 /// A query that failed.
 #[derive(Debug, thiserror::Error)]
@@ -82,8 +82,8 @@ impl Place {
         Place {
             line: sql[..offset].matches('\n').count() + 1,
             column: column + 1,
-            text: shown(line.trim_end()).replace('\t', " "),
-            caret: shown(&before).chars().count(),
+            text: sanitize(line.trim_end()).replace('\t', " "),
+            caret: sanitize(&before).chars().count(),
         }
     }
 
@@ -121,7 +121,7 @@ impl QueryError {
     ) -> QueryError {
         let known: Vec<&str> = known.iter().copied().collect();
         QueryError::Statement {
-            message: format!("there is no module {}", shown(module)),
+            message: format!("there is no module {}", sanitize(module)),
             place: Some(Place::of(sql, offset)),
             help: Some(format!("there are {}", known.join(", "))),
         }
@@ -152,7 +152,7 @@ impl QueryError {
             () => None,
         };
         QueryError::Statement {
-            message: shown(&message).into_owned(),
+            message: sanitize(&message).into_owned(),
             place: offset.map(|offset| Place::of(sql, origin(offset))),
             help,
         }

@@ -79,13 +79,13 @@ fn text(context: &Context<'_>, at: usize) -> Option<String> {
 }
 
 /// Bytes that a compiled pattern may take.
-const LARGEST_PATTERN: usize = 1 << 20;
+const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 fn pattern(context: &Context<'_>, at: usize) -> Result<std::sync::Arc<Regex>, Error> {
     context.get_or_create_aux(at as i32, |value| {
         let text = value.as_str().map_err(|_| "the pattern is no text")?;
         let built = regex::RegexBuilder::new(text)
-            .size_limit(LARGEST_PATTERN)
+            .size_limit(MAX_PATTERN_BYTES)
             .build();
         built.map_err(|error| {
             let message: Box<dyn std::error::Error + Send + Sync> = error.to_string().into();

@@ -9,7 +9,7 @@ use super::counters;
 use super::processes::Processes;
 use super::table::{Catalog, Cell, Column, Rows, Schema, TableError};
 use heaptap_model::counter::Counters;
-use heaptap_model::timeline::{Collection, Seen, Source, Timeline};
+use heaptap_model::timeline::{Collection, Observation, Source, Timeline};
 
 /// What was recorded of memory.
 pub trait MemorySource: Send + Sync {
@@ -84,7 +84,7 @@ impl Seens {
     fn of(timeline: Timeline, processes: &Arc<Processes>) -> Seens {
         let mut names: HashMap<u32, Vec<(u64, usize)>> = HashMap::new();
         for (place, entry) in timeline.entries.iter().enumerate() {
-            if matches!(entry.seen, Seen::Process(_)) {
+            if matches!(entry.seen, Observation::Process(_)) {
                 let named = names.entry(entry.pid).or_default();
                 named.push((entry.boot_ns, place));
             }
@@ -102,7 +102,7 @@ impl Seens {
             let after = named.partition_point(|(since, _)| *since <= at);
             let (_, place) = named.get(after.saturating_sub(1))?;
             match &self.timeline.entries[*place].seen {
-                Seen::Process(process) => Some(process.name.as_str()),
+                Observation::Process(process) => Some(process.name.as_str()),
                 _ => None,
             }
         });
@@ -126,12 +126,12 @@ impl Seens {
 }
 
 /// The parts that an entry tells, in the order in which they are listed: source, name, bytes.
-fn parts(seen: &Seen, mut each: impl FnMut(Source, &'static str, i64)) {
+fn parts(seen: &Observation, mut each: impl FnMut(Source, &'static str, i64)) {
     let size = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
     type Known = Vec<(&'static str, i64)>;
     type Maybe = Vec<(&'static str, Option<u64>)>;
     let (source, known, maybe): (Source, Known, Maybe) = match seen {
-        Seen::Resident(r) => (
+        Observation::Resident(r) => (
             r.source,
             vec![("rss", size(r.rss))],
             vec![
@@ -142,7 +142,7 @@ fn parts(seen: &Seen, mut each: impl FnMut(Source, &'static str, i64)) {
                 ("rss.peak", r.peak),
             ],
         ),
-        Seen::Parts(p) => {
+        Observation::Parts(p) => {
             let (native, java) = (p.native_heap, p.java_heap);
             (
                 p.source,
@@ -168,13 +168,13 @@ fn parts(seen: &Seen, mut each: impl FnMut(Source, &'static str, i64)) {
                 ],
             )
         }
-        Seen::Graphics(g) => (g.source, vec![("gpu", size(g.bytes))], Vec::new()),
-        Seen::JavaHeap(heap) => (
+        Observation::Graphics(g) => (g.source, vec![("gpu", size(g.bytes))], Vec::new()),
+        Observation::JavaHeap(heap) => (
             heap.source,
             vec![("java-heap.alloc", size(heap.allocated))],
             Vec::new(),
         ),
-        Seen::System(phone) => (
+        Observation::System(phone) => (
             phone.source,
             Vec::new(),
             vec![
@@ -251,7 +251,7 @@ struct Collections {
 impl Collections {
     fn of(seen: Arc<Seens>) -> Collections {
         let entries = seen.timeline.entries.iter().enumerate();
-        let collections = entries.filter(|(_, e)| matches!(e.seen, Seen::Collection(_)));
+        let collections = entries.filter(|(_, e)| matches!(e.seen, Observation::Collection(_)));
         let places = collections.map(|(place, _)| place).collect();
         Collections { seen, places }
     }
@@ -264,7 +264,7 @@ impl Rows for Collections {
 
     fn cell(&self, row: usize, column: usize) -> Cell<'_> {
         let place = self.places[row];
-        let Seen::Collection(gc) = &self.seen.timeline.entries[place].seen else {
+        let Observation::Collection(gc) = &self.seen.timeline.entries[place].seen else {
             return Cell::Null;
         };
         let size = |bytes: Option<u64>| bytes.map_or(Cell::Null, Cell::bits);

@@ -313,7 +313,7 @@ fn refused(offset: usize, word: &str) -> Refusal {
         None => (
             format!(
                 "`{}` begins no statement",
-                heaptap_model::untrusted::shown(word)
+                heaptap_model::untrusted::sanitize(word)
             ),
             "statements are SELECT, WITH, VALUES, EXPLAIN, INCLUDE PERFETTO MODULE, \
              CREATE PERFETTO TABLE, VIEW, INDEX, FUNCTION or MACRO, DROP"
@@ -383,7 +383,7 @@ fn create(mut reader: Reader<'_>, macros: &Macros) -> Result<Prepared, Refusal> 
             let module = module.and_then(|at| reader.tokens.get(at + 1));
             let name = module.map_or("VIRTUAL TABLE", |token| token.text(reader.sql));
             let offset = module.map_or(offset, |token| token.at.start);
-            let name = heaptap_model::untrusted::shown(name).to_uppercase();
+            let name = heaptap_model::untrusted::sanitize(name).to_uppercase();
             Err(Refusal::new(offset, format!("{name} is not done here")).with_help(
                 "profiles have no slices to span: join heap_profile and heap_profile_allocation \
                  on ts",
@@ -393,7 +393,7 @@ fn create(mut reader: Reader<'_>, macros: &Macros) -> Result<Prepared, Refusal> 
             offset,
             format!(
                 "CREATE {} is not done here",
-                heaptap_model::untrusted::shown(other)
+                heaptap_model::untrusted::sanitize(other)
             ),
         )
         .with_help("there are CREATE PERFETTO TABLE, VIEW, INDEX, FUNCTION and MACRO")),
@@ -553,7 +553,7 @@ fn drop(mut reader: Reader<'_>) -> Result<Prepared, Refusal> {
     let offset = reader.offset();
     let kind = reader.name("TABLE, VIEW or INDEX")?.to_uppercase();
     if !matches!(kind.as_str(), "TABLE" | "VIEW" | "INDEX") {
-        let kind = heaptap_model::untrusted::shown(&kind).into_owned();
+        let kind = heaptap_model::untrusted::sanitize(&kind).into_owned();
         return Err(Refusal::new(
             offset,
             format!("DROP {kind} is not done here"),

@@ -27,7 +27,7 @@ pub(super) struct Attribute<'a>(pub(super) &'a str);
 
 impl fmt::Display for Attribute<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = untrusted::shown(self.0);
+        let text = untrusted::sanitize(self.0);
         let mut chars = text.chars();
         for c in chars.by_ref().take(LONGEST) {
             match c {

@@ -23,14 +23,14 @@ pub(crate) enum Deed {
 
 /// What was done to one process.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Deeds {
+pub(crate) struct ProcessHistory {
     /// Activities that were destroyed before the first deed that is kept.
     destroyed: u64,
     /// In order.
     kept: VecDeque<(BootNs, Deed)>,
 }
 
-impl Deeds {
+impl ProcessHistory {
     /// Notes a deed; what comes late happened after the last.
     pub(crate) fn note(&mut self, at: BootNs, deed: Deed) {
         let last = self.kept.back().map_or(0, |(t, _)| *t);
@@ -81,10 +81,10 @@ impl Deeds {
 
 /// The deeds of all processes.
 #[derive(Debug, Default)]
-pub(crate) struct AllDeeds(BTreeMap<Pid, Deeds>);
+pub(crate) struct AllDeeds(BTreeMap<Pid, ProcessHistory>);
 
 impl AllDeeds {
-    pub(crate) fn of(&self, pid: Pid) -> Deeds {
+    pub(crate) fn of(&self, pid: Pid) -> ProcessHistory {
         self.0.get(&pid).cloned().unwrap_or_default()
     }
 
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn old_deeds_are_forgotten_and_their_count_is_not() {
-        let mut deeds = Deeds::default();
+        let mut deeds = ProcessHistory::default();
         deeds.note(1, Deed::Trimmed(80));
         for at in 2..10_000 {
             deeds.note(at, Deed::Destroyed);

@@ -14,9 +14,9 @@ use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;
-use crate::heaps::java::{JavaInput, Which};
+use crate::heaps::java::{DumpSelector, JavaInput};
 use crate::import::ImportError;
-use crate::naming::frames::{Look, Watch};
+use crate::naming::frames::{LookupControl, LookupScope};
 use crate::results::manifest::{Dumps, Manifest};
 use crate::results::output::{OutputFolder, Unpublished, default_name};
 use crate::results::recorded;
@@ -42,8 +42,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return Err(Failure::new(ErrorClass::Usage, "usage", message));
     }
     let typed = JavaInput::parse(&args.input);
-    let mut dumps: Vec<Which> = typed.which.into_iter().collect();
-    dumps.extend(args.dumps.iter().map(|dump| Which::parse(dump)));
+    let mut dumps: Vec<DumpSelector> = typed.which.into_iter().collect();
+    dumps.extend(args.dumps.iter().map(|dump| DumpSelector::parse(dump)));
     let input = match typed.path == Path::new("-") {
         true => Input::Stdin,
         false => Input::Path(typed.path),
@@ -102,9 +102,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         dominators: args.dominators,
         java_summaries: false,
         names,
-        watch: Watch::default(),
+        watch: LookupControl::default(),
         bad_maps_fail: true,
-        look: Look::Missing,
+        look: LookupScope::Missing,
         packets_for: None,
         process_names: recorded::process_names(&manifest),
         only_process: None,

@@ -23,10 +23,10 @@ use crate::flags::context::Context;
 use crate::heaps::java::FOLDER;
 use crate::naming::names::{MappingOption, NameOptions};
 use crate::phone::{self, Abi};
-use crate::recording::beside::With;
+use crate::recording::beside::CompanionOptions;
 use crate::recording::heap_files::{self, HeapFileOptions};
-use crate::recording::record::{self, RecordEvent, RecordOptions, Recorded, Tell};
-use crate::recording::what::What;
+use crate::recording::record::{self, EventHandler, RecordEvent, RecordOptions, Recorded};
+use crate::recording::what::CaptureKind;
 use crate::results::manifest::Manifest;
 use crate::session::{Control, SessionEvent, Store};
 use crate::untrusted::shell::{quoted_dump, quoted_path};
@@ -121,7 +121,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         .during(signals, async |controls, tell| {
             let (ask, mut asked) = mpsc::unbounded_channel();
             let hands = Arc::new(Mutex::new(Hands::default()));
-            let tell: Tell = {
+            let tell: EventHandler = {
                 let (tell, ask) = (tell.clone(), ask.clone());
                 Arc::new(move |event| {
                     if let RecordEvent::Session(event) = &event {
@@ -259,7 +259,7 @@ async fn dump_java(
     };
     ctx.console.say("dumping its Java heap …");
     // What there is to say of phone and app was said before.
-    let quiet: Tell = Arc::new(|_| {});
+    let quiet: EventHandler = Arc::new(|_| {});
     let mut show = Show::of_dump(ctx, false, false);
     let dumped = show
         .during(watch_signals()?, async |controls, _| {
@@ -276,8 +276,8 @@ async fn dump_java(
 }
 
 /// What is recorded beside: all but Java heap graphs, since the HPROF behind it tells more.
-fn beside() -> With {
-    With {
+fn beside() -> CompanionOptions {
+    CompanionOptions {
         java: false,
         meminfo: true,
         smaps: true,
@@ -346,7 +346,7 @@ fn options(output: Option<PathBuf>, names: NameOptions) -> Result<RecordOptions,
         ..Options::default()
     };
     Ok(RecordOptions {
-        what: What::Native(Box::new(config::resolve(None, &asked)?.spec)),
+        what: CaptureKind::Native(Box::new(config::resolve(None, &asked)?.spec)),
         with: beside(),
         output,
         stem: Some("demo".to_owned()),

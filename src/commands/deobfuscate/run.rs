@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use std::io::{self, Read as _};
 
 use crate::conversion::convert::Input;
-use crate::conversion::goal::{self, Extent, Goal, GoalError, Out};
+use crate::conversion::goal::{self, GoalError, Out, PacketOutput, PacketScope};
 use crate::error::{Classified, ErrorClass};
 use crate::heaps::trace_findings;
 use crate::import::{self, ImportError, Kind};
-use crate::naming::maps::{Maps, MapsError, UsedMap, WrittenPackage, add_used, write_packets};
+use crate::naming::maps::{
+    MapsError, R8Mappings, UsedMap, WrittenPackage, add_used, write_packets,
+};
 use crate::naming::names::NameOptions;
 use crate::results::findings::Finding;
 use crate::trace::{Surveyed, TraceError};
@@ -108,11 +110,11 @@ impl Classified for DeobfuscateError {
 /// goal can't be written.
 pub fn deobfuscate(
     input: &Input,
-    extent: Extent,
-    goal: Goal,
+    extent: PacketScope,
+    goal: PacketOutput,
     names: &NameOptions,
 ) -> Result<Deobfuscated, DeobfuscateError> {
-    let maps = Maps::open(names)?;
+    let maps = R8Mappings::open(names)?;
     let traces = goal::open(input, extent, &goal).map_err(of_hprof)?;
     let mut out = Out::open(goal)?;
     let unwritable = |name: String| move |source| GoalError::Write { name, source };
@@ -147,7 +149,7 @@ pub fn deobfuscate(
                 done.findings.push(finding);
             }
         }
-        if extent == Extent::WholeTrace {
+        if extent == PacketScope::WholeTrace {
             let whole = &mut copy.take(whole_bytes);
             io::copy(whole, out.writer()).map_err(unwritable(out.name()))?;
         }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 
 use crate::device::{Command, Device, DeviceError, DeviceState, ListedDevice, Selector, Server};
-use crate::untrusted::shown_bytes;
+use crate::untrusted::sanitize_bytes;
 
 /// A phone answers `getprop` in milliseconds; one that sleeps takes longer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -126,7 +126,7 @@ fn read(stdout: &[u8]) -> [Option<String>; PROPERTIES.len()] {
         if lines.len() != PROPERTIES.len() {
             return None;
         }
-        Some(shown_bytes(lines[index].trim_ascii())).filter(|value| !value.is_empty())
+        Some(sanitize_bytes(lines[index].trim_ascii())).filter(|value| !value.is_empty())
     })
 }
 

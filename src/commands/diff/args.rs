@@ -1,6 +1,6 @@
 //! The flags of `heaptap diff`.
 
-use crate::analyze::native::groups::By;
+use crate::analyze::native::groups::RowKey;
 use crate::flags::iterations::iterations;
 use crate::flags::java::{FilterArgs, JavaArgs};
 use crate::flags::native::NativeArgs;
@@ -136,15 +136,15 @@ pub enum ByArg {
 }
 
 impl ByArg {
-    pub(super) fn of_native(self) -> Option<By> {
+    pub(super) fn of_native(self) -> Option<RowKey> {
         Some(match self {
-            ByArg::Callsite => By::Callsite,
-            ByArg::Function => By::Function,
-            ByArg::Library => By::Library,
-            ByArg::File => By::File,
-            ByArg::Line => By::Line,
-            ByArg::Class => By::Class,
-            ByArg::Package => By::Package,
+            ByArg::Callsite => RowKey::Callsite,
+            ByArg::Function => RowKey::Function,
+            ByArg::Library => RowKey::Library,
+            ByArg::File => RowKey::File,
+            ByArg::Line => RowKey::Line,
+            ByArg::Class => RowKey::Class,
+            ByArg::Package => RowKey::Package,
             ByArg::Path | ByArg::Leak | ByArg::Kind | ByArg::Mapping => return None,
         })
     }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use super::args::{Args, ByArg, SortArg, ViewArg};
 use super::run::{Compared, DiffError, DiffRequest, Per, ProfileFile, diff};
 use crate::analyze::native::diff::Growing;
-use crate::analyze::native::groups::By;
+use crate::analyze::native::groups::RowKey;
 use crate::console::gate;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
@@ -22,15 +22,15 @@ use crate::flags::names::mapping;
 use crate::heap_graph::Follow;
 use crate::heaps::java::facts::Warning;
 use crate::heaps::look::rows::Order;
-use crate::heaps::look::{self, Look, LookError, LookOptions, NativeFile, Wanted};
+use crate::heaps::look::{self, DumpScope, LookError, LookOptions, NativeFile, OpenedInput};
 use crate::memory::smaps as mapped;
 use crate::naming::names::MappingOption;
 use crate::pages::{PagePlace, ReportInput, ReportRequest};
 use crate::report::data::header;
 use crate::system::meminfo::{MeminfoError, looks_like_meminfo};
 use crate::units::ByteSize;
+use crate::untrusted::sanitize;
 use crate::untrusted::shell::quoted_path;
-use crate::untrusted::shown;
 use crate::views::native as native_view;
 use crate::views::page;
 use crate::views::{blocking, summary};
@@ -125,7 +125,7 @@ fn page(args: &Args, goal: &Path) -> Result<ReportRequest, Failure> {
             .with_help("name a file, or use `heaptap report --base A B -o -`"));
     }
     let side = |typed: &OsString, maps: &[OsString]| {
-        let (input, wanted) = args.native.input(typed, Wanted::Last);
+        let (input, wanted) = args.native.input(typed, DumpScope::Last);
         ReportInput {
             path: input.path,
             wanted,
@@ -164,7 +164,7 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return java::run(ctx, args).await;
     }
     let side = |typed: &OsString, maps: &[OsString]| {
-        let (input, wanted) = args.native.input(typed, Wanted::Last);
+        let (input, wanted) = args.native.input(typed, DumpScope::Last);
         let mut options = args.native.options(&args.java);
         let maps: Vec<MappingOption> = maps.iter().map(|given| mapping(given)).collect();
         options.names.mappings.splice(0..0, maps);
@@ -175,7 +175,7 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         side(&args.after, &args.mapping_after),
     ];
     let opened = blocking::stepwise(ctx, move |steps| -> Result<_, LookError> {
-        let open = |(path, wanted, options): &(PathBuf, Wanted, LookOptions)| {
+        let open = |(path, wanted, options): &(PathBuf, DumpScope, LookOptions)| {
             look::open(path, wanted, options, steps)
         };
         Ok((open(&sides[0])?, open(&sides[1])?))
@@ -183,8 +183,10 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let opened = opened.await;
     let opened = opened.map_err(|failure| kinds::explain(failure, [&args.before, &args.after]));
     match opened? {
-        (Look::Native(before), Look::Native(after)) => native(ctx, &args, *before, *after).await,
-        (Look::Java, Look::Java) => match native_flag {
+        (OpenedInput::Native(before), OpenedInput::Native(after)) => {
+            native(ctx, &args, *before, *after).await
+        }
+        (OpenedInput::Java, OpenedInput::Java) => match native_flag {
             None => java::run(ctx, args).await,
             Some(flag) => Err(Failure::new(
                 ErrorClass::Usage,
@@ -193,7 +195,8 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             )
             .with_help("leave it out")),
         },
-        (Look::Native(file), Look::Java) | (Look::Java, Look::Native(file)) => {
+        (OpenedInput::Native(file), OpenedInput::Java)
+        | (OpenedInput::Java, OpenedInput::Native(file)) => {
             // The one with both kinds has what the other one has.
             if file.java_dumps > 0 && native_flag.is_none() {
                 return java::run(ctx, args).await;
@@ -233,7 +236,7 @@ fn same_moment(ctx: &Context, typed: &OsString) {
     let warning = Warning::same_moment();
     let name = typed.to_string_lossy();
     ctx.console.warn_with_help(
-        format_args!("{}: {}", shown(&name), warning.message),
+        format_args!("{}: {}", sanitize(&name), warning.message),
         warning.help.as_deref(),
     );
 }
@@ -279,11 +282,14 @@ fn native_flag(args: &Args) -> Option<&'static str> {
 }
 
 fn request(args: &Args, whole: bool) -> DiffRequest {
-    let by = args.by.and_then(ByArg::of_native).unwrap_or(By::Function);
+    let by = args
+        .by
+        .and_then(ByArg::of_native)
+        .unwrap_or(RowKey::Function);
     let limit = match (args.limit, whole) {
         (Some(0), _) => usize::MAX,
         (Some(limit), _) => limit,
-        (None, true) if by == By::Callsite => native_view::MOST_CALLSITES,
+        (None, true) if by == RowKey::Callsite => native_view::MOST_CALLSITES,
         (None, true) => usize::MAX,
         (None, false) => PAGE,
     };

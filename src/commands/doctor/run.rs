@@ -16,14 +16,14 @@ use crate::error::{ErrorClass, Failure};
 use crate::folder::OWN_PREFIX;
 use crate::session::Store;
 use crate::units::ByteSize;
-use crate::untrusted::shown_bytes;
+use crate::untrusted::sanitize_bytes;
 
 /// The server's protocol since Android 8's tools.
 const SERVER_VERSION: u32 = 39;
 /// Below this a recording may not fit.
 const LITTLE_DISK: u64 = 1 << 30;
 /// Below this nothing fits.
-const NO_DISK: u64 = 64 << 20;
+const MIN_DISK_BYTES: u64 = 64 << 20;
 /// Clocks further apart than this make times in reports misleading.
 const CLOCK_SKEW: u64 = 120;
 /// Android 11: the first whose perfetto can be asked for the service's state.
@@ -106,7 +106,7 @@ pub async fn diagnose(
         Ok(server) => {
             checks.push(adb_server(server).await);
             if let Some(device) = device(server, selector, &mut checks).await {
-                serial = Some(shown_bytes(device.serial().as_bytes()));
+                serial = Some(sanitize_bytes(device.serial().as_bytes()));
                 phone(&device, &mut checks).await;
             }
         }
@@ -440,8 +440,8 @@ fn host_disk(folder: &Path) -> Check {
         Ok(free) => {
             let what = format!("{} free on this computer", ByteSize(free));
             let status = match free {
-                0..NO_DISK => Status::Fail,
-                NO_DISK..LITTLE_DISK => Status::Warn,
+                0..MIN_DISK_BYTES => Status::Fail,
+                MIN_DISK_BYTES..LITTLE_DISK => Status::Warn,
                 _ => Status::Ok,
             };
             let check = check("host-disk", Side::Host, status, what);

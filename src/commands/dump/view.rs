@@ -8,20 +8,20 @@ use serde_json::json;
 
 use super::args::Args;
 use super::args::targets;
-use crate::config::{BitmapFormat, HeapFileSpec, JavaSpec, Snapshots, Surroundings};
+use crate::config::{BitmapFormat, DeviceLimits, HeapFileSpec, JavaSpec, Snapshots};
 use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;
 use crate::flags::names::NamesArgs;
-use crate::naming::maps::Maps;
+use crate::naming::maps::R8Mappings;
 use crate::naming::names::NameOptions;
-use crate::recording::beside::With;
+use crate::recording::beside::CompanionOptions;
 use crate::recording::dump;
 use crate::recording::heap_files::{self, HeapFileOptions};
 use crate::recording::record::{RecordOptions, Recorded};
-use crate::recording::what::{JavaResults, What};
+use crate::recording::what::{CaptureKind, JavaResults};
 use crate::session::{SessionError, SessionId, Store};
 use crate::views::progress::{self, Show};
 
@@ -54,13 +54,13 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let mut signals = watch_signals()?;
     let store = Store::of_user()?;
     let options = RecordOptions {
-        what: What::Java(
+        what: CaptureKind::Java(
             spec,
             JavaResults {
                 dominators: args.dominators,
             },
         ),
-        with: With::default(),
+        with: CompanionOptions::default(),
         output: args.output,
         stem: None,
         force: args.force,
@@ -136,7 +136,7 @@ fn java_names(ctx: &Context, mappings: Vec<OsString>) -> Result<NameOptions, Fai
     };
     let names = names.options(&ctx.console)?;
     // A mapping file that cannot be used is told before anything is recorded.
-    Maps::check(&names)?;
+    R8Mappings::check(&names)?;
     Ok(names)
 }
 
@@ -159,7 +159,7 @@ fn show_recorded(ctx: &Context, recorded: Recorded) -> Result<Outcome, Failure> 
 
 /// `--print-config`: what would be sent, without a device.
 fn print_config(ctx: &Context, spec: &JavaSpec) -> Result<Outcome, Failure> {
-    let encoded = spec.encode(&Surroundings::default())?;
+    let encoded = spec.encode(&DeviceLimits::default())?;
     if ctx.console.is_json() {
         ctx.console.json(&json!({ "config": encoded.text }));
     } else {

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use tokio::sync::Notify;
 
 use super::args::Args;
-use super::run::{self, GcReport, Input, Stretch, Target, Which};
+use super::run::{self, GcReport, Input, ProcessFilter, Stretch, Target};
 use crate::console::signals::watch_signals;
 use crate::device::Device;
 use crate::eligibility::DeviceFacts;
@@ -167,10 +167,10 @@ async fn now(
 
 fn finish(ctx: &Context, args: &Args, mut report: GcReport) -> Result<Outcome, Failure> {
     let console = &ctx.console;
-    let wanted: Vec<Which> = args
+    let wanted: Vec<ProcessFilter> = args
         .processes
         .iter()
-        .map(|text| Which::parse(text))
+        .map(|text| ProcessFilter::parse(text))
         .collect();
     report.choose(&wanted);
     let report = &report;

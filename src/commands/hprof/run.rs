@@ -13,7 +13,7 @@ use crate::hprof::records::HeaderError;
 use crate::hprof::strip::{StripError, StripOptions, Stripped};
 use crate::hprof::{DamageList, Ending};
 use crate::import::{self, HprofInput, ImportError};
-use crate::naming::frames::Watch;
+use crate::naming::frames::LookupControl;
 use crate::results::findings::Finding;
 use crate::results::whole_file::WholeFile;
 
@@ -170,7 +170,7 @@ pub fn convert(
     input: &Input,
     output: Output,
     options: ConvertOptions,
-    watch: &Watch,
+    watch: &LookupControl,
 ) -> Result<Made<Converted>, HprofToolError> {
     let out = Out::open(input, output, watch)?;
     let dump = open(input)?;
@@ -196,7 +196,7 @@ pub fn strip(
     input: &Input,
     output: Output,
     options: StripOptions,
-    watch: &Watch,
+    watch: &LookupControl,
 ) -> Result<Made<Stripped>, HprofToolError> {
     let out = Out::open(input, output, watch)?;
     let dump = open(input)?;
@@ -279,7 +279,7 @@ fn findings(input: &HprofInput, damage: &DamageList, ending: Ending) -> Vec<Find
 struct Out<'a> {
     to: To,
     name: String,
-    watch: &'a Watch,
+    watch: &'a LookupControl,
 }
 
 enum To {
@@ -288,7 +288,11 @@ enum To {
 }
 
 impl<'a> Out<'a> {
-    fn open(input: &Input, output: Output, watch: &'a Watch) -> Result<Self, HprofToolError> {
+    fn open(
+        input: &Input,
+        output: Output,
+        watch: &'a LookupControl,
+    ) -> Result<Self, HprofToolError> {
         let (to, name) = match output {
             Output::Stream(stream) => (To::Stream(stream), "standard output".to_owned()),
             Output::File { path, force } => {

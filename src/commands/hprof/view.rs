@@ -21,7 +21,7 @@ use crate::hprof::info::{Contents, Info, Tally, heap_word};
 use crate::hprof::records::tag;
 use crate::hprof::strip::StripOptions;
 use crate::hprof::sub_records::{root_kind, sub_tag};
-use crate::naming::frames::Watch;
+use crate::naming::frames::LookupControl;
 use crate::units::ByteSize;
 use crate::views::{blocking, summary};
 
@@ -43,8 +43,9 @@ async fn conv(ctx: &Context, args: ConvArgs) -> Result<Outcome, Failure> {
         compat: args.compat,
     };
     let place = (args.input, args.output, args.force);
-    let work =
-        move |input: Input, output, watch: Watch| run::convert(&input, output, options, &watch);
+    let work = move |input: Input, output, watch: LookupControl| {
+        run::convert(&input, output, options, &watch)
+    };
     rewrite(ctx, place, "converting …", work, |done| {
         let mut said = String::new();
         if done.left_out > 0 {
@@ -69,8 +70,9 @@ async fn strip(ctx: &Context, args: StripArgs) -> Result<Outcome, Failure> {
         fields: args.fields,
     };
     let place = (args.input, args.output, args.force);
-    let work =
-        move |input: Input, output, watch: Watch| run::strip(&input, output, options, &watch);
+    let work = move |input: Input, output, watch: LookupControl| {
+        run::strip(&input, output, options, &watch)
+    };
     rewrite(ctx, place, "stripping …", work, |done| {
         let mut said = format!(
             "; contents of {} arrays zeroed ({})",
@@ -97,7 +99,7 @@ async fn rewrite<T, E>(
     ctx: &Context,
     (from, to, force): (PathBuf, PathBuf, bool),
     doing: &str,
-    work: impl FnOnce(Input, Output, Watch) -> Result<Made<T>, E> + Send + 'static,
+    work: impl FnOnce(Input, Output, LookupControl) -> Result<Made<T>, E> + Send + 'static,
     tell: impl FnOnce(&T) -> (&Rewritten, Value, String),
 ) -> Result<Outcome, Failure>
 where

@@ -18,7 +18,7 @@ use crate::heaps::growth;
 use crate::heaps::growth::{NativeLeaksRequest, TOLERANCE_BYTES};
 use crate::heaps::java::{FOLDER, JavaInput};
 use crate::heaps::leaks::{LeaksReport, LeaksRequest, leaks};
-use crate::heaps::look::Wanted;
+use crate::heaps::look::DumpScope;
 use crate::results::manifest;
 use crate::views::java_summary::java_place;
 use crate::views::{blocking, java as java_view};
@@ -163,10 +163,10 @@ fn java_beside(input: &OsString) -> Option<String> {
 }
 
 /// One input stands for all its dumps, each of several for its last.
-fn default_dumps(args: &Args) -> Wanted {
+fn default_dumps(args: &Args) -> DumpScope {
     match args.inputs.len() {
-        1 => Wanted::All,
-        _ => Wanted::Last,
+        1 => DumpScope::All,
+        _ => DumpScope::Last,
     }
 }
 
@@ -182,13 +182,13 @@ async fn java_leaks(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     let mut inputs = Vec::new();
     for typed in &args.inputs {
-        let (input, wanted) = args.native.input(typed, Wanted::All);
+        let (input, wanted) = args.native.input(typed, DumpScope::All);
         match wanted {
-            Wanted::These(all) => inputs.extend(all.into_iter().map(|which| JavaInput {
+            DumpScope::These(all) => inputs.extend(all.into_iter().map(|which| JavaInput {
                 path: input.path.clone(),
                 which: Some(which),
             })),
-            Wanted::All | Wanted::Last => inputs.push(input),
+            DumpScope::All | DumpScope::Last => inputs.push(input),
         }
     }
     // What is shown in a terminal is cut list by list.

@@ -17,7 +17,7 @@ use crate::export::csv::cell;
 use crate::flags::context::Context;
 use crate::flags::named::Named;
 use crate::system::meminfo::{self, Document, Question};
-use crate::untrusted::shown;
+use crate::untrusted::sanitize;
 use crate::views::blocking;
 
 /// Runs the command.
@@ -144,7 +144,7 @@ fn no_row(text: &str) -> Failure {
         Some(row) => format!("did you mean --explain=\"{row}\"? A process goes by its pid, too"),
         None => "--explain alone lists the rows that a process has".to_owned(),
     };
-    usage(&format!("meminfo has no row {}", shown(text))).with_help(help)
+    usage(&format!("meminfo has no row {}", sanitize(text))).with_help(help)
 }
 
 /// What is no process may have been meant as a row.

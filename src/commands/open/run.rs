@@ -227,7 +227,7 @@ fn title(path: &Path) -> String {
 
 /// How a trace is given to a UI.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Way {
+pub struct ServeOptions {
     /// The UI's address.
     pub ui: Ui,
     /// The port to listen on; 0 for any.
@@ -278,7 +278,7 @@ impl Ui {
 }
 
 /// A server that has a trace to give, and the address that makes a browser take it.
-pub struct Given {
+pub struct TraceServer {
     /// What to open in a browser.
     pub url: String,
     /// What to start a browser with: it leads there once, and holds no secret afterwards.
@@ -295,7 +295,7 @@ pub struct Given {
 ///
 /// # Errors
 /// Where the port can't be had.
-pub async fn give(trace: TraceToShow, way: &Way) -> Result<Given, OpenError> {
+pub async fn give(trace: TraceToShow, way: &ServeOptions) -> Result<TraceServer, OpenError> {
     let offer = Offer {
         source: trace.trace.source,
         name: trace.name,
@@ -312,7 +312,7 @@ pub async fn give(trace: TraceToShow, way: &Way) -> Result<Given, OpenError> {
     let from_ui = || format!("{}/#!/?url={trace_url}", way.ui.address);
     let url = server.page_url().unwrap_or_else(from_ui);
     let once_url = server.lead_once(&url);
-    Ok(Given {
+    Ok(TraceServer {
         once_url: once_url.map_err(|source| OpenError::Listen { port, source })?,
         url,
         bytes: server.length(),

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::args::Args;
-use super::run::{self, OpenError, Shown, TraceToShow, UI_PORT, Ui, Way};
+use super::run::{self, OpenError, ServeOptions, Shown, TraceToShow, UI_PORT, Ui};
 use crate::console::Console;
 use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
@@ -16,8 +16,8 @@ use crate::flags::java::JavaArgs;
 use crate::flags::native::NativeArgs;
 use crate::heap_graph::Follow;
 use crate::heaps::java::JavaInput;
-use crate::heaps::look::Wanted;
-use crate::net::{Ended, Told};
+use crate::heaps::look::DumpScope;
+use crate::net::{Ended, ServerEvent};
 use crate::pages::browser;
 use crate::pages::{PagePlace, ReportInput, ReportRequest};
 use crate::units::{ByteSize, HumanDuration};
@@ -48,7 +48,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         Shown::Trace(trace) => {
             let page = args.page || args.port.is_some_and(|port| port != UI_PORT);
             let usual = if page { 0 } else { UI_PORT };
-            let way = Way {
+            let way = ServeOptions {
                 ui,
                 port: args.port.unwrap_or(usual),
                 page,
@@ -79,7 +79,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
 async fn show_trace(
     ctx: &Context,
     trace: TraceToShow,
-    way: &Way,
+    way: &ServeOptions,
     args: &Args,
 ) -> Result<Outcome, Failure> {
     let console = &ctx.console;
@@ -130,8 +130,8 @@ async fn show_trace(
     }
     let teller = console.clone();
     let server = given.server.serve(args.timeout, move |told| match told {
-        Told::Fetching => teller.detail("the trace is being fetched"),
-        Told::Refused(status) => teller.detail(format_args!("refused a request: {status}")),
+        ServerEvent::Fetching => teller.detail("the trace is being fetched"),
+        ServerEvent::Refused(status) => teller.detail(format_args!("refused a request: {status}")),
     });
     tokio::select! {
         ended = server => match ended {
@@ -163,7 +163,7 @@ async fn make_page(ctx: &Context, input: &Path, page: PagePlace) -> Result<Outco
     let request = ReportRequest {
         inputs: vec![ReportInput {
             path: input.to_owned(),
-            wanted: Wanted::All,
+            wanted: DumpScope::All,
             mappings: Vec::new(),
         }],
         base: None,

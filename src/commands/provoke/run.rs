@@ -13,7 +13,7 @@ use crate::provoke::{
 use crate::recording::beside::TimelineFile;
 use crate::results::whole_file::unless_link;
 use crate::session::Store;
-use crate::timeline::{self, Entry, Ours, Seen};
+use crate::timeline::{self, Entry, HeaptapAction, Observation};
 
 /// The notes of what is to be put back, beside the journals of recordings.
 ///
@@ -30,7 +30,7 @@ pub fn entry(step: &Step) -> Entry {
         boot_ns: step.begin_ns,
         pid: step.pid.unwrap_or(0),
         cost: None,
-        seen: Seen::Ours(Ours {
+        seen: Observation::Ours(HeaptapAction {
             what: step.what(),
             until_ns: step.end_ns,
         }),

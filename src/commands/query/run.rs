@@ -9,9 +9,11 @@ use crate::counter::Counters;
 use crate::error::{Classified, ErrorClass};
 use crate::folder::OWN_PREFIX;
 use crate::heap_graph::HeapGraph;
-use crate::heaps::java::{JavaError, JavaFile, JavaInput, JavaOptions, Steps, of_losses};
+use crate::heaps::java::{
+    JavaError, JavaFile, JavaInput, JavaOptions, ProgressReporter, of_losses,
+};
 use crate::heaps::look::{
-    self, LookError, LookOptions, LookTrace, NativeSource, Wanted, is_process, listed, source,
+    self, DumpScope, LookError, LookOptions, LookTrace, NativeSource, is_process, listed, source,
 };
 use crate::heaps::trace_findings;
 use crate::memory::smaps::SmapsRows;
@@ -29,8 +31,8 @@ use crate::results::findings::{self, Finding};
 use crate::results::manifest::Manifest;
 use crate::results::recorded;
 use crate::results::timeline as readings;
-use crate::results::timeline::Known;
-use crate::timeline::{Entry, Seen, Timeline};
+use crate::results::timeline::LoadedTimeline;
+use crate::timeline::{Entry, Observation, Timeline};
 use crate::trace::MemoryWanted;
 use crate::untrusted::shell::quoted_path;
 
@@ -182,7 +184,7 @@ impl Classified for OpenError {
 pub fn open(
     input: &JavaInput,
     options: QueryOptions,
-    steps: &Steps,
+    steps: &ProgressReporter,
 ) -> Result<QueryFile, OpenError> {
     let path = || input.path.display().to_string();
     if input.which.is_some() {
@@ -207,7 +209,7 @@ fn of_trace(
     mut opened: LookTrace,
     manifest: Option<&Manifest>,
     options: QueryOptions,
-    steps: &Steps,
+    steps: &ProgressReporter,
 ) -> Result<QueryFile, OpenError> {
     steps.begin("reading dumps");
     let losses = Losses::default();
@@ -245,7 +247,7 @@ fn of_trace(
                 match flagged.get_mut(&key).filter(|_| dump.open) {
                     Some(before) => before.push(findings::open_dump(&listed)),
                     None => {
-                        let mut found = findings::of_dump(&dump);
+                        let mut found = findings::findings_for_dump(&dump);
                         found.extend(deduped.finding(&dump));
                         flagged.insert(key, found);
                     }
@@ -318,8 +320,12 @@ fn of_trace(
 
 /// Pprofs of any tool: the tables of named stacks. They know no addresses and no processes but
 /// their own, so Perfetto's tables stay empty.
-fn of_pprofs(path: &Path, options: QueryOptions, steps: &Steps) -> Result<QueryFile, OpenError> {
-    let file = look::native(path, &Wanted::All, &options.look, steps)?;
+fn of_pprofs(
+    path: &Path,
+    options: QueryOptions,
+    steps: &ProgressReporter,
+) -> Result<QueryFile, OpenError> {
+    let file = look::native(path, &DumpScope::All, &options.look, steps)?;
     let mut known = Processes::default();
     for dump in &file.profile.dumps {
         known.enter_named(dump.facts.pid, &dump.facts.process);
@@ -335,7 +341,11 @@ fn of_pprofs(path: &Path, options: QueryOptions, steps: &Steps) -> Result<QueryF
     })
 }
 
-fn of_hprofs(path: &Path, options: QueryOptions, steps: &Steps) -> Result<QueryFile, OpenError> {
+fn of_hprofs(
+    path: &Path,
+    options: QueryOptions,
+    steps: &ProgressReporter,
+) -> Result<QueryFile, OpenError> {
     let file = JavaFile::open(path, options.java, steps)?;
     let facts = file.dumps().iter().map(|dump| JavaHeapFacts {
         pid: dump.pid,
@@ -370,7 +380,7 @@ fn of_hprofs(path: &Path, options: QueryOptions, steps: &Steps) -> Result<QueryF
 fn meant(
     recording: &Recording,
     names: &BTreeMap<u64, String>,
-    beside: &Known,
+    beside: &LoadedTimeline,
     is_meant: &dyn Fn(u32, &str) -> bool,
 ) -> BTreeSet<u32> {
     let told = recording.processes.iter();
@@ -388,7 +398,7 @@ fn meant(
 /// The process that an entry names.
 fn process_of(entry: &Entry) -> Option<(u64, &str)> {
     match &entry.seen {
-        Seen::Process(process) => Some((entry.pid.into(), process.name.as_str())),
+        Observation::Process(process) => Some((entry.pid.into(), process.name.as_str())),
         _ => None,
     }
 }
@@ -534,7 +544,7 @@ impl MemorySource for TraceHeaps {
         if told.loss.entries_left_out > 0 {
             return Err(too_much());
         }
-        let mut known = Known {
+        let mut known = LoadedTimeline {
             timeline: self.beside.clone(),
             findings: Vec::new(),
         };

@@ -16,11 +16,11 @@ use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::heaps::java::{JavaInput, Steps};
+use crate::heaps::java::{JavaInput, ProgressReporter};
 use crate::query::{CopiedTable, Database, QueryError};
 use crate::results::findings::Finding;
 use crate::units::thousands;
-use crate::untrusted::shown;
+use crate::untrusted::sanitize;
 use crate::views::blocking;
 use output::{Form, Output};
 use prompt::Piece;
@@ -43,7 +43,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return Err(Failure::new(ErrorClass::Usage, "usage", message)
             .with_help("give the statements: heaptap query INPUT \"SELECT …\""));
     }
-    let opened = blocking::stepwise(ctx, move |steps: &Steps| open(&input, options, steps)).await?;
+    let opened = blocking::stepwise(ctx, move |steps: &ProgressReporter| {
+        open(&input, options, steps)
+    })
+    .await?;
     let class = opened.class();
     let QueryFile {
         database,
@@ -101,7 +104,7 @@ fn tell(console: &Console, findings: &[Finding]) {
     for finding in findings {
         console.finding(
             finding.kind,
-            shown(&finding.message),
+            sanitize(&finding.message),
             finding.help.as_deref(),
         );
     }

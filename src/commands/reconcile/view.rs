@@ -10,14 +10,14 @@ use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::named::Named;
-use crate::heaps::java::{JavaInput, Steps};
-use crate::heaps::look::{self, Look, LookError, LookOptions, Wanted, is_process};
+use crate::heaps::java::{JavaInput, ProgressReporter};
+use crate::heaps::look::{self, DumpScope, LookError, LookOptions, OpenedInput, is_process};
 use crate::memory::reconcile::{Difference, Figure, Table};
 use crate::results::timeline;
 use crate::system::reconcile;
 use crate::system::reconcile::Moment;
+use crate::untrusted::sanitize;
 use crate::untrusted::shell::quoted_path;
-use crate::untrusted::shown;
 use crate::views::blocking;
 
 /// So many reasons are told of why there is no table.
@@ -73,15 +73,17 @@ fn print(console: &Console, tables: Vec<Table>) -> Outcome {
     Outcome::Done
 }
 
-fn of_folder(input: &JavaInput, steps: &Steps) -> Result<Vec<Moment>, LookError> {
+fn of_folder(input: &JavaInput, steps: &ProgressReporter) -> Result<Vec<Moment>, LookError> {
     let options = LookOptions {
         errors: true,
         ..LookOptions::default()
     };
-    let listed = match look::open(&input.path, &Wanted::Last, &options, steps) {
-        Ok(Look::Native(file)) => file.listed,
+    let listed = match look::open(&input.path, &DumpScope::Last, &options, steps) {
+        Ok(OpenedInput::Native(file)) => file.listed,
         // Figures of the system are worth a table without a profile.
-        Ok(Look::Java) | Err(LookError::NoHeap { .. } | LookError::Broken { .. }) => Vec::new(),
+        Ok(OpenedInput::Java) | Err(LookError::NoHeap { .. } | LookError::Broken { .. }) => {
+            Vec::new()
+        }
         Err(error) => return Err(error),
     };
     let known = timeline::beside(&input.path);
@@ -102,7 +104,10 @@ fn choose(all: Vec<Moment>, input: &JavaInput, args: &Args) -> Result<Vec<Table>
     let has_figures = |moment: &Moment| !moment.table.rows.is_empty();
     if !of_process.iter().any(has_figures) {
         let message = match &args.process {
-            Some(process) => format!("{path} holds no figures of {} to compare", shown(process)),
+            Some(process) => format!(
+                "{path} holds no figures of {} to compare",
+                sanitize(process)
+            ),
             None => format!("{path} holds no figures of a process to compare"),
         };
         return Err(nothing(message, &of_process).with_help(
@@ -128,7 +133,7 @@ fn choose(all: Vec<Moment>, input: &JavaInput, args: &Args) -> Result<Vec<Table>
             .first()
             .and_then(|moment| moment.capture.label.as_deref())
         {
-            Some(label) => format!("at {}", shown(label)),
+            Some(label) => format!("at {}", sanitize(label)),
             None => "of its end".to_owned(),
         };
         let message = format!("{path} holds no figures {at}");
@@ -154,20 +159,20 @@ fn nothing(mut message: String, moments: &[Moment]) -> Failure {
     }
     if !whys.is_empty() {
         message.push_str(": ");
-        message.push_str(&shown(&whys.join("; ")));
+        message.push_str(&sanitize(&whys.join("; ")));
     }
     Failure::new(ErrorClass::Empty, "nothing-to-reconcile", message)
 }
 
 fn show(console: &Console, table: &Table) {
     let at = match &table.label {
-        Some(label) => format!(" at {}", shown(label)),
+        Some(label) => format!(" at {}", sanitize(label)),
         None => String::new(),
     };
     let who = match (table.process.as_str(), table.pid) {
         ("", 0) => "a process that the file does not name".to_owned(),
         ("", pid) => format!("process {pid}"),
-        (process, pid) => format!("{} ({pid})", shown(process)),
+        (process, pid) => format!("{} ({pid})", sanitize(process)),
     };
     console.data(format_args!("{}{at}", console.styled(Style::Strong, who)));
     // Read seconds apart, figures differ for that alone.
@@ -199,13 +204,13 @@ fn show(console: &Console, table: &Table) {
         console.data(format_args!(
             "{} {}",
             console.styled(Style::Warn, format!("{}:", missing.figure.label())),
-            shown(&missing.why)
+            sanitize(&missing.why)
         ));
         if let Some(help) = &missing.help {
             console.data(format_args!(
                 "  {} {}",
                 console.styled(Style::Help, "→"),
-                shown(help)
+                sanitize(help)
             ));
         }
     }
@@ -221,7 +226,7 @@ fn show_difference(console: &Console, table: &Table, difference: &Difference) {
         difference.about
     ));
     for cause in &difference.causes {
-        console.data(format_args!("  - {}", shown(&cause.words())));
+        console.data(format_args!("  - {}", sanitize(&cause.words())));
         if let Some(remedy) = &cause.remedy {
             console.data(format_args!(
                 "    {} {remedy}",

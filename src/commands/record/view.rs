@@ -5,17 +5,17 @@ use std::path::Path;
 use serde_json::json;
 
 use super::args::Args;
-use crate::config::{CaptureSpec, Snapshots, Surroundings};
+use crate::config::{CaptureSpec, DeviceLimits, Snapshots};
 use crate::console::signals::watch_signals;
 use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;
-use crate::naming::maps::Maps;
-use crate::recording::beside::With;
+use crate::naming::maps::R8Mappings;
+use crate::recording::beside::CompanionOptions;
 use crate::recording::record::{self, RecordOptions, Recorded};
-use crate::recording::what::What;
-use crate::session::{SessionError, SessionId, SnapshotWay, Store};
+use crate::recording::what::CaptureKind;
+use crate::session::{SessionError, SessionId, SnapshotMethod, Store};
 use crate::views::page;
 use crate::views::progress::{self, Show};
 
@@ -25,7 +25,7 @@ use crate::views::progress::{self, Show};
 /// Whatever kept it from recording, or from fetching what it recorded.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     ctx.check_detach(args.detach)?;
-    let with: With = args.with.iter().flat_map(|with| with.sources()).collect();
+    let with: CompanionOptions = args.with.iter().flat_map(|with| with.sources()).collect();
     let mut resolved = args.capture.resolve(&args.target, &ctx.console)?;
     resolved.spec.beside = with.in_trace();
     if args.capture.print_config {
@@ -34,12 +34,12 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let asked = args.names.asked();
     let names = args.names.options(&ctx.console)?;
     // A mapping file that cannot be used is told before anything is recorded.
-    Maps::check(&names)?;
+    R8Mappings::check(&names)?;
     // From here on a signal means: end it in good order.
     let mut signals = watch_signals()?;
     let store = Store::of_user()?;
     let options = RecordOptions {
-        what: What::Native(Box::new(resolved.spec)),
+        what: CaptureKind::Native(Box::new(resolved.spec)),
         with,
         output: args.output,
         stem: None,
@@ -95,7 +95,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
 
 /// `--print-config`: what would be sent, without a device.
 fn print_config(ctx: &Context, spec: &CaptureSpec) -> Result<Outcome, Failure> {
-    let encoded = spec.encode(&Surroundings::default())?;
+    let encoded = spec.encode(&DeviceLimits::default())?;
     if ctx.console.is_json() {
         ctx.console.json(&json!({ "config": encoded.text }));
     } else {
@@ -104,7 +104,7 @@ fn print_config(ctx: &Context, spec: &CaptureSpec) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-fn detached(ctx: &Context, session: &SessionId, output: &Path, snapshots: &SnapshotWay) {
+fn detached(ctx: &Context, session: &SessionId, output: &Path, snapshots: &SnapshotMethod) {
     let console = &ctx.console;
     if console.is_json() {
         console.json(&json!({ "session": session, "output": output, "detached": true }));
@@ -113,7 +113,7 @@ fn detached(ctx: &Context, session: &SessionId, output: &Path, snapshots: &Snaps
     console.data(session);
     console.say("recording in the background; go on with:");
     console.say(format_args!("  heaptap status {session}"));
-    if *snapshots != SnapshotWay::Impossible {
+    if *snapshots != SnapshotMethod::Impossible {
         console.say(format_args!("  heaptap snapshot {session} --label NAME"));
     }
     console.say(format_args!(

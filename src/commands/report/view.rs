@@ -8,7 +8,7 @@ use crate::error::{Classified as _, ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::heap_graph::Follow;
-use crate::heaps::look::Wanted;
+use crate::heaps::look::DumpScope;
 use crate::pages::PAGE;
 use crate::pages::{PagePlace, ReportInput, ReportRequest};
 use crate::report::data::header::Per;
@@ -22,7 +22,7 @@ use crate::views::page::{beside, is_stdout, show, write};
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     let input = |typed: &OsString| {
-        let (input, wanted) = args.native.input(typed, Wanted::All);
+        let (input, wanted) = args.native.input(typed, DumpScope::All);
         ReportInput {
             path: input.path,
             wanted,

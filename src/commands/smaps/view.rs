@@ -13,7 +13,7 @@ use crate::flags::named::Named;
 use crate::memory::smaps::{Field, Sums};
 use crate::system::smaps::{self, Document, Mapped, Moment, Row};
 use crate::units::{ByteSize, thousands};
-use crate::untrusted::shown;
+use crate::untrusted::sanitize;
 use crate::views::java::{Cell, csv_line};
 use crate::views::mappings::{CUT, PAGE, load};
 
@@ -120,8 +120,8 @@ fn name_of(row: &Row) -> String {
         (Some(name), _, _) => {
             let permissions = row.of.permissions.as_deref().unwrap_or_default();
             match permissions {
-                "" => shown(name).into_owned(),
-                permissions => format!("{permissions} {}", shown(name)),
+                "" => sanitize(name).into_owned(),
+                permissions => format!("{permissions} {}", sanitize(name)),
             }
         }
         (None, _, _) => row.of.kind.to_owned(),
@@ -132,10 +132,10 @@ fn heading(console: &Console, moment: &Moment, count: u64) {
     let who = match (moment.process.as_str(), moment.pid) {
         ("", 0) => "a process".to_owned(),
         ("", pid) => format!("process {pid}"),
-        (process, pid) => format!("{} ({pid})", shown(process)),
+        (process, pid) => format!("{} ({pid})", sanitize(process)),
     };
     let when = match &moment.label {
-        Some(label) => format!(" at {}", shown(label)),
+        Some(label) => format!(" at {}", sanitize(label)),
         None => String::new(),
     };
     console.data(format_args!(
@@ -214,7 +214,7 @@ fn remarks(document: &Document, total: &Sums) -> Vec<String> {
         .filter(|(name, bytes)| {
             **bytes > 0 && !matches!(name.as_str(), "Referenced" | "KernelPageSize")
         })
-        .map(|(name, bytes)| format!("{} {}", shown(name), ByteSize(*bytes)))
+        .map(|(name, bytes)| format!("{} {}", sanitize(name), ByteSize(*bytes)))
         .collect();
     if !others.is_empty() {
         lines.push(format!("also: {}", others.join(", ")));
@@ -223,7 +223,7 @@ fn remarks(document: &Document, total: &Sums) -> Vec<String> {
         let there = document.others_there.iter().map(Moment::describe);
         let there: Vec<String> = there
             .take(8)
-            .map(|text| shown(&text).into_owned())
+            .map(|text| sanitize(&text).into_owned())
             .collect();
         lines.push(format!(
             "other moments (PATH@N, PATH@LABEL): {}",

@@ -2,7 +2,7 @@
 
 use super::run as native_top;
 use super::run::java::{Grouping, Order};
-use crate::analyze::native::groups::By;
+use crate::analyze::native::groups::RowKey;
 use crate::flags::java::{FilterArgs, JavaArgs};
 use crate::flags::native::NativeArgs;
 use crate::flags::pattern::pattern;
@@ -153,16 +153,16 @@ impl ByArg {
         })
     }
 
-    pub(super) fn of_native(self) -> Option<By> {
+    pub(super) fn of_native(self) -> Option<RowKey> {
         Some(match self {
-            ByArg::Callsite => By::Callsite,
-            ByArg::Function => By::Function,
-            ByArg::Library => By::Library,
-            ByArg::File => By::File,
-            ByArg::Line => By::Line,
-            ByArg::Class => By::Class,
-            ByArg::Package => By::Package,
-            ByArg::Thread => By::Thread,
+            ByArg::Callsite => RowKey::Callsite,
+            ByArg::Function => RowKey::Function,
+            ByArg::Library => RowKey::Library,
+            ByArg::File => RowKey::File,
+            ByArg::Line => RowKey::Line,
+            ByArg::Class => RowKey::Class,
+            ByArg::Package => RowKey::Package,
+            ByArg::Thread => RowKey::Thread,
             ByArg::Superclass | ByArg::Object | ByArg::Heap | ByArg::Loader | ByArg::Root => {
                 return None;
             }

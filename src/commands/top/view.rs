@@ -7,11 +7,11 @@ mod native;
 
 use super::args::{Args, ByArg, SortArg};
 use super::run::{TopRequest, TreeRequest, top};
-use crate::analyze::native::groups::By;
+use crate::analyze::native::groups::RowKey;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::heaps::look::{self, Look, NativeFile, Wanted};
+use crate::heaps::look::{self, DumpScope, NativeFile, OpenedInput};
 use crate::units::ByteSize;
 use crate::views::blocking;
 use crate::views::native as native_view;
@@ -43,15 +43,15 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if java_flag.is_some() {
         return java::run(ctx, args).await;
     }
-    let (input, wanted) = args.native.input(&args.input, Wanted::Last);
+    let (input, wanted) = args.native.input(&args.input, DumpScope::Last);
     let path = input.path.clone();
     let options = args.native.options(&args.java);
     let opened = blocking::stepwise(ctx, move |steps| {
         look::open(&path, &wanted, &options, steps)
     });
     match opened.await? {
-        Look::Native(file) => native(ctx, &args, *file).await,
-        Look::Java => match native_flag {
+        OpenedInput::Native(file) => native(ctx, &args, *file).await,
+        OpenedInput::Java => match native_flag {
             None => java::run(ctx, args).await,
             Some(flag) => Err(Failure::new(
                 ErrorClass::Usage,
@@ -112,8 +112,11 @@ fn native_flag(args: &Args) -> Option<&'static str> {
 async fn native(ctx: &Context, args: &Args, file: NativeFile) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     let whole = console.is_json() || args.csv;
-    let by = args.by.and_then(ByArg::of_native).unwrap_or(By::Function);
-    if by == By::Thread && args.tree {
+    let by = args
+        .by
+        .and_then(ByArg::of_native)
+        .unwrap_or(RowKey::Function);
+    if by == RowKey::Thread && args.tree {
         let message = "threads are no tree";
         let failure = Failure::new(ErrorClass::Usage, "option-conflict", message);
         return Err(failure.with_help("leave out --tree, or --by thread"));
@@ -138,7 +141,7 @@ async fn native(ctx: &Context, args: &Args, file: NativeFile) -> Result<Outcome,
         view: args.view.clone(),
         limit: args.limit.unwrap_or(match (whole, by) {
             (false, _) => PAGE,
-            (true, By::Callsite) => native_view::MOST_CALLSITES,
+            (true, RowKey::Callsite) => native_view::MOST_CALLSITES,
             (true, _) => 0,
         }),
         owners_only: !whole,

@@ -135,7 +135,7 @@ fn allocations_of_one_place_are_one_sample_and_the_largest_is_the_first() {
         label: None,
         time_ns: 1,
     };
-    let maps = Maps::open_what_opens(&NameOptions::default());
+    let maps = R8Mappings::open_what_opens(&NameOptions::default());
     let written = write(dir.path(), dir.path(), vec![kept], &maps).unwrap();
     assert_eq!(written.warnings[0].kind, NAMES_CUT);
     assert_eq!(written.class(None, None), None, "all figures are there");
@@ -173,7 +173,7 @@ fn a_list_is_read_once_however_often_a_manifest_names_it() {
         label: None,
         time_ns: 1,
     };
-    let maps = Maps::open_what_opens(&NameOptions::default());
+    let maps = R8Mappings::open_what_opens(&NameOptions::default());
     let write = |lists| write(dir.path(), dir.path(), lists, &maps).unwrap();
     let twice = write(
         ["a/1.gz", "a//1.gz", "a/./1.gz"]

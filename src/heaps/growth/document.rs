@@ -6,7 +6,7 @@ use super::series::{Heap, Series};
 use super::{NativeLeaksRequest, words};
 use crate::analyze::native::groups::{file_of, function_of, library_name};
 use crate::analyze::native::growth::{Growth, HeapSeries, Rule, Site, Unit};
-use crate::analyze::sampling::verdict::{Doubt, Verdict};
+use crate::analyze::sampling::verdict::{InconclusiveReason, Verdict};
 use crate::analyze::sampling::{Estimate, Rate};
 use crate::stacks::{FrameId, StackTable};
 
@@ -423,13 +423,13 @@ impl DumpRow {
     }
 }
 
-fn word(doubt: Doubt) -> &'static str {
+fn word(doubt: InconclusiveReason) -> &'static str {
     match doubt {
-        Doubt::TooFewSamples => "too-few-samples",
-        Doubt::OneStep => "one-step",
-        Doubt::Slowing => "slowing",
-        Doubt::Unsteady => "unsteady",
-        Doubt::TooFewRounds => "too-few-rounds",
-        Doubt::Incomplete => "incomplete",
+        InconclusiveReason::TooFewSamples => "too-few-samples",
+        InconclusiveReason::OneStep => "one-step",
+        InconclusiveReason::Slowing => "slowing",
+        InconclusiveReason::Unsteady => "unsteady",
+        InconclusiveReason::TooFewRounds => "too-few-rounds",
+        InconclusiveReason::Incomplete => "incomplete",
     }
 }

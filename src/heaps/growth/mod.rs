@@ -15,8 +15,8 @@ use std::path::PathBuf;
 
 use crate::analyze::native::filter::Filter;
 use crate::error::ErrorClass;
-use crate::heaps::java::{JavaInput, Steps};
-use crate::heaps::look::{self, Look, LookOptions, NativeFile, Wanted};
+use crate::heaps::java::{JavaInput, ProgressReporter};
+use crate::heaps::look::{self, DumpScope, LookOptions, NativeFile, OpenedInput};
 use crate::results::findings::Finding;
 use crate::stacks::{JoinBy, StackTable, join};
 
@@ -27,7 +27,7 @@ pub const TOLERANCE_BYTES: u64 = 4096;
 #[derive(Debug, Clone)]
 pub struct NativeLeaksRequest {
     /// Inputs and which of their dumps are meant, oldest first.
-    pub inputs: Vec<(JavaInput, Wanted)>,
+    pub inputs: Vec<(JavaInput, DumpScope)>,
     /// How to open them.
     pub options: LookOptions,
     /// Which stacks count, and which of their frames are shown.
@@ -95,14 +95,14 @@ struct FileFacts {
 /// Where an input can't be opened, or has no dumps that could be compared.
 pub fn leaks(
     request: &NativeLeaksRequest,
-    steps: &Steps,
+    steps: &ProgressReporter,
 ) -> Result<Option<NativeLeaks>, NativeLeaksError> {
     let mut files = Vec::new();
     for (at, (path, wanted)) in by_path(&request.inputs).into_iter().enumerate() {
         match look::open(&path, &wanted, &request.options, steps)? {
-            Look::Native(file) => files.push(*file),
-            Look::Java if at == 0 => return Ok(None),
-            Look::Java => {
+            OpenedInput::Native(file) => files.push(*file),
+            OpenedInput::Java if at == 0 => return Ok(None),
+            OpenedInput::Java => {
                 return Err(NativeLeaksError::JavaAmong {
                     name: path.display().to_string(),
                 });
@@ -141,14 +141,14 @@ pub fn leaks(
 
 /// Inputs by path, so that each file is opened once: several dumps of one file are named one by
 /// one.
-fn by_path(inputs: &[(JavaInput, Wanted)]) -> Vec<(PathBuf, Wanted)> {
-    let mut paths: Vec<(PathBuf, Wanted)> = Vec::new();
+fn by_path(inputs: &[(JavaInput, DumpScope)]) -> Vec<(PathBuf, DumpScope)> {
+    let mut paths: Vec<(PathBuf, DumpScope)> = Vec::new();
     for (input, wanted) in inputs {
         match (
             paths.iter_mut().find(|(path, _)| *path == input.path),
             wanted,
         ) {
-            (Some((_, Wanted::These(all))), Wanted::These(more)) => all.extend(more.clone()),
+            (Some((_, DumpScope::These(all))), DumpScope::These(more)) => all.extend(more.clone()),
             (Some((_, all)), wanted) if all == wanted => {}
             _ => paths.push((input.path.clone(), wanted.clone())),
         }

@@ -4,7 +4,7 @@ use super::series::Heap;
 use crate::analyze::native::growth::Site;
 use crate::analyze::native::scope;
 use crate::analyze::sampling::plan::Decider;
-use crate::analyze::sampling::verdict::{Doubt, Verdict};
+use crate::analyze::sampling::verdict::{InconclusiveReason, Verdict};
 use crate::units::{ByteSize, thousands};
 
 /// Freed so little of what it allocates, a site keeps it all.
@@ -52,10 +52,10 @@ pub(super) fn sentence(
         Verdict::WithinNoise => {
             "What it holds stays the same within the error of sampling.".to_owned()
         }
-        Verdict::CantTell(Doubt::TooFewSamples) => {
+        Verdict::CantTell(InconclusiveReason::TooFewSamples) => {
             format!("Sampling can't tell it from no growth: {rate:+} a round; {decides}.")
         }
-        Verdict::CantTell(Doubt::OneStep) => {
+        Verdict::CantTell(InconclusiveReason::OneStep) => {
             let when = match site.step {
                 Some(step) => {
                     let name = |at: usize| heap.dumps.get(at).map_or("", |dump| &dump.brief);
@@ -74,21 +74,21 @@ pub(super) fn sentence(
                  {warmup} {decides}."
             )
         }
-        Verdict::CantTell(Doubt::Slowing) => format!(
+        Verdict::CantTell(InconclusiveReason::Slowing) => format!(
             "It grew by {grown}, in the later rounds much less than before: it may be a cache \
              that fills up; {decides}."
         ),
-        Verdict::CantTell(Doubt::Unsteady) => {
+        Verdict::CantTell(InconclusiveReason::Unsteady) => {
             format!("It goes up and down from round to round and ended {grown} higher: {decides}.")
         }
-        Verdict::CantTell(Doubt::TooFewRounds) => {
+        Verdict::CantTell(InconclusiveReason::TooFewRounds) => {
             let in_rounds = match rounds {
                 1 => "in one round".to_owned(),
                 n => format!("in {} rounds", thousands(n as u64)),
             };
             format!("It grew by {grown} {in_rounds}; whether that goes on: {decides}.")
         }
-        Verdict::CantTell(Doubt::Incomplete) => format!(
+        Verdict::CantTell(InconclusiveReason::Incomplete) => format!(
             "Data are missing from the recording; up to there it changed by {grown}: record {} \
              rounds again without loss.",
             rounds

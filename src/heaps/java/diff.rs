@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::JavaError;
 use super::facts::{Figures, HeapFacts, Warning};
-use super::heap::{JavaHeap, Steps};
+use super::heap::{JavaHeap, ProgressReporter};
 use super::input::JavaInput;
 use super::open::{JavaOptions, open};
 use crate::analyze::diff::{self, Change, Growth, Side};
@@ -189,7 +189,7 @@ pub struct LeakChange {
 /// Where one holds no Java heap, or can't be read.
 pub fn diff(
     request: &DiffRequest,
-    steps: &Steps,
+    steps: &ProgressReporter,
 ) -> Result<(DiffReport, Option<ErrorClass>), JavaError> {
     // One heap at a time: of each the tables are kept, not the graph.
     let wanted = &request.wanted;
@@ -250,7 +250,7 @@ pub(crate) fn compare(before: Half, after: Half, wanted: &Wanted) -> DiffReport 
 
 fn open_side(
     (input, options): &(JavaInput, JavaOptions),
-    steps: &Steps,
+    steps: &ProgressReporter,
 ) -> Result<JavaHeap, JavaError> {
     open(input, options.clone(), steps)
 }
@@ -269,7 +269,7 @@ pub(crate) struct Half {
 }
 
 impl Half {
-    pub(crate) fn of(heap: &JavaHeap, wanted: &Wanted, steps: &Steps) -> Half {
+    pub(crate) fn of(heap: &JavaHeap, wanted: &Wanted, steps: &ProgressReporter) -> Half {
         let side = Side {
             graph: &heap.graph,
             dominators: heap.dominators(),

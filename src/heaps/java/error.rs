@@ -1,7 +1,7 @@
 //! Why there is no Java heap to look at.
 
 use crate::error::{Classified, ErrorClass};
-use crate::heaps::moments::NoMoment;
+use crate::heaps::moments::MomentNotFound;
 use crate::hprof::HprofError;
 use crate::import::ImportError;
 use crate::naming::maps::MapsError;
@@ -62,7 +62,7 @@ pub enum JavaError {
         /// The input.
         name: String,
         /// What was named, and what there is.
-        missing: Box<NoMoment>,
+        missing: Box<MomentNotFound>,
     },
     /// No dump is of the process that was named.
     #[error("{name} has no Java heap of {process}")]

@@ -13,14 +13,14 @@ use crate::results::findings::Finding;
 /// Told at the beginning of each step that may take a while, in words for people such as
 /// `reading the heap`. Called from any thread; must return at once.
 #[derive(Clone, Default)]
-pub struct Steps(Option<Tell>);
+pub struct ProgressReporter(Option<Tell>);
 
 type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 
-impl Steps {
+impl ProgressReporter {
     /// Tells `tell` of each step.
-    pub fn telling(tell: impl Fn(&str) + Send + Sync + 'static) -> Steps {
-        Steps(Some(Arc::new(tell)))
+    pub fn telling(tell: impl Fn(&str) + Send + Sync + 'static) -> ProgressReporter {
+        ProgressReporter(Some(Arc::new(tell)))
     }
 
     /// A step begins.
@@ -31,7 +31,7 @@ impl Steps {
     }
 }
 
-impl std::fmt::Debug for Steps {
+impl std::fmt::Debug for ProgressReporter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Steps").finish_non_exhaustive()
     }
@@ -55,14 +55,20 @@ pub struct JavaHeap {
     pub findings: Vec<Finding>,
     /// The mapping files for a heap that lies in no trace.
     pub maps: Vec<UsedMap>,
-    steps: Steps,
+    steps: ProgressReporter,
     paths: OnceLock<ShortestPaths>,
     dominators: OnceLock<Dominators>,
 }
 
 impl JavaHeap {
     /// A heap of which nothing is computed yet. What its dump lost becomes its first findings.
-    pub fn new(graph: HeapGraph, path: PathBuf, number: u32, follow: Follow, steps: Steps) -> Self {
+    pub fn new(
+        graph: HeapGraph,
+        path: PathBuf,
+        number: u32,
+        follow: Follow,
+        steps: ProgressReporter,
+    ) -> Self {
         let findings = of_losses(&graph);
         JavaHeap {
             graph,

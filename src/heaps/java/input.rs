@@ -10,12 +10,12 @@ pub struct JavaInput {
     /// A recording's folder, a trace or an HPROF.
     pub path: PathBuf,
     /// Which of its dumps; `None` where nothing was said.
-    pub which: Option<Which>,
+    pub which: Option<DumpSelector>,
 }
 
 /// One dump of several.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Which {
+pub enum DumpSelector {
     /// The last one.
     Last,
     /// That of the recording's end: the label of that name, where there is one.
@@ -27,14 +27,16 @@ pub enum Which {
     Label(String),
 }
 
-impl Which {
+impl DumpSelector {
     /// What was typed: `last`, `end`, digits, or a label.
-    pub fn parse(typed: &str) -> Which {
+    pub fn parse(typed: &str) -> DumpSelector {
         match (typed, typed.parse()) {
-            ("last", _) => Which::Last,
-            ("end", _) => Which::End,
-            (_, Ok(number)) if typed.bytes().all(|b| b.is_ascii_digit()) => Which::Number(number),
-            _ => Which::Label(typed.to_owned()),
+            ("last", _) => DumpSelector::Last,
+            ("end", _) => DumpSelector::End,
+            (_, Ok(number)) if typed.bytes().all(|b| b.is_ascii_digit()) => {
+                DumpSelector::Number(number)
+            }
+            _ => DumpSelector::Label(typed.to_owned()),
         }
     }
 }
@@ -73,20 +75,20 @@ pub fn check_label(label: &str) -> Result<(), LabelError> {
     if label.contains("..") {
         return Err(LabelError::Stretch);
     }
-    match Which::parse(label.trim()) {
-        Which::Last => Err(LabelError::Last),
-        Which::Number(_) => Err(LabelError::Number),
-        Which::End | Which::Label(_) => Ok(()),
+    match DumpSelector::parse(label.trim()) {
+        DumpSelector::Last => Err(LabelError::Last),
+        DumpSelector::Number(_) => Err(LabelError::Number),
+        DumpSelector::End | DumpSelector::Label(_) => Ok(()),
     }
 }
 
-impl fmt::Display for Which {
+impl fmt::Display for DumpSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Which::Last => f.write_str("last"),
-            Which::End => f.write_str("end"),
-            Which::Number(number) => write!(f, "{number}"),
-            Which::Label(label) => f.write_str(label),
+            DumpSelector::Last => f.write_str("last"),
+            DumpSelector::End => f.write_str("end"),
+            DumpSelector::Number(number) => write!(f, "{number}"),
+            DumpSelector::Label(label) => f.write_str(label),
         }
     }
 }
@@ -115,7 +117,7 @@ impl JavaInput {
         }
         JavaInput {
             path: PathBuf::from(path),
-            which: Some(Which::parse(which)),
+            which: Some(DumpSelector::parse(which)),
         }
     }
 }
@@ -168,17 +170,17 @@ mod tests {
             });
             (input.path.display().to_string(), input.which)
         };
-        let label = |l: &str| Some(Which::Label(l.to_owned()));
+        let label = |l: &str| Some(DumpSelector::Label(l.to_owned()));
         for (typed, path, which) in [
             ("rec", "rec", None),
             ("rec@x", "rec@x", None),
             ("rec@x@y", "rec@x", label("y")),
             ("rec@y", "rec", label("y")),
-            ("rec@3", "rec", Some(Which::Number(3))),
+            ("rec@3", "rec", Some(DumpSelector::Number(3))),
             ("rec@+3", "rec", label("+3")),
             ("rec@99999999999", "rec", label("99999999999")),
-            ("rec@last", "rec", Some(Which::Last)),
-            ("rec@end", "rec", Some(Which::End)),
+            ("rec@last", "rec", Some(DumpSelector::Last)),
+            ("rec@end", "rec", Some(DumpSelector::End)),
             ("a@b/rec", "a@b/rec", None),
             ("a@b/none", "a@b/none", None),
             ("@x", "@x", None),

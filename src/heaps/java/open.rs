@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::JavaError;
-use super::heap::{JavaHeap, Steps};
-use super::input::{JavaInput, Which};
+use super::heap::{JavaHeap, ProgressReporter};
+use super::input::{DumpSelector, JavaInput};
 use crate::error::ErrorClass;
 use crate::heap_graph::{Follow, HeapGraph, Reachable, SizeModel};
 use crate::heaps::look::is_process;
@@ -15,12 +15,12 @@ use crate::heaps::moments::{Capture, Moments, did_you_mean, names_of};
 use crate::heaps::trace_findings;
 use crate::hprof;
 use crate::import::{self, HprofInput, JavaSource};
-use crate::naming::maps::{HeapMaps, Maps, minified};
+use crate::naming::maps::{HeapMaps, R8Mappings, minified};
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files::known_maps;
 use crate::profile::{DumpNumbers, NameMaps};
 use crate::results::findings::Finding;
-use crate::results::lists::in_words;
+use crate::results::lists::join_list;
 use crate::results::manifest::{self, JAVA_HEAP, JavaKind, Manifest, ManifestError};
 use crate::results::{findings, recorded};
 use crate::trace::{Surveyed, Trace};
@@ -83,11 +83,11 @@ impl Listed {
 pub struct JavaFile {
     path: PathBuf,
     options: JavaOptions,
-    steps: Steps,
+    steps: ProgressReporter,
     /// The recording in whose folder this one lies: its numbers count.
     outer: Option<Moments>,
     listed: Vec<Listed>,
-    maps: Maps,
+    maps: R8Mappings,
     traces: Vec<Trace>,
     /// Names for the heaps of each trace.
     heap_maps: Vec<HeapMaps>,
@@ -104,7 +104,11 @@ impl JavaFile {
     /// # Errors
     /// Where it holds no Java heap, or none of the process that the options name, or can't be
     /// read.
-    pub fn open(path: &Path, options: JavaOptions, steps: &Steps) -> Result<JavaFile, JavaError> {
+    pub fn open(
+        path: &Path,
+        options: JavaOptions,
+        steps: &ProgressReporter,
+    ) -> Result<JavaFile, JavaError> {
         let lying = lying_in(path);
         let outer = match &lying {
             Some(_) => manifest_of(path)?.map(|found| Moments::of(&found)),
@@ -119,7 +123,7 @@ impl JavaFile {
                 Some(_) => name.to_owned(),
                 None => path.to_owned(),
             },
-            maps: Maps::open(&options.names)?,
+            maps: R8Mappings::open(&options.names)?,
             options,
             steps: steps.clone(),
             outer,
@@ -295,7 +299,11 @@ impl JavaFile {
         self.listed.iter().map(of).collect()
     }
 
-    fn find_by_outer(&self, outer: &Moments, which: &Which) -> Result<Vec<usize>, JavaError> {
+    fn find_by_outer(
+        &self,
+        outer: &Moments,
+        which: &DumpSelector,
+    ) -> Result<Vec<usize>, JavaError> {
         let found = outer.find(Some(which), &self.captures(outer));
         found.map_err(|missing| JavaError::NoSuchMoment {
             name: self.path.display().to_string(),
@@ -312,7 +320,7 @@ impl JavaFile {
     ///
     /// # Errors
     /// Where there is none of that name, or the dumps are of several processes.
-    pub fn choose(&self, which: Option<&Which>) -> Result<usize, JavaError> {
+    pub fn choose(&self, which: Option<&DumpSelector>) -> Result<usize, JavaError> {
         let found = self.choose_all(which)?;
         let pids: BTreeSet<_> = found.iter().map(|&at| self.listed[at].pid).collect();
         match found.last() {
@@ -329,7 +337,7 @@ impl JavaFile {
     ///
     /// # Errors
     /// Where there is none of that name.
-    pub fn choose_all(&self, which: Option<&Which>) -> Result<Vec<usize>, JavaError> {
+    pub fn choose_all(&self, which: Option<&DumpSelector>) -> Result<Vec<usize>, JavaError> {
         let several = self.has_several_processes();
         let last = |is_it: &dyn Fn(&Listed) -> bool| -> Vec<usize> {
             let mut of_process: BTreeMap<Option<u64>, usize> = BTreeMap::new();
@@ -351,14 +359,14 @@ impl JavaFile {
             all.filter(|&at| self.listed[at].number == number).collect()
         };
         let found = match (which, &self.outer) {
-            (None, _) | (Some(Which::Last), None) => last(&|_| true),
-            (Some(Which::End), None) => match by_label(&Which::End.to_string()) {
+            (None, _) | (Some(DumpSelector::Last), None) => last(&|_| true),
+            (Some(DumpSelector::End), None) => match by_label(&DumpSelector::End.to_string()) {
                 none if none.is_empty() => last(&|_| true),
                 labelled => labelled,
             },
             (Some(which), outer) => {
                 let numbered = match which {
-                    Which::Number(number) => by_number(*number),
+                    DumpSelector::Number(number) => by_number(*number),
                     _ => Vec::new(),
                 };
                 match outer {
@@ -375,7 +383,7 @@ impl JavaFile {
         let labels = self.listed.iter().filter_map(|dump| dump.label.as_deref());
         Err(JavaError::NoSuchDump {
             name: self.path.display().to_string(),
-            which: which.map_or_else(String::new, Which::to_string),
+            which: which.map_or_else(String::new, DumpSelector::to_string),
             near: which.and_then(|which| did_you_mean(which, labels)),
             there: names_of(
                 self.listed
@@ -406,7 +414,7 @@ impl JavaFile {
         let mut all: Vec<String> = self.listed.iter().map(Listed::describe_process).collect();
         all.sort();
         all.dedup();
-        in_words(all.into_iter())
+        join_list(all.into_iter())
     }
 
     /// The HPROF behind a dump; `None` for a heap graph of a trace.
@@ -532,7 +540,11 @@ fn root_what_lost_its_roots(graph: &mut HeapGraph, follow: Follow) -> Option<Fin
 ///
 /// # Errors
 /// As [`JavaFile::open`], [`JavaFile::choose`] and [`JavaFile::read`].
-pub fn open(input: &JavaInput, options: JavaOptions, steps: &Steps) -> Result<JavaHeap, JavaError> {
+pub fn open(
+    input: &JavaInput,
+    options: JavaOptions,
+    steps: &ProgressReporter,
+) -> Result<JavaHeap, JavaError> {
     let mut file = JavaFile::open(&input.path, options, steps)?;
     let at = file.choose(input.which.as_ref())?;
     file.read(at)
@@ -593,10 +605,10 @@ mod tests {
         JavaFile {
             path: PathBuf::from("out"),
             options: JavaOptions::default(),
-            steps: Steps::default(),
+            steps: ProgressReporter::default(),
             outer: None,
             listed,
-            maps: Maps::open(&NameOptions::default()).expect("nothing is named"),
+            maps: R8Mappings::open(&NameOptions::default()).expect("nothing is named"),
             traces: Vec::new(),
             heap_maps: Vec::new(),
             hprofs: Vec::new(),
@@ -613,14 +625,18 @@ mod tests {
             listed(7, 2, None, false),
             listed(9, 2, None, true),
         ]);
-        let all = |which: &str| file.choose_all(Some(&Which::parse(which))).ok();
+        let all = |which: &str| file.choose_all(Some(&DumpSelector::parse(which))).ok();
         assert_eq!(all("1"), Some(vec![0, 1]));
         assert_eq!(all("2"), Some(vec![2, 3]));
         assert_eq!(all("before"), Some(vec![0, 1]));
         assert_eq!(all("last"), Some(vec![1, 2]), "open ones are no last ones");
         assert_eq!(all("end"), all("last"));
         assert_eq!(all("3"), None);
-        for which in [None, Some(Which::Number(1)), Some(Which::Last)] {
+        for which in [
+            None,
+            Some(DumpSelector::Number(1)),
+            Some(DumpSelector::Last),
+        ] {
             let error = file.choose(which.as_ref()).expect_err("of which process?");
             assert!(
                 matches!(error, JavaError::SeveralProcesses { .. }),
@@ -634,10 +650,10 @@ mod tests {
     fn of_one_process_the_last_whole_dump_is_meant() {
         let file = file(vec![listed(7, 1, None, false), listed(7, 2, None, true)]);
         assert_eq!(file.choose(None).ok(), Some(0));
-        assert_eq!(file.choose(Some(&Which::Number(2))).ok(), Some(1));
+        assert_eq!(file.choose(Some(&DumpSelector::Number(2))).ok(), Some(1));
         assert_eq!(file.name_of(1), "@2");
         assert!(matches!(
-            file.choose(Some(&Which::Number(3))),
+            file.choose(Some(&DumpSelector::Number(3))),
             Err(JavaError::NoSuchDump { .. })
         ));
     }

@@ -5,22 +5,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::error::LookError;
 use super::native::ListedDump;
 use crate::eligibility::names::{is_pattern, matches_native};
-use crate::heaps::java::Which;
+use crate::heaps::java::DumpSelector;
 use crate::heaps::moments::{did_you_mean, names_of};
 use crate::results::findings::{self, Finding};
-use crate::results::lists::in_words;
+use crate::results::lists::join_list;
 use crate::stacks::Facts;
 
 /// Which dumps are meant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Wanted {
+pub enum DumpScope {
     /// The last one of each process and heap.
     #[default]
     Last,
     /// All of them.
     All,
     /// Those that were named.
-    These(Vec<Which>),
+    These(Vec<DumpSelector>),
 }
 
 /// Whether a process is the one that was named: by its id, its name, or a pattern with `*`.
@@ -39,7 +39,7 @@ pub(super) fn choose(
     listed: &[ListedDump],
     process: Option<&str>,
     heap: Option<&str>,
-    wanted: &Wanted,
+    wanted: &DumpScope,
 ) -> Result<Vec<usize>, LookError> {
     let mut left: Vec<usize> = (0..listed.len()).collect();
     if let Some(process) = process {
@@ -67,14 +67,14 @@ pub(super) fn choose(
         }
     }
     match wanted {
-        Wanted::All => {
+        DumpScope::All => {
             let closed: BTreeSet<_> = left.iter().filter_map(|&at| closed(&listed[at])).collect();
             let has_closed = |facts: &Facts| closed.contains(&(facts.pid, facts.heap.as_str()));
             left.retain(|&at| !listed[at].facts.open || !has_closed(&listed[at].facts));
             Ok(left)
         }
-        Wanted::Last => Ok(last_of_each(listed, &left)),
-        Wanted::These(all) => {
+        DumpScope::Last => Ok(last_of_each(listed, &left)),
+        DumpScope::These(all) => {
             let mut chosen = BTreeSet::new();
             for which in all {
                 let found = named(listed, &left, which);
@@ -99,20 +99,20 @@ pub(super) fn choose(
 
 /// The dumps that one name means: a number or a label may stand for several processes and heaps.
 /// Of each, a label that was given more than once means the last dump that has it.
-fn named(listed: &[ListedDump], among: &[usize], which: &Which) -> Vec<usize> {
+fn named(listed: &[ListedDump], among: &[usize], which: &DumpSelector) -> Vec<usize> {
     let labelled = |label: &str| -> Vec<usize> {
         let is = |at: &usize| listed[*at].labels.iter().any(|l| l == label);
         let all: Vec<usize> = among.iter().copied().filter(is).collect();
         last_of_each(listed, &all)
     };
     match which {
-        Which::Last => last_of_each(listed, among),
-        Which::End => match labelled(&which.to_string()) {
+        DumpSelector::Last => last_of_each(listed, among),
+        DumpSelector::End => match labelled(&which.to_string()) {
             named if named.is_empty() => last_of_each(listed, among),
             named => named,
         },
-        Which::Label(label) => labelled(label),
-        Which::Number(number) => {
+        DumpSelector::Label(label) => labelled(label),
+        DumpSelector::Number(number) => {
             let is = |at: &usize| listed[*at].facts.number == *number;
             let numbered: Vec<usize> = among.iter().copied().filter(is).collect();
             match numbered.is_empty() {
@@ -144,11 +144,15 @@ fn closed(dump: &ListedDump) -> Option<(u64, &str)> {
 }
 
 /// What to say of open dumps that were passed over though the last one, or all, were meant.
-pub(super) fn open_ones(listed: &[ListedDump], chosen: &[usize], wanted: &Wanted) -> Vec<Finding> {
-    let is_last = |which: &Which| matches!(which, Which::Last | Which::End);
+pub(super) fn open_ones(
+    listed: &[ListedDump],
+    chosen: &[usize],
+    wanted: &DumpScope,
+) -> Vec<Finding> {
+    let is_last = |which: &DumpSelector| matches!(which, DumpSelector::Last | DumpSelector::End);
     let all = match wanted {
-        Wanted::Last | Wanted::All => true,
-        Wanted::These(named) => named.iter().any(is_last),
+        DumpScope::Last | DumpScope::All => true,
+        DumpScope::These(named) => named.iter().any(is_last),
     };
     let is_of_chosen = |dump: &ListedDump| {
         let mut chosen = chosen.iter().map(|&at| &listed[at].facts);
@@ -176,7 +180,7 @@ pub(super) fn processes<'a>(all: impl Iterator<Item = &'a Facts>) -> String {
             (name, pid) => format!("{name} ({pid})"),
         })
         .collect();
-    in_words(names.into_iter())
+    join_list(names.into_iter())
 }
 
 /// `com.android.art, libc.malloc`.
@@ -187,5 +191,5 @@ pub(super) fn heaps<'a>(all: impl Iterator<Item = &'a Facts>) -> String {
             name => name.to_owned(),
         })
         .collect();
-    in_words(names.into_iter())
+    join_list(names.into_iter())
 }

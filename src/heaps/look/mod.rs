@@ -14,10 +14,10 @@ mod pprofs;
 pub mod rows;
 mod traces;
 
-pub use choice::{Wanted, is_process};
+pub use choice::{DumpScope, is_process};
 pub use error::LookError;
 pub use native::{ListedDump, NativeFile};
 #[cfg(feature = "sql")]
 pub(crate) use open::listed;
-pub use open::{Look, LookOptions, NativeSource, native, open, source};
+pub use open::{LookOptions, NativeSource, OpenedInput, native, open, source};
 pub use traces::LookTrace;

@@ -6,18 +6,18 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::choice::{Wanted, choose, is_process, open_ones};
+use super::choice::{DumpScope, choose, is_process, open_ones};
 use super::error::LookError;
 use super::native::{ListedDump, NativeFile};
 use super::pprofs;
 use super::traces::{self, LookTrace};
 use crate::analyze::native::sampled;
 use crate::error::ErrorClass;
-use crate::heaps::java::{Steps, Which, manifest_of};
+use crate::heaps::java::{DumpSelector, ProgressReporter, manifest_of};
 use crate::heaps::trace_findings;
 use crate::import::{self, HeapSource, PprofInput};
 use crate::naming::coverage::{Coverage, Tally};
-use crate::naming::frames::Watch;
+use crate::naming::frames::LookupControl;
 use crate::naming::names::NameOptions;
 use crate::profile::{DumpNumbers, HeapDump, SystemInfo};
 use crate::results::deduped::Deduped;
@@ -45,7 +45,7 @@ pub struct LookOptions {
     /// a folder's trace tells of it, that is implied: figures are then set side by side.
     pub errors: bool,
     /// Who may end it.
-    pub watch: Watch,
+    pub watch: LookupControl,
 }
 
 /// What an input holds.
@@ -60,7 +60,7 @@ pub enum NativeSource {
 
 /// An input, opened.
 #[derive(Debug)]
-pub enum Look {
+pub enum OpenedInput {
     /// It has native heaps; whether Java heaps are beside them, the file says.
     Native(Box<NativeFile>),
     /// It has Java heaps alone.
@@ -78,7 +78,7 @@ const STDIN: &str = "-";
 pub fn source(
     path: &Path,
     options: &LookOptions,
-    steps: &Steps,
+    steps: &ProgressReporter,
 ) -> Result<NativeSource, LookError> {
     steps.begin(&format!("opening {}", path.display()));
     let (found, manifest) = if path == Path::new(STDIN) {
@@ -109,10 +109,10 @@ pub fn source(
 /// Where it holds no heap, or none that was named, or can't be read.
 pub fn open(
     path: &Path,
-    wanted: &Wanted,
+    wanted: &DumpScope,
     options: &LookOptions,
-    steps: &Steps,
-) -> Result<Look, LookError> {
+    steps: &ProgressReporter,
+) -> Result<OpenedInput, LookError> {
     let name = path.display().to_string();
     let (mut opened, manifest) = match source(path, options, steps)? {
         NativeSource::Traces(opened, manifest) => (opened, manifest),
@@ -122,9 +122,9 @@ pub fn open(
             file.path = path.to_owned();
             file.java_dumps = hprofs_beside(path);
             file.manifest = manifest.map(|manifest| *manifest);
-            return Ok(Look::Native(Box::new(file)));
+            return Ok(OpenedInput::Native(Box::new(file)));
         }
-        NativeSource::Java => return Ok(Look::Java),
+        NativeSource::Java => return Ok(OpenedInput::Java),
     };
     let java_dumps: usize = opened.iter().map(|t| t.trace.java_dumps().len()).sum();
     let java_dumps = java_dumps + hprofs_beside(path);
@@ -142,10 +142,10 @@ pub fn open(
             let mut file = pprofs::open(&name, &tracked, manifest.as_deref(), wanted, options)?;
             file.path = path.to_owned();
             file.manifest = manifest.map(|manifest| *manifest);
-            return Ok(Look::Native(Box::new(file)));
+            return Ok(OpenedInput::Native(Box::new(file)));
         }
         if java_dumps > 0 {
-            return Ok(Look::Java);
+            return Ok(OpenedInput::Java);
         }
         let mut findings = reading.findings.into_iter();
         if let Some(why) = findings.find(|found| found.class == Some(ErrorClass::BadInput)) {
@@ -191,7 +191,7 @@ pub fn open(
     file.path = path.to_owned();
     file.java_dumps = java_dumps;
     file.manifest = manifest.map(|manifest| *manifest);
-    Ok(Look::Native(Box::new(file)))
+    Ok(OpenedInput::Native(Box::new(file)))
 }
 
 /// As [`open`], where nothing but native heaps will do.
@@ -200,13 +200,13 @@ pub fn open(
 /// As [`open`]; also where there are Java heaps alone.
 pub fn native(
     path: &Path,
-    wanted: &Wanted,
+    wanted: &DumpScope,
     options: &LookOptions,
-    steps: &Steps,
+    steps: &ProgressReporter,
 ) -> Result<NativeFile, LookError> {
     match open(path, wanted, options, steps)? {
-        Look::Native(file) => Ok(*file),
-        Look::Java => Err(LookError::JavaOnly {
+        OpenedInput::Native(file) => Ok(*file),
+        OpenedInput::Java => Err(LookError::JavaOnly {
             name: path.display().to_string(),
         }),
     }
@@ -244,7 +244,7 @@ fn hprofs_beside(path: &Path) -> usize {
 struct Reading<'a> {
     manifest: Option<&'a Manifest>,
     process_names: BTreeMap<u64, String>,
-    wanted: &'a Wanted,
+    wanted: &'a DumpScope,
     options: &'a LookOptions,
     /// Whether the error of every dump's sum is wanted.
     errors: bool,
@@ -263,7 +263,7 @@ struct Reading<'a> {
 impl<'a> Reading<'a> {
     fn new(
         manifest: Option<&'a Manifest>,
-        wanted: &'a Wanted,
+        wanted: &'a DumpScope,
         options: &'a LookOptions,
     ) -> Reading<'a> {
         Reading {
@@ -298,7 +298,7 @@ impl<'a> Reading<'a> {
         let mut add =
             |projector: &mut Projector<'_>, place: usize, dump: &HeapDump, facts: Facts| {
                 coverage.add(dump);
-                let mut findings = findings::of_dump(dump);
+                let mut findings = findings::findings_for_dump(dump);
                 findings.extend(deduped.finding(dump));
                 flagged.insert(place, findings);
                 places.push(place);
@@ -425,7 +425,7 @@ enum Interest {
     None,
 }
 
-fn interest(dump: &ListedDump, wanted: &Wanted, options: &LookOptions) -> Interest {
+fn interest(dump: &ListedDump, wanted: &DumpScope, options: &LookOptions) -> Interest {
     let facts = &dump.facts;
     let is_process = |wanted: &String| is_process(wanted, Some(facts.pid), &facts.process);
     let is_heap = |heap: &String| *heap == facts.heap;
@@ -434,21 +434,21 @@ fn interest(dump: &ListedDump, wanted: &Wanted, options: &LookOptions) -> Intere
         return Interest::None;
     }
     match wanted {
-        Wanted::All => Interest::Sure,
-        Wanted::Last => Interest::IfLast,
-        Wanted::These(all) => {
+        DumpScope::All => Interest::Sure,
+        DumpScope::Last => Interest::IfLast,
+        DumpScope::These(all) => {
             // Digits may be a label where no dump has that index.
-            let is_it = |which: &Which| match which {
-                Which::Last => false,
-                Which::End => dump.labels.contains(&which.to_string()),
-                Which::Label(label) => dump.labels.contains(label),
-                Which::Number(number) => {
+            let is_it = |which: &DumpSelector| match which {
+                DumpSelector::Last => false,
+                DumpSelector::End => dump.labels.contains(&which.to_string()),
+                DumpSelector::Label(label) => dump.labels.contains(label),
+                DumpSelector::Number(number) => {
                     facts.number == *number || dump.labels.contains(&number.to_string())
                 }
             };
             if all.iter().any(is_it) {
                 Interest::Sure
-            } else if all.contains(&Which::Last) || all.contains(&Which::End) {
+            } else if all.contains(&DumpSelector::Last) || all.contains(&DumpSelector::End) {
                 Interest::IfLast
             } else {
                 Interest::None

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::choice::{Wanted, choose};
+use super::choice::{DumpScope, choose};
 use super::error::LookError;
 use super::native::{ListedDump, NativeFile};
 use super::open::{LookOptions, joined};
@@ -24,7 +24,7 @@ pub(super) fn open(
     name: &str,
     inputs: &[PprofInput],
     manifest: Option<&Manifest>,
-    wanted: &Wanted,
+    wanted: &DumpScope,
     options: &LookOptions,
 ) -> Result<NativeFile, LookError> {
     let mut findings = Vec::new();

@@ -1,6 +1,6 @@
 //! What rows are called in documents: names, libraries, places, stacks.
 
-use crate::analyze::native::groups::{By, Groups, file_of, function_of, library_name};
+use crate::analyze::native::groups::{Groups, RowKey, file_of, function_of, library_name};
 use crate::analyze::native::shown::Shown;
 use crate::analyze::native::table::Key;
 use crate::heaps::look::facts::StackFrame;
@@ -73,8 +73,9 @@ impl<'a> Namer<'a> {
         let frame = sample.map(|sample| self.frame(sample));
         let by = self.groups.by();
         let wanted = |wanted: bool| frame.as_ref().filter(|_| wanted);
-        let of_code = matches!(by, By::Callsite | By::Function | By::Line);
-        let placed = wanted(matches!(by, By::Callsite | By::Line)).filter(|f| !f.file.is_empty());
+        let of_code = matches!(by, RowKey::Callsite | RowKey::Function | RowKey::Line);
+        let placed =
+            wanted(matches!(by, RowKey::Callsite | RowKey::Line)).filter(|f| !f.file.is_empty());
         Named {
             name: self.name(key),
             library: wanted(of_code)

@@ -3,10 +3,10 @@
 
 use super::error::LookError;
 use super::open::LookOptions;
-use crate::heaps::java::Steps;
+use crate::heaps::java::ProgressReporter;
 use crate::import::OpenTrace;
-use crate::naming::frames::{Look, Named, Namer};
-use crate::naming::maps::{HeapMaps, Maps, UsedMap};
+use crate::naming::frames::{LookupScope, Named, Namer};
+use crate::naming::maps::{HeapMaps, R8Mappings, UsedMap};
 use crate::results::findings::Finding;
 use crate::results::manifest;
 use crate::trace::{Surveyed, Trace};
@@ -32,15 +32,15 @@ pub struct LookTrace {
 pub(super) fn open_all(
     traces: Vec<OpenTrace>,
     options: &LookOptions,
-    steps: &Steps,
+    steps: &ProgressReporter,
 ) -> Result<Vec<LookTrace>, LookError> {
-    let maps = Maps::open(&options.names)?;
+    let maps = R8Mappings::open(&options.names)?;
     let namer = Namer::new(options.names.clone(), options.watch.clone());
     let mut all = Vec::with_capacity(traces.len());
     for input in traces {
         steps.begin(&format!("reading {}", input.name));
         let mut surveyed = Surveyed::read(input.source)?;
-        let named = namer.name(surveyed.recording_mut(), Look::Missing);
+        let named = namer.name(surveyed.recording_mut(), LookupScope::Missing);
         if options.watch.is_cancelled() {
             return Err(LookError::Interrupted);
         }

@@ -16,7 +16,7 @@
 mod transfer;
 mod wish;
 
-pub use wish::{Wish, wishes};
+pub use wish::{LibraryRequest, wishes};
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -36,7 +36,7 @@ use crate::device::{Device, DeviceError, RemoteStat};
 use crate::symbolize::cache::{Cache, NotKept, Origin};
 use crate::symbolize::find::WhyNot;
 use crate::units::{BuildId, ByteSize};
-use crate::untrusted::shown;
+use crate::untrusted::sanitize;
 
 /// What is fetched without having been asked for.
 const MOST_BYTES: u64 = 64 << 20;
@@ -90,7 +90,7 @@ pub enum PullEvent {
 impl Fetched {
     /// Its path without characters that steer a terminal.
     pub fn shown(&self) -> String {
-        shown(&self.path).into_owned()
+        sanitize(&self.path).into_owned()
     }
 }
 
@@ -188,7 +188,7 @@ impl DeviceLibs {
     pub fn fetch(
         &self,
         cache: &Cache,
-        wishes: Vec<Wish>,
+        wishes: Vec<LibraryRequest>,
         tell: &dyn Fn(PullEvent),
     ) -> Vec<Fetched> {
         self.runtime.block_on(self.fetch_all(cache, wishes, tell))
@@ -197,7 +197,7 @@ impl DeviceLibs {
     async fn fetch_all(
         &self,
         cache: &Cache,
-        mut wishes: Vec<Wish>,
+        mut wishes: Vec<LibraryRequest>,
         tell: &dyn Fn(PullEvent),
     ) -> Vec<Fetched> {
         if self.how == PullLibs::Never {
@@ -237,7 +237,7 @@ impl DeviceLibs {
         all
     }
 
-    fn is_worth_it(&self, wish: &Wish) -> bool {
+    fn is_worth_it(&self, wish: &LibraryRequest) -> bool {
         let cheap = wish.is_own() || (wish.nameless > 0 && wish.is_at_home());
         wish.place().is_some()
             && !wish.build_id.is_empty()
@@ -273,7 +273,7 @@ impl<'a> Round<'a> {
     }
 
     /// What is known without asking the phone.
-    fn known(&self, wish: &Wish) -> Option<Outcome> {
+    fn known(&self, wish: &LibraryRequest) -> Option<Outcome> {
         let libraries = self.cache.libraries();
         if libraries.has(&wish.build_id, Origin::Device) {
             return Some(Outcome::Cached);
@@ -288,7 +288,7 @@ impl<'a> Round<'a> {
         })
     }
 
-    async fn ask(&mut self, wish: &Wish) -> Outcome {
+    async fn ask(&mut self, wish: &LibraryRequest) -> Outcome {
         let interrupt = self.of.interrupt();
         let asked = tokio::select! {
             outcome = self.fetch(wish) => outcome,
@@ -303,7 +303,7 @@ impl<'a> Round<'a> {
         why
     }
 
-    async fn fetch(&mut self, wish: &Wish) -> Result<Outcome, WhyNot> {
+    async fn fetch(&mut self, wish: &LibraryRequest) -> Result<Outcome, WhyNot> {
         let Some(place) = wish.place() else {
             return Err(WhyNot::NotThere);
         };

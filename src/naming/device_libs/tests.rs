@@ -5,8 +5,8 @@ use crate::device::scripted::{Scripted, Step, features, record, say, service};
 
 const ID: [u8; 20] = [7; 20];
 
-fn wish(path: &str, id: u8) -> Wish {
-    Wish {
+fn wish(path: &str, id: u8) -> LibraryRequest {
+    LibraryRequest {
         path: path.to_owned(),
         build_id: BuildId(vec![id; 20]),
         start_offset: 0,

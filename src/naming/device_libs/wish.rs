@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::names::java_code;
 use crate::profile::{CallsiteId, FrameId, MappingId, Recording, StringId};
 use crate::units::BuildId;
-use crate::untrusted::shown;
+use crate::untrusted::sanitize;
 
 /// Where libraries of the system lie.
 const SYSTEM: [&str; 7] = [
@@ -33,7 +33,7 @@ const LONGEST: usize = 1024;
 
 /// A library that could tell more than the recording does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wish {
+pub struct LibraryRequest {
     /// Path as the recording has it.
     pub path: String,
     /// GNU build ID.
@@ -67,7 +67,7 @@ impl Where {
     }
 }
 
-impl Wish {
+impl LibraryRequest {
     /// What it is worth: nameless frames before those without lines.
     pub(super) fn weight(&self) -> (usize, usize) {
         (self.nameless, self.without_lines)
@@ -85,7 +85,7 @@ impl Wish {
 
     /// Its path without characters that steer a terminal.
     pub(super) fn shown(&self) -> String {
-        shown(&self.path).into_owned()
+        sanitize(&self.path).into_owned()
     }
 
     /// Its place on the phone; `None` for what is no file there.
@@ -115,7 +115,7 @@ impl Wish {
 
 /// The libraries with frames that want names or lines, with what they cost in callsites. Reads
 /// every callsite once.
-pub fn wishes(recording: &Recording) -> Vec<Wish> {
+pub fn wishes(recording: &Recording) -> Vec<LibraryRequest> {
     let tables = &recording.tables;
     // A frame's need: 0 none, 1 lines, 2 a name.
     let needs: Vec<u8> = (0..tables.frames().len() as u32)
@@ -158,7 +158,7 @@ pub fn wishes(recording: &Recording) -> Vec<Wish> {
             }
         }
     }
-    let mut found: BTreeMap<(&str, &[u8]), Wish> = BTreeMap::new();
+    let mut found: BTreeMap<(&str, &[u8]), LibraryRequest> = BTreeMap::new();
     for (mapping, (nameless, without_lines)) in tables.mappings().iter().zip(counts) {
         if nameless + without_lines == 0 || mapping.build_id.is_empty() {
             continue;
@@ -166,7 +166,7 @@ pub fn wishes(recording: &Recording) -> Vec<Wish> {
         let path = tables.string(mapping.path);
         let wish = found
             .entry((path, &mapping.build_id.0))
-            .or_insert_with(|| Wish {
+            .or_insert_with(|| LibraryRequest {
                 path: path.to_owned(),
                 build_id: mapping.build_id.clone(),
                 start_offset: mapping.start_offset,
@@ -184,8 +184,8 @@ mod tests {
     use super::*;
     use crate::profile::{Frame, Line, Mapping};
 
-    fn wish(path: &str, start_offset: u64) -> Wish {
-        Wish {
+    fn wish(path: &str, start_offset: u64) -> LibraryRequest {
+        LibraryRequest {
             path: path.to_owned(),
             build_id: BuildId(vec![1; 20]),
             start_offset,

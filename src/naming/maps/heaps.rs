@@ -1,6 +1,6 @@
 //! The maps for Java heaps: the same as for the frames of their trace, in the same order.
 
-use super::{GivenMap, Maps, UsedMap};
+use super::{GivenMap, R8Mappings, UsedMap};
 use crate::deobfuscate::{self, AppMap, MapSource, Scope, SeenIn};
 use crate::heap_graph::HeapGraph;
 use crate::profile::{NameMaps, Process, Recording};
@@ -96,7 +96,7 @@ pub struct NamedHeap {
     pub findings: Vec<Finding>,
 }
 
-impl Maps {
+impl R8Mappings {
     /// Names the classes and fields of a Java heap that lies in no trace. `own` are the names
     /// that its recording keeps.
     pub fn name_heap(&self, graph: &mut HeapGraph, own: &Arc<NameMaps>) -> NamedHeap {

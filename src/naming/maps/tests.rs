@@ -78,7 +78,7 @@ fn a_variable_without_a_package_is_an_error_that_says_so() {
         names
             .variables
             .insert(VARIABLE.to_owned(), value.to_owned());
-        Maps::open(&names)
+        R8Mappings::open(&names)
     };
     let error = open("mapping.txt").unwrap_err();
     assert_eq!(error.class(), ErrorClass::Usage);
@@ -101,14 +101,14 @@ fn a_given_file_that_cannot_be_used_is_fatal_unless_the_work_goes_on() {
     let empty = files.write("mapping.txt", "nothing\n", 0);
     let mut names = files.names();
     names.mappings.push(given(&empty, None));
-    let error = Maps::open(&names).unwrap_err();
+    let error = R8Mappings::open(&names).unwrap_err();
     assert_eq!(
         (error.class(), error.kind()),
         (ErrorClass::BadInput, "not-a-mapping")
     );
-    let maps = Maps::open_what_opens(&names);
+    let maps = R8Mappings::open_what_opens(&names);
     assert_eq!(maps.findings[0].class, None, "the recording is complete");
-    assert!(Maps::check(&names).is_err());
+    assert!(R8Mappings::check(&names).is_err());
     assert_eq!(kinds(&maps.findings), ["not-a-mapping"]);
 }
 
@@ -121,7 +121,7 @@ fn what_is_wrong_with_a_file_is_told() {
     let path = files.write("mapping.txt", &text, 0);
     let mut names = files.names();
     names.mappings.push(given(&path, None));
-    let maps = Maps::open(&names).unwrap();
+    let maps = R8Mappings::open(&names).unwrap();
     let expected = ["mapping-bad-lines", "mapping-duplicates", "mapping-version"];
     assert_eq!(kinds(&maps.findings), expected);
     let bad = &maps.findings[0].message;
@@ -137,7 +137,7 @@ fn a_map_of_another_build_is_used_and_told() {
     let path = files.write("mapping.txt", MAP, 0);
     let mut names = files.names();
     names.mappings.push(given(&path, None));
-    let maps = Maps::open(&names).unwrap();
+    let maps = R8Mappings::open(&names).unwrap();
     let (other, seen) = recording("com.example.app", "r8-map-id-0000000");
     let found = maps.for_trace(&other, &NameMaps::default(), &seen, &BTreeSet::new());
     assert_eq!(kinds(&found.findings), ["mapping-other-build"]);
@@ -152,7 +152,7 @@ fn a_map_of_another_build_is_used_and_told() {
 
 /// What is discovered for a recording: paths and whether a finding says why there is nothing.
 fn discovered(files: &Files, recording: &(Recording, SeenIn)) -> (Vec<String>, Vec<&'static str>) {
-    let maps = Maps::open(&files.names()).unwrap();
+    let maps = R8Mappings::open(&files.names()).unwrap();
     let found = maps.for_trace(
         &recording.0,
         &NameMaps::default(),
@@ -215,7 +215,7 @@ fn nothing_is_discovered_beside_what_was_given_or_the_trace_says() {
     let path = files.write(RELEASE, MAP, 9);
     let (recording, seen) = recording("com.example.app", "");
     let count = |names: &NameOptions, own: &NameMaps| {
-        let maps = Maps::open(names).unwrap();
+        let maps = R8Mappings::open(names).unwrap();
         maps.for_trace(&recording, own, &seen, &BTreeSet::new())
             .maps
             .len()

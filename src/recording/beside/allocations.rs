@@ -24,9 +24,9 @@ use crate::conversion::allocations::{ATTACH, AttachError, WHAT, attach};
 use crate::device::{DebugStream, Device, DeviceError};
 use crate::jdwp::{Allocations, ChunkType, Connection, JdwpError};
 use crate::recording::blocking::blocking;
-use crate::recording::record::Tell;
-use crate::session::{self, Chronicle};
-use crate::timeline::{Missed, Seen};
+use crate::recording::record::EventHandler;
+use crate::session::{self, SessionState};
+use crate::timeline::{Missed, Observation};
 
 /// How long a runtime may take to put its list together and hand it over.
 const FETCH: Duration = Duration::from_secs(120);
@@ -52,8 +52,8 @@ pub(super) struct Tracking {
 
 struct Shared {
     device: Device,
-    chronicle: Chronicle,
-    tell: Tell,
+    chronicle: SessionState,
+    tell: EventHandler,
     state: StdMutex<State>,
 }
 
@@ -90,14 +90,14 @@ impl Tracking {
     /// Begins; `tasks` then holds what looks for processes.
     pub(super) fn begin(
         device: &Device,
-        chronicle: &Chronicle,
-        tell: &Tell,
+        chronicle: &SessionState,
+        tell: &EventHandler,
         tasks: &mut JoinSet<()>,
     ) -> Tracking {
         let shared = Arc::new(Shared {
             device: device.clone(),
             chronicle: chronicle.clone(),
-            tell: Tell::clone(tell),
+            tell: EventHandler::clone(tell),
             state: StdMutex::default(),
         });
         let tracking = Tracking { shared };
@@ -239,7 +239,7 @@ impl Tracking {
                         reason: None,
                         why: why.clone(),
                     };
-                    at.timeline.see(at.boot_ns, 0, Seen::Missed(missed));
+                    at.timeline.see(at.boot_ns, 0, Observation::Missed(missed));
                 }
                 Ok(())
             }

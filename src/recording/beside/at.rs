@@ -13,7 +13,7 @@ use crate::results::manifest;
 use crate::results::output::file_name;
 use crate::results::whole_file::folder_inside;
 use crate::session::SessionError;
-use crate::timeline::{Kept, Ours, Seen};
+use crate::timeline::{HeaptapAction, Kept, Observation};
 
 /// What the end of a recording is called in names of files.
 const END: &str = "end";
@@ -128,16 +128,16 @@ impl At {
             number: self.number,
         };
         let boot_ns = boot_ns.unwrap_or(self.boot_ns);
-        self.timeline.see(boot_ns, pid, Seen::Kept(kept));
+        self.timeline.see(boot_ns, pid, Observation::Kept(kept));
     }
 
     /// Notes what was done to `pid` from `from_ns` to `until_ns`, and shows in its log.
     pub(super) fn ours(&self, what: &str, pid: u32, from_ns: u64, until_ns: u64) {
-        let ours = Ours {
+        let ours = HeaptapAction {
             what: what.to_owned(),
             until_ns,
         };
-        self.timeline.see(from_ns, pid, Seen::Ours(ours));
+        self.timeline.see(from_ns, pid, Observation::Ours(ours));
     }
 }
 

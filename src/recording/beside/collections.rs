@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use super::with::With;
+use super::with::CompanionOptions;
 use crate::results::timeline;
 use crate::results::whole_file::write_named;
-use crate::timeline::Seen;
+use crate::timeline::Observation;
 
 /// Name of the file in a recording's folder.
 pub(crate) const FILE: &str = "gc.jsonl";
@@ -19,7 +19,7 @@ pub(crate) const FILE: &str = "gc.jsonl";
 pub(crate) fn write(
     folder: &Path,
     goal: &Path,
-    with: With,
+    with: CompanionOptions,
     trace: &Path,
 ) -> Result<Option<String>, String> {
     if !with.gc {
@@ -30,7 +30,7 @@ pub(crate) fn write(
     let _ = timeline::add_traces(&mut known, trace);
     let entries = known.timeline.entries.iter();
     let text: String = entries
-        .filter(|entry| matches!(entry.seen, Seen::Collection(_)))
+        .filter(|entry| matches!(entry.seen, Observation::Collection(_)))
         .map(crate::timeline::Entry::line)
         .collect();
     if text.is_empty() {

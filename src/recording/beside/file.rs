@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::results::whole_file::unless_link;
-use crate::timeline::{self, Entry, Seen};
+use crate::timeline::{self, Entry, Observation};
 
 /// So much waits for room on the disk; what comes then is lost, and counted.
 const WAITING: usize = 4 << 20;
@@ -162,7 +162,7 @@ impl TimelineFile {
     }
 
     /// Adds something seen of `pid` (0: of the whole phone) at `boot_ns`, its cost unknown.
-    pub fn see(&self, boot_ns: u64, pid: u32, seen: Seen) {
+    pub fn see(&self, boot_ns: u64, pid: u32, seen: Observation) {
         self.add(&Entry {
             boot_ns,
             pid,
@@ -331,7 +331,7 @@ mod tests {
     fn lines_are_there_once_they_were_added_and_a_torn_one_is_cut_off() {
         let dir = tempfile::tempdir().unwrap();
         let file = TimelineFile::open(dir.path()).unwrap();
-        file.see(1, 7, Seen::Gone);
+        file.see(1, 7, Observation::Gone);
         let path = dir.path().join("memory.jsonl");
         let whole = std::fs::read(&path).unwrap();
         for cut in 0..=whole.len() {
@@ -339,7 +339,7 @@ mod tests {
             std::fs::write(&path, torn).unwrap();
             TimelineFile::open(dir.path())
                 .unwrap()
-                .see(2, 7, Seen::Gone);
+                .see(2, 7, Observation::Gone);
             let text = std::fs::read_to_string(&path).unwrap();
             let (timeline, strange) = Timeline::parse(&text);
             let expected = if cut == whole.len() { 3 } else { 2 };
@@ -354,7 +354,7 @@ mod tests {
         let write = |writer: u32| {
             // Each opens it for itself, as another process would.
             let file = TimelineFile::append(&path).unwrap();
-            (0..500).for_each(|n| file.see(n, writer, Seen::Gone));
+            (0..500).for_each(|n| file.see(n, writer, Observation::Gone));
             assert_eq!(file.finish().unwrap(), 0);
         };
         std::thread::scope(|scope| {
@@ -374,7 +374,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("notes.txt");
         std::fs::write(&path, "not ended").unwrap();
-        TimelineFile::append(&path).unwrap().see(1, 7, Seen::Gone);
+        TimelineFile::append(&path)
+            .unwrap()
+            .see(1, 7, Observation::Gone);
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.starts_with("not ended\n{"), "{text}");
         let (timeline, strange) = Timeline::parse(&text);
@@ -404,10 +406,10 @@ mod tests {
             std::fs::write(file.path(), "torn").unwrap();
             file.0.lock().lock = lock;
             file.0.lock().cut_torn().unwrap();
-            file.see(1, 7, Seen::Gone);
+            file.see(1, 7, Observation::Gone);
             assert!(file.failure().is_none());
             assert!(file.is_unlocked());
-            file.see(2, 7, Seen::Gone);
+            file.see(2, 7, Observation::Gone);
             assert!(!file.is_unlocked(), "told once");
             assert_eq!(file.finish().unwrap(), 0);
             let (timeline, strange) =
@@ -417,7 +419,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = TimelineFile::open(dir.path()).unwrap();
         file.0.lock().lock = |_| Err(rustix::io::Errno::IO.into());
-        file.see(1, 7, Seen::Gone);
+        file.see(1, 7, Observation::Gone);
         assert!(file.failure().is_some() && !file.is_unlocked());
     }
 
@@ -429,9 +431,9 @@ mod tests {
             path: PathBuf::from("/dev/full"),
             inner: Arc::new(Mutex::new(Inner::of(file))),
         });
-        full.see(1, 1, Seen::Gone);
+        full.see(1, 1, Observation::Gone);
         assert!(full.failure().is_some());
-        full.see(2, 1, Seen::Gone);
+        full.see(2, 1, Observation::Gone);
         assert!(full.failure().is_none(), "told once");
         // Room again: nothing is missing.
         let dir = tempfile::tempdir().unwrap();

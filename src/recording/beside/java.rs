@@ -25,8 +25,8 @@ use crate::naming::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLS, join_maps
 use crate::recording::dump;
 use crate::recording::finish::Finished;
 use crate::recording::plan::Plan;
-use crate::recording::record::{RecordOptions, Recorded, Tell};
-use crate::recording::what::{JavaResults, What};
+use crate::recording::record::{EventHandler, RecordOptions, Recorded};
+use crate::recording::what::{CaptureKind, JavaResults};
 use crate::results::manifest::{
     self, BoundLabel, JavaDump, Label, LabelledDump, Manifest, MappingFile, Symbolization,
 };
@@ -87,7 +87,7 @@ pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken>
     let own = folder.join(at.name());
     let pids: Vec<u32> = at.processes.iter().map(|(pid, _)| *pid).collect();
     let options = RecordOptions {
-        what: What::Java(
+        what: CaptureKind::Java(
             JavaSpec {
                 targets: Targets {
                     pids: pids.clone(),
@@ -97,7 +97,7 @@ pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken>
             },
             JavaResults::default(),
         ),
-        with: super::With::default(),
+        with: super::CompanionOptions::default(),
         output: Some(own.clone()),
         stem: None,
         force: false,
@@ -114,7 +114,7 @@ pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken>
     // Nobody asks this session for anything: whoever ends the recording waits for it, or leaves
     // it to `collect`.
     let (_ask, mut controls) = tokio::sync::mpsc::unbounded_channel();
-    let quiet: Tell = Arc::new(|_| {});
+    let quiet: EventHandler = Arc::new(|_| {});
     let dumping = dump::dump(&at.device, &heaps.store, &options, &mut controls, &quiet);
     let recorded = Box::pin(dumping).await;
     // The app stood still for its fork, and the child that wrote the heap doubled it meanwhile.

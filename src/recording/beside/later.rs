@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use super::TimelineFile;
 use super::logcat::{self, LogcatFile};
 use super::summary::FoundTimeline;
-use super::with::{Source, With};
+use super::with::{CompanionOptions, Source};
 use crate::observe;
 use crate::recording::plan::Plan;
-use crate::session::{self, Chronicle, Session};
-use crate::timeline::{self, Gap, Label, Missed, MissedReason, Seen, Timeline};
+use crate::session::{self, Session, SessionState};
+use crate::timeline::{self, Gap, Label, Missed, MissedReason, Observation, Timeline};
 
 /// Nobody observed where the last entry is older by this, ns.
 const SLACK_NS: u64 = 30_000_000_000;
@@ -59,7 +59,12 @@ fn known(folder: &Path) -> Result<Timeline, PathBuf> {
     }
 }
 
-async fn complete_own(session: &Session, known: Timeline, with: With, duration_ms: Option<u64>) {
+async fn complete_own(
+    session: &Session,
+    known: Timeline,
+    with: CompanionOptions,
+    duration_ms: Option<u64>,
+) {
     let chronicle = session.chronicle();
     let Some(started_ns) = chronicle.started_ns else {
         return;
@@ -74,7 +79,7 @@ async fn complete_own(session: &Session, known: Timeline, with: With, duration_m
         cut_short = !took_end(&records, with);
         let last_ns = last_sight(&known).unwrap_or(started_ns);
         for (at_ns, missed) in untaken(chronicle, &records, last_ns, with) {
-            timeline.see(at_ns, 0, Seen::Missed(missed));
+            timeline.see(at_ns, 0, Observation::Missed(missed));
         }
     }
     if !with.observes() {
@@ -101,7 +106,7 @@ async fn complete_own(session: &Session, known: Timeline, with: With, duration_m
         until_ns,
         why: "nobody observed it: heaptap did not follow the recording".to_owned(),
     };
-    timeline.see(from_ns, 0, Seen::Gap(gap));
+    timeline.see(from_ns, 0, Observation::Gap(gap));
     if with.gc {
         read_log(session, (from_ns, until_ns), &timeline).await;
     }
@@ -124,7 +129,7 @@ async fn read_log(session: &Session, (from_ns, until_ns): (u64, u64), timeline: 
             until_ns: oldest.min(until_ns),
             why: "the log's ring no longer has it".to_owned(),
         };
-        timeline.see(from_ns, 0, Seen::Gap(gap));
+        timeline.see(from_ns, 0, Observation::Gap(gap));
     }
     for entry in &ring.entries {
         timeline.add(entry);
@@ -139,9 +144,9 @@ async fn read_log(session: &Session, (from_ns, until_ns): (u64, u64), timeline: 
 }
 
 /// Labels that somebody set where nobody observed.
-fn note_labels(chronicle: &Chronicle, known: &Timeline, timeline: &TimelineFile) {
+fn note_labels(chronicle: &SessionState, known: &Timeline, timeline: &TimelineFile) {
     let noted = known.entries.iter().filter_map(|entry| match &entry.seen {
-        Seen::Label(of) => Some((entry.boot_ns, of.label.as_str())),
+        Observation::Label(of) => Some((entry.boot_ns, of.label.as_str())),
         _ => None,
     });
     let noted: HashSet<(u64, &str)> = noted.collect();
@@ -150,7 +155,7 @@ fn note_labels(chronicle: &Chronicle, known: &Timeline, timeline: &TimelineFile)
             let label_of = Label {
                 label: label.label.clone(),
             };
-            timeline.see(label.boot_ns, 0, Seen::Label(label_of));
+            timeline.see(label.boot_ns, 0, Observation::Label(label_of));
         }
     }
 }
@@ -159,10 +164,10 @@ fn note_labels(chronicle: &Chronicle, known: &Timeline, timeline: &TimelineFile)
 /// the heaptap that would have taken it was gone. Each with its moment, BOOTTIME ns. The end is at
 /// `last_ns`, or at the last label if that is later.
 fn untaken(
-    chronicle: &Chronicle,
+    chronicle: &SessionState,
     records: &LabelRecords<'_>,
     last_ns: u64,
-    with: With,
+    with: CompanionOptions,
 ) -> Vec<(u64, Missed)> {
     let reason = match chronicle.detached {
         true => MissedReason::Detached,
@@ -203,8 +208,8 @@ impl<'a> LabelRecords<'a> {
     fn of(known: &'a Timeline) -> LabelRecords<'a> {
         let records = known.entries.iter().filter_map(|entry| {
             let (word, label, number) = match &entry.seen {
-                Seen::Kept(kept) => (word_of(&kept.what), &kept.label, kept.number),
-                Seen::Missed(missed) => (missed.what.as_str(), &missed.label, missed.number),
+                Observation::Kept(kept) => (word_of(&kept.what), &kept.label, kept.number),
+                Observation::Missed(missed) => (missed.what.as_str(), &missed.label, missed.number),
                 _ => return None,
             };
             Some(LabelRecords::key(word, label, number))
@@ -235,7 +240,7 @@ fn word_of(kept_as: &str) -> &str {
 }
 
 /// Whether the recording was observed until what belongs to its end was taken.
-fn took_end(records: &LabelRecords<'_>, with: With) -> bool {
+fn took_end(records: &LabelRecords<'_>, with: CompanionOptions) -> bool {
     with.at_labels()
         .filter(|source| is_expected(*source, ""))
         .all(|source| records.has(source, 0, ""))
@@ -252,11 +257,15 @@ fn last_sight(known: &Timeline) -> Option<u64> {
     let seen = known.entries.iter().rev().find(|entry| {
         matches!(
             entry.seen,
-            Seen::Resident(_) | Seen::Parts(_) | Seen::Gone | Seen::Spent(_) | Seen::Gap(_)
+            Observation::Resident(_)
+                | Observation::Parts(_)
+                | Observation::Gone
+                | Observation::Spent(_)
+                | Observation::Gap(_)
         )
     })?;
     Some(match &seen.seen {
-        Seen::Gap(gap) => gap.until_ns,
+        Observation::Gap(gap) => gap.until_ns,
         _ => seen.boot_ns,
     })
 }
@@ -268,7 +277,7 @@ mod tests {
 
     #[test]
     fn whose_the_log_is_is_the_same_for_who_completes_it_and_for_the_manifest() {
-        let with: With = [Source::Gc].into_iter().collect();
+        let with: CompanionOptions = [Source::Gc].into_iter().collect();
         let gone = timeline_line();
         for (timeline, log, foreign, listed) in [
             (None, None, None, false),
@@ -311,7 +320,7 @@ mod tests {
             seen,
         };
         let kept = |what: &str, label: &str, number| {
-            entry(Seen::Kept(timeline::Kept {
+            entry(Observation::Kept(timeline::Kept {
                 what: what.to_owned(),
                 label: label.to_owned(),
                 number,
@@ -319,7 +328,7 @@ mod tests {
             }))
         };
         let missed = |what: &str, label: &str, number| {
-            entry(Seen::Missed(Missed {
+            entry(Observation::Missed(Missed {
                 what: what.to_owned(),
                 label: label.to_owned(),
                 number,
@@ -355,7 +364,7 @@ mod tests {
             boot_ns: 1,
             pid: 7,
             cost: None,
-            seen: Seen::Gone,
+            seen: Observation::Gone,
         };
         entry.line()
     }

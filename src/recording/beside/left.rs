@@ -14,17 +14,17 @@ use crate::heaps::java::FOLDER;
 use crate::observe::OurWindows;
 use crate::recording::finish::Finished;
 use crate::results::output::is_below;
-use crate::session::{Chronicle, Store};
-use crate::timeline::{self, Seen};
+use crate::session::{SessionState, Store};
+use crate::timeline::{self, Observation};
 
 /// Whether `inner` records a part of what `outer` records: its Java heaps, into its folder.
-pub(crate) fn is_part_of(inner: &Chronicle, outer: &Chronicle) -> bool {
+pub(crate) fn is_part_of(inner: &SessionState, outer: &SessionState) -> bool {
     let folder = outer.opening.output.join(FOLDER);
     inner.opening.id != outer.opening.id && inner.opening.output.starts_with(folder)
 }
 
 /// The sessions that record a part of `whole`.
-pub(crate) fn parts_of(store: &Store, whole: &Chronicle) -> Vec<Chronicle> {
+pub(crate) fn parts_of(store: &Store, whole: &SessionState) -> Vec<SessionState> {
     let listed = store.list().map(|(all, _)| all).unwrap_or_default();
     let parts = listed.into_iter().filter(|one| is_part_of(one, whole));
     parts.collect()
@@ -32,7 +32,7 @@ pub(crate) fn parts_of(store: &Store, whole: &Chronicle) -> Vec<Chronicle> {
 
 /// Puts a part that has been finished where its recorder would have put it. Blocks; why not,
 /// where that fails: it stands by itself then.
-pub(crate) fn join(device: &Device, whole: &Chronicle, part: Finished) -> Result<(), String> {
+pub(crate) fn join(device: &Device, whole: &SessionState, part: Finished) -> Result<(), String> {
     let folder = &whole.opening.output;
     let name = part.output.file_name().unwrap_or_default();
     // `02-after-login`: by their places labels are told apart.
@@ -89,7 +89,7 @@ fn beside(folder: &Path) -> Vec<PathBuf> {
         .map(PathBuf::from)
         .collect();
     for entry in found.into_iter().flat_map(|found| found.timeline.entries) {
-        let Seen::Kept(kept) = entry.seen else {
+        let Observation::Kept(kept) = entry.seen else {
             continue;
         };
         // A folder for each kind: `meminfo/02-after-login.txt`.
@@ -161,7 +161,7 @@ mod tests {
                 label: String::new(),
                 number: 1,
             };
-            timeline.see(1, 7, Seen::Kept(kept));
+            timeline.see(1, 7, Observation::Kept(kept));
         }
         drop(timeline);
         move_along(&from, &to).unwrap();

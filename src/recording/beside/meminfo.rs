@@ -8,7 +8,7 @@ use super::at::{At, NotTaken};
 use crate::device::Command;
 use crate::memory::meminfo::Meminfo;
 use crate::memory::status;
-use crate::timeline::{Cost, Entry, Parts, Seen, Source};
+use crate::timeline::{Cost, Entry, Observation, Parts, Source};
 
 /// The clock before and after it, so that a collection between the two is known for ours.
 const MEMINFO: &str = "cat /proc/uptime; dumpsys -t 60 meminfo -a $1; echo; cat /proc/uptime";
@@ -60,7 +60,7 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
                     device_ns: until_ns.saturating_sub(from_ns),
                     bytes: output.stdout.len() as u64,
                 }),
-                seen: Seen::Parts(parts),
+                seen: Observation::Parts(parts),
             });
         }
     }

@@ -50,13 +50,13 @@ pub(super) use self::left::{is_part_of, join as join_part, move_along, parts_of}
 pub(super) use self::summary::{section, warnings};
 pub(crate) use self::watching::Shares;
 use self::watching::Watching;
-pub use self::with::{Source, With};
+pub use self::with::{CompanionOptions, Source};
 use super::plan::Plan;
-use super::record::{RecordEvent, Tell};
+use super::record::{EventHandler, RecordEvent};
 use crate::device::Device;
 use crate::observe::OurWindows;
-use crate::session::{self, Chronicle, Controls, FollowEnd, LabelWatch, Session, SessionEvent};
-use crate::timeline::{self, Label, Missed, MissedReason, Seen, Unread};
+use crate::session::{self, Controls, FollowEnd, LabelWatch, Session, SessionEvent, SessionState};
+use crate::timeline::{self, Label, Missed, MissedReason, Observation, Unread};
 
 /// Between two looks for a new label.
 const LOOK: Duration = Duration::from_millis(200);
@@ -72,7 +72,7 @@ const NOT_STARTED: &str = "not every data source started in time, and the kernel
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum BesideEvent {
+pub enum CompanionEvent {
     /// What a label asked for has been taken, or has not.
     Captured {
         /// The label; empty at the end of the recording.
@@ -124,7 +124,7 @@ struct Running {
 
 impl Beside {
     /// Begins to record what `plan` wants beside `session`.
-    pub(super) fn begin(session: &Session, plan: &Plan, tell: &Tell) -> Beside {
+    pub(super) fn begin(session: &Session, plan: &Plan, tell: &EventHandler) -> Beside {
         if plan.with.is_empty() {
             return Beside { running: None };
         }
@@ -141,10 +141,10 @@ impl Beside {
                 source: timeline::Source::Ftrace,
                 why: NOT_STARTED.to_owned(),
             };
-            tell(RecordEvent::Beside(BesideEvent::Unreadable {
+            tell(RecordEvent::Beside(CompanionEvent::Unreadable {
                 why: format!("{}: {}", unread.source.word(), unread.why),
             }));
-            timeline.see(at, 0, Seen::Unread(unread));
+            timeline.see(at, 0, Observation::Unread(unread));
         }
         let (ask, asked) = mpsc::unbounded_channel();
         let spine = Spine {
@@ -155,7 +155,7 @@ impl Beside {
             timeline,
             windows: OurWindows::default(),
             heaps: Arc::new(Heaps::of(session, plan)),
-            tell: Tell::clone(tell),
+            tell: EventHandler::clone(tell),
             waiting: VecDeque::new(),
             tracking: None,
         };
@@ -198,13 +198,13 @@ struct Wish {
 
 struct Spine {
     device: Device,
-    chronicle: Chronicle,
-    with: With,
+    chronicle: SessionState,
+    with: CompanionOptions,
     labels: LabelWatch,
     timeline: TimelineFile,
     windows: OurWindows,
     heaps: Arc<Heaps>,
-    tell: Tell,
+    tell: EventHandler,
     waiting: VecDeque<Wish>,
     tracking: Option<Tracking>,
 }
@@ -217,7 +217,7 @@ impl Spine {
             taking.spawn(smaps::warn_of_obstacle(
                 self.device.clone(),
                 self.chronicle.clone(),
-                Tell::clone(&self.tell),
+                EventHandler::clone(&self.tell),
             ));
         }
         let mut attaching = JoinSet::new();
@@ -284,7 +284,7 @@ impl Spine {
     /// Takes note of new labels, and of a file that cannot be written.
     fn look(&mut self) {
         for (number, label) in self.labels.new_labels() {
-            let seen = Seen::Label(Label {
+            let seen = Observation::Label(Label {
                 label: label.label.clone(),
             });
             self.timeline.see(label.boot_ns, 0, seen);
@@ -322,7 +322,7 @@ impl Spine {
             timeline: self.timeline.clone(),
             windows: self.windows.clone(),
             heaps: Arc::clone(&self.heaps),
-            tell: Tell::clone(&self.tell),
+            tell: EventHandler::clone(&self.tell),
             tracking: self.tracking.clone(),
             asked_ns: wish.label.as_ref().map_or(0, |label| label.boot_ns),
             wish,
@@ -338,13 +338,13 @@ impl Spine {
 /// Takes everything for one label.
 struct Taker {
     device: Device,
-    chronicle: Chronicle,
-    with: With,
+    chronicle: SessionState,
+    with: CompanionOptions,
     folder: PathBuf,
     timeline: TimelineFile,
     windows: OurWindows,
     heaps: Arc<Heaps>,
-    tell: Tell,
+    tell: EventHandler,
     tracking: Option<Tracking>,
     wish: Wish,
     /// When the label was set, BOOTTIME ns.
@@ -380,7 +380,7 @@ impl Taker {
                     self.timeline.see(
                         self.asked_ns,
                         0,
-                        Seen::Missed(Missed {
+                        Observation::Missed(Missed {
                             what: source.word().to_owned(),
                             label: label.to_owned(),
                             number: self.wish.number,
@@ -395,7 +395,7 @@ impl Taker {
         if taken.is_empty() && missed.is_empty() {
             return;
         }
-        (self.tell)(RecordEvent::Beside(BesideEvent::Captured {
+        (self.tell)(RecordEvent::Beside(CompanionEvent::Captured {
             label: label.to_owned(),
             taken,
             missed,
@@ -459,7 +459,7 @@ impl Taker {
     }
 }
 
-fn warn(tell: &Tell, text: &str) {
+fn warn(tell: &EventHandler, text: &str) {
     tell(RecordEvent::Session(SessionEvent::Warning {
         text: text.to_owned(),
     }));

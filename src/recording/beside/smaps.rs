@@ -9,13 +9,13 @@ use flate2::write::GzEncoder;
 use super::at::{At, NotTaken};
 use crate::device::Device;
 use crate::memory::smaps;
-use crate::recording::record::Tell;
-use crate::session::{self, Chronicle};
+use crate::recording::record::EventHandler;
+use crate::session::{self, SessionState};
 use crate::system::smaps::fetch::{self, FetchError};
-use crate::timeline::{Entry, Missed, Seen};
+use crate::timeline::{Entry, Missed, Observation};
 
 /// Says once, as the recording begins, where the phone will not let the mappings be read.
-pub(super) async fn warn_of_obstacle(device: Device, chronicle: Chronicle, tell: Tell) {
+pub(super) async fn warn_of_obstacle(device: Device, chronicle: SessionState, tell: EventHandler) {
     let Ok(processes) = session::matching_processes(&device, &chronicle).await else {
         return;
     };
@@ -57,7 +57,7 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
                 boot_ns: fetched.boot_ns.unwrap_or(at.boot_ns),
                 pid: *pid,
                 cost: None,
-                seen: Seen::Parts(parts),
+                seen: Observation::Parts(parts),
             });
         }
         let told = match fetch::malloc_info(&at.device, *pid).await {
@@ -70,7 +70,7 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
             Err(why) => at.timeline.see(
                 at.boot_ns,
                 *pid,
-                Seen::Missed(Missed {
+                Observation::Missed(Missed {
                     what: "malloc-info".to_owned(),
                     label: at.label.clone(),
                     number: at.number,

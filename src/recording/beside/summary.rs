@@ -5,14 +5,14 @@ use std::io::Read as _;
 use std::path::Path;
 
 use super::watching::Shares;
-use super::with::With;
+use super::with::CompanionOptions;
 use crate::bytes::open_regular;
-use crate::results::lists::in_words;
+use crate::results::lists::join_list;
 use crate::results::manifest::{
     Beside, BesideCost, BesideFile, BesideGap, BesideMissed, BesideTimeline, BesideUnread, Warning,
 };
 use crate::results::output::is_below;
-use crate::timeline::{self, Entry, MissedReason, Seen, Timeline};
+use crate::timeline::{self, Entry, MissedReason, Observation, Timeline};
 
 /// Most of the file that is read: weeks of a recording.
 const LARGEST: u64 = 256 << 20;
@@ -20,7 +20,7 @@ const LARGEST: u64 = 256 << 20;
 const LISTED: usize = 1000;
 
 /// The manifest's section; `None` where nothing was to be recorded beside.
-pub(crate) fn section(folder: &Path, with: With) -> Option<Beside> {
+pub(crate) fn section(folder: &Path, with: CompanionOptions) -> Option<Beside> {
     if with.is_empty() {
         return None;
     }
@@ -56,11 +56,11 @@ pub(crate) fn section(folder: &Path, with: With) -> Option<Beside> {
 
 fn count(entry: &Entry, counted: &mut BesideTimeline) {
     match &entry.seen {
-        Seen::Resident(_) => counted.resident += 1,
-        Seen::Parts(_) => counted.parts += 1,
-        Seen::Collection(collection) if collection.ours => counted.collections_ours += 1,
-        Seen::Collection(_) => counted.collections += 1,
-        Seen::Process(process) if process.restarted => counted.restarts += 1,
+        Observation::Resident(_) => counted.resident += 1,
+        Observation::Parts(_) => counted.parts += 1,
+        Observation::Collection(collection) if collection.ours => counted.collections_ours += 1,
+        Observation::Collection(_) => counted.collections += 1,
+        Observation::Process(process) if process.restarted => counted.restarts += 1,
         _ => {}
     }
 }
@@ -70,7 +70,7 @@ fn list(folder: &Path, entry: &Entry, beside: &mut Beside) {
     match &entry.seen {
         // A file that is not there any more is not listed: what the manifest names is whole, and
         // in its folder, whoever wrote the timeline.
-        Seen::Kept(kept)
+        Observation::Kept(kept)
             if beside.files.len() < LISTED
                 && is_below(&kept.file)
                 && folder.join(&kept.file).exists() =>
@@ -89,24 +89,28 @@ fn list(folder: &Path, entry: &Entry, beside: &mut Beside) {
                 time_ns: entry.boot_ns,
             });
         }
-        Seen::Missed(missed) if beside.missed.len() < LISTED => beside.missed.push(BesideMissed {
-            what: missed.what.clone(),
-            label: label(&missed.label),
-            number: missed.number,
-            reason: missed.reason,
-            why: missed.why.clone(),
-        }),
-        Seen::Gap(gap) if beside.gaps.len() < LISTED => beside.gaps.push(BesideGap {
+        Observation::Missed(missed) if beside.missed.len() < LISTED => {
+            beside.missed.push(BesideMissed {
+                what: missed.what.clone(),
+                label: label(&missed.label),
+                number: missed.number,
+                reason: missed.reason,
+                why: missed.why.clone(),
+            })
+        }
+        Observation::Gap(gap) if beside.gaps.len() < LISTED => beside.gaps.push(BesideGap {
             from_ns: entry.boot_ns,
             until_ns: gap.until_ns,
             why: gap.why.clone(),
         }),
-        Seen::Unread(unread) if beside.unread.len() < LISTED => beside.unread.push(BesideUnread {
-            source: unread.source.word().to_owned(),
-            pid: entry.pid,
-            why: unread.why.clone(),
-        }),
-        Seen::Spent(spent) => {
+        Observation::Unread(unread) if beside.unread.len() < LISTED => {
+            beside.unread.push(BesideUnread {
+                source: unread.source.word().to_owned(),
+                pid: entry.pid,
+                why: unread.why.clone(),
+            })
+        }
+        Observation::Spent(spent) => {
             if let Some(shares) = Shares::of(spent, entry.boot_ns) {
                 beside.cost = Some(BesideCost {
                     core: shares.core,
@@ -228,7 +232,7 @@ fn in_moments(untaken: &[&BesideMissed]) -> String {
         .into_iter()
         .map(|(_, at, what)| format!("{at}: {}", what.join(" and ")))
         .collect();
-    in_words(told.into_iter())
+    join_list(told.into_iter())
 }
 
 /// What stands in a folder under the name of the timeline. The log is of whoever wrote that.
@@ -273,12 +277,12 @@ mod tests {
     use super::super::with::Source as Asked;
     use super::*;
     use crate::recording::beside::TimelineFile;
-    use crate::timeline::{Collection, Gap, Kept, Missed, Resident, Source, Spent};
+    use crate::timeline::{Collection, Gap, Kept, Missed, ObservationCost, Resident, Source};
 
     #[test]
     fn a_recording_whose_target_never_ran_was_observed_all_the_same() {
         let dir = tempfile::tempdir().unwrap();
-        let with: With = [Asked::Meminfo].into_iter().collect();
+        let with: CompanionOptions = [Asked::Meminfo].into_iter().collect();
         let file = TimelineFile::open(dir.path()).unwrap();
         let kinds = || -> Vec<String> {
             let section = section(dir.path(), with).unwrap();
@@ -292,7 +296,7 @@ mod tests {
             reason: Some(MissedReason::NoTarget),
             why: "the app had ended".to_owned(),
         };
-        file.see(7, 0, Seen::Missed(missed));
+        file.see(7, 0, Observation::Missed(missed));
         assert_eq!(kinds(), ["beside-missed"]);
     }
 
@@ -301,8 +305,8 @@ mod tests {
         let outer = tempfile::tempdir().unwrap();
         std::fs::write(outer.path().join("foreign.txt"), "x").unwrap();
         let dir = tempfile::tempdir_in(outer.path()).unwrap();
-        let with: With = [Asked::Meminfo, Asked::Gc].into_iter().collect();
-        assert_eq!(section(dir.path(), With::default()), None);
+        let with: CompanionOptions = [Asked::Meminfo, Asked::Gc].into_iter().collect();
+        assert_eq!(section(dir.path(), CompanionOptions::default()), None);
         let empty = section(dir.path(), with).unwrap();
         assert_eq!(empty.timeline, None);
         assert_eq!(warnings(&empty)[0].kind, "beside-unobserved");
@@ -311,13 +315,13 @@ mod tests {
         std::fs::write(dir.path().join("meminfo/01-a.txt"), "x").unwrap();
         let file = TimelineFile::open(dir.path()).unwrap();
         let resident = Resident::of(Source::Status, 1);
-        file.see(1, 7, Seen::Resident(resident));
+        file.see(1, 7, Observation::Resident(resident));
         for ours in [true, false, false] {
             let collection = Collection {
                 ours,
                 ..Collection::default()
             };
-            file.see(2, 7, Seen::Collection(collection));
+            file.see(2, 7, Observation::Collection(collection));
         }
         let kept = |name: &str| Kept {
             what: "meminfo".to_owned(),
@@ -325,19 +329,19 @@ mod tests {
             label: "a".to_owned(),
             number: 1,
         };
-        file.see(3, 7, Seen::Kept(kept("meminfo/01-a.txt")));
-        file.see(4, 7, Seen::Kept(kept("meminfo/01-a.txt")));
-        file.see(5, 7, Seen::Kept(kept("meminfo/gone.txt")));
+        file.see(3, 7, Observation::Kept(kept("meminfo/01-a.txt")));
+        file.see(4, 7, Observation::Kept(kept("meminfo/01-a.txt")));
+        file.see(5, 7, Observation::Kept(kept("meminfo/gone.txt")));
         // What is not the folder's own is nothing that was kept.
         let foreign = outer.path().join("foreign.txt");
         for file_name in ["../foreign.txt", &foreign.to_string_lossy()] {
-            file.see(5, 7, Seen::Kept(kept(file_name)));
+            file.see(5, 7, Observation::Kept(kept(file_name)));
         }
         let gap = Gap {
             until_ns: 10_000_000_000,
             why: "the cable".to_owned(),
         };
-        file.see(6, 0, Seen::Gap(gap));
+        file.see(6, 0, Observation::Gap(gap));
         let missed = Missed {
             what: "java".to_owned(),
             label: String::new(),
@@ -345,16 +349,16 @@ mod tests {
             reason: None,
             why: "x".to_owned(),
         };
-        file.see(7, 0, Seen::Missed(missed));
-        let spent = Spent {
+        file.see(7, 0, Observation::Missed(missed));
+        let spent = ObservationCost {
             since_ns: 0,
             cpu_ns: 50_000_000,
             waited_ns: 100_000_000,
             bytes: 2000,
             rounds: 10,
-            ..Spent::default()
+            ..ObservationCost::default()
         };
-        file.see(10_000_000_000, 0, Seen::Spent(spent));
+        file.see(10_000_000_000, 0, Observation::Spent(spent));
         let full = section(dir.path(), with).unwrap();
         let counted = full.timeline.as_ref().unwrap();
         assert_eq!(

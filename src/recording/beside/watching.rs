@@ -9,12 +9,12 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::logcat::LogcatFile;
-use super::{BesideEvent, TimelineFile, With, warn};
+use super::{CompanionEvent, CompanionOptions, TimelineFile, warn};
 use crate::device::Device;
 use crate::observe::{self, End, Event, Options, OurWindows, PARTS_EVERY, PartsOptions};
-use crate::recording::record::{RecordEvent, Tell};
-use crate::session::Chronicle;
-use crate::timeline::{Seen, Spent};
+use crate::recording::record::{EventHandler, RecordEvent};
+use crate::session::SessionState;
+use crate::timeline::{Observation, ObservationCost};
 
 /// Between two samples of resident memory.
 const EVERY: Duration = Duration::from_secs(1);
@@ -29,11 +29,11 @@ impl Watching {
     /// Begins to observe the targets of `chronicle`.
     pub(super) fn begin(
         device: &Device,
-        chronicle: &Chronicle,
-        with: With,
+        chronicle: &SessionState,
+        with: CompanionOptions,
         timeline: &TimelineFile,
         windows: &OurWindows,
-        tell: &Tell,
+        tell: &EventHandler,
     ) -> Watching {
         let options = options(chronicle, with);
         let boot = chronicle.opening.boot_id.0.clone();
@@ -47,7 +47,7 @@ impl Watching {
                 .then(|| logcat(&chronicle.opening.output, tell))
                 .flatten(),
             logcat_is_full: false,
-            tell: Tell::clone(tell),
+            tell: EventHandler::clone(tell),
             tally: Tally::default(),
         };
         let mut tasks = JoinSet::new();
@@ -84,7 +84,7 @@ impl Watching {
     }
 }
 
-fn logcat(folder: &Path, tell: &Tell) -> Option<LogcatFile> {
+fn logcat(folder: &Path, tell: &EventHandler) -> Option<LogcatFile> {
     let opened = LogcatFile::open(folder);
     if let Err(error) = &opened {
         warn(tell, &format!("the log is not kept: {error}"));
@@ -92,7 +92,7 @@ fn logcat(folder: &Path, tell: &Tell) -> Option<LogcatFile> {
     opened.ok()
 }
 
-fn options(chronicle: &Chronicle, with: With) -> Options {
+fn options(chronicle: &SessionState, with: CompanionOptions) -> Options {
     let opening = &chronicle.opening;
     // pidof knows no patterns: their processes are those that were seen.
     let (patterns, names): (Vec<_>, Vec<_>) = opening
@@ -130,14 +130,14 @@ fn options(chronicle: &Chronicle, with: With) -> Options {
 struct Tally {
     samples: u64,
     collections: u64,
-    spent: Option<(u64, Spent)>,
+    spent: Option<(u64, ObservationCost)>,
 }
 
 struct Seeing {
     timeline: TimelineFile,
     logcat: Option<LogcatFile>,
     logcat_is_full: bool,
-    tell: Tell,
+    tell: EventHandler,
     tally: Tally,
 }
 
@@ -157,17 +157,21 @@ impl Seeing {
             Event::Lost { .. } | Event::Back { .. } => return,
         };
         match &entry.seen {
-            Seen::Resident(_) | Seen::Parts(_) | Seen::Graphics(_) => self.tally.samples += 1,
-            Seen::Collection(collection) if !collection.ours => self.tally.collections += 1,
-            Seen::Process(process) if process.restarted => {
-                (self.tell)(RecordEvent::Beside(BesideEvent::Restarted {
+            Observation::Resident(_) | Observation::Parts(_) | Observation::Graphics(_) => {
+                self.tally.samples += 1
+            }
+            Observation::Collection(collection) if !collection.ours => self.tally.collections += 1,
+            Observation::Process(process) if process.restarted => {
+                (self.tell)(RecordEvent::Beside(CompanionEvent::Restarted {
                     name: process.name.clone(),
                     pid: entry.pid,
                 }));
             }
-            Seen::Unread(unread) => (self.tell)(RecordEvent::Beside(BesideEvent::Unreadable {
-                why: format!("{}: {}", unread.source.word(), unread.why),
-            })),
+            Observation::Unread(unread) => {
+                (self.tell)(RecordEvent::Beside(CompanionEvent::Unreadable {
+                    why: format!("{}: {}", unread.source.word(), unread.why),
+                }))
+            }
             _ => {}
         }
         self.timeline.add(&entry);
@@ -196,7 +200,7 @@ impl Seeing {
             .spent
             .map(|(until, spent)| Shares::of(&spent, until));
         let shares = shares.flatten();
-        (self.tell)(RecordEvent::Beside(BesideEvent::Observed {
+        (self.tell)(RecordEvent::Beside(CompanionEvent::Observed {
             samples: self.tally.samples,
             collections: self.tally.collections,
             core: shares.map(|shares| shares.core),
@@ -223,7 +227,7 @@ impl Shares {
         clippy::cast_precision_loss,
         reason = "shares are shown with two digits"
     )]
-    pub(crate) fn of(spent: &Spent, until_ns: u64) -> Option<Shares> {
+    pub(crate) fn of(spent: &ObservationCost, until_ns: u64) -> Option<Shares> {
         let time = until_ns.checked_sub(spent.since_ns).filter(|ns| *ns > 0)? as f64;
         Some(Shares {
             core: spent.cpu_ns as f64 / time,

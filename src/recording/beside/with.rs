@@ -9,7 +9,7 @@ use crate::config;
 /// What is recorded beside the native heap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct With {
+pub struct CompanionOptions {
     /// A Java heap graph at each label.
     pub java: bool,
     /// How the process's memory divides, all along; whole at each label.
@@ -27,15 +27,15 @@ pub struct With {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
-    /// [`With::java`].
+    /// [`CompanionOptions::java`].
     Java,
-    /// [`With::meminfo`].
+    /// [`CompanionOptions::meminfo`].
     Meminfo,
-    /// [`With::smaps`].
+    /// [`CompanionOptions::smaps`].
     Smaps,
-    /// [`With::gc`].
+    /// [`CompanionOptions::gc`].
     Gc,
-    /// [`With::allocations`].
+    /// [`CompanionOptions::allocations`].
     #[serde(rename = "java-allocations")]
     Allocations,
 }
@@ -78,10 +78,10 @@ impl fmt::Display for Source {
     }
 }
 
-impl With {
+impl CompanionOptions {
     /// Whether nothing is recorded beside.
     pub fn is_empty(self) -> bool {
-        self == With::default()
+        self == CompanionOptions::default()
     }
 
     /// Whether something is read from the phone all along, not only at labels.
@@ -90,11 +90,11 @@ impl With {
     }
 
     /// What Perfetto itself records of it, in the same trace.
-    pub fn in_trace(self) -> config::Beside {
+    pub fn in_trace(self) -> config::CompanionSources {
         // A trace without any heap is to hold something, too.
         let samples = self.meminfo || self.allocations;
-        let each_second = samples.then_some(config::Beside::PERIOD);
-        config::Beside {
+        let each_second = samples.then_some(config::CompanionSources::PERIOD);
+        config::CompanionSources {
             processes: each_second,
             system: each_second,
             collections: self.gc,
@@ -125,9 +125,9 @@ impl With {
     }
 }
 
-impl FromIterator<Source> for With {
+impl FromIterator<Source> for CompanionOptions {
     fn from_iter<T: IntoIterator<Item = Source>>(sources: T) -> Self {
-        let mut with = With::default();
+        let mut with = CompanionOptions::default();
         for source in sources {
             match source {
                 Source::Java => with.java = true,
@@ -147,15 +147,18 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_is_what_there_is() {
-        let with: With = [Source::Gc, Source::Java, Source::Gc].into_iter().collect();
+        let with: CompanionOptions = [Source::Gc, Source::Java, Source::Gc].into_iter().collect();
         let words: Vec<&str> = with.sources().map(Source::word).collect();
         assert_eq!(words, ["java", "gc"]);
         assert!(with.observes() && !with.is_empty());
-        assert!(With::default().is_empty());
+        assert!(CompanionOptions::default().is_empty());
     }
 
     #[test]
     fn a_journal_of_before_has_none() {
-        assert_eq!(serde_json::from_str::<With>("{}").unwrap(), With::default());
+        assert_eq!(
+            serde_json::from_str::<CompanionOptions>("{}").unwrap(),
+            CompanionOptions::default()
+        );
     }
 }

@@ -18,7 +18,7 @@ use crate::naming::packet_files;
 use crate::profile::DumpNumbers;
 use crate::recording::finish::{EndedBy, Finished, LastJournal};
 use crate::recording::plan::{self, Plan};
-use crate::recording::record::{RecordEvent, Step, Tell};
+use crate::recording::record::{EventHandler, RecordEvent, Step};
 use crate::results::findings;
 use crate::results::manifest::{
     self, JAVA_HEAP, JavaDump, JavaFlags, JavaKind, Manifest, Original,
@@ -28,7 +28,7 @@ use crate::session::{
     self, Controls, HeapFile, HeapFileFate, HeapFileKind, RawTrace, Session, SessionError,
     part_prefix,
 };
-use crate::untrusted::shown_bytes;
+use crate::untrusted::sanitize_bytes;
 
 /// What came of a file.
 struct Came {
@@ -48,7 +48,7 @@ pub(crate) async fn finish(
     ended_by: EndedBy,
     standing: Standing,
     controls: &mut Controls,
-    tell: &Tell,
+    tell: &EventHandler,
 ) -> Result<Finished, Failure> {
     let output = session.opening().output.clone();
     let mut steps = plan.steps.clone();
@@ -59,7 +59,7 @@ pub(crate) async fn finish(
     let mut came = Vec::new();
     for file in wanted.files {
         let mut fate = fates.get(&file.remote).cloned().unwrap_or_default();
-        fate.complaint = fate.complaint.map(|words| shown_bytes(words.as_bytes()));
+        fate.complaint = fate.complaint.map(|words| sanitize_bytes(words.as_bytes()));
         tokio::select! {
             settled = session.settle_heap_file(&file, &fate) => settled?,
             () = session::stop_asked(controls) => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 
-use super::{PATIENCE, Wanted, orphans, reach, require_phone, waits_for};
+use super::{PATIENCE, SessionSelector, orphans, reach, require_phone, waits_for};
 use crate::device::Device;
 use crate::eligibility;
 use crate::error::Failure;
@@ -17,11 +17,11 @@ use crate::recording::blocking::blocking;
 use crate::recording::choice::{self, Purpose};
 use crate::recording::finish::{self, EndedBy, Finished};
 use crate::recording::plan::{self, Plan};
-use crate::recording::record::{RecordEvent, Tell, session_events};
+use crate::recording::record::{EventHandler, RecordEvent, session_events};
 use crate::results::output::{OutputFolder, default_name, is_own, own};
 use crate::session::{
-    self, Chronicle, Controls, Ending, FollowEnd, JOURNAL_VERSION, Opening, Owner, RemoteTrace,
-    Session, SessionError, SessionEvent, SnapshotWay, Store,
+    self, Controls, Ending, FollowEnd, JOURNAL_VERSION, Owner, RemoteTrace, Session, SessionError,
+    SessionEvent, SessionHeader, SessionState, SnapshotMethod, Store,
 };
 
 /// Collects a session: ends it where it still runs, fetches and converts it, leaves nothing
@@ -32,11 +32,11 @@ use crate::session::{
 pub async fn collect(
     store: &Store,
     device: impl AsyncFnOnce() -> Result<Device, Failure>,
-    wanted: &Wanted,
+    wanted: &SessionSelector,
     output: Option<&Path>,
     names: Option<&NameOptions>,
     controls: &mut Controls,
-    tell: &Tell,
+    tell: &EventHandler,
 ) -> Result<Finished, Failure> {
     let none = match wanted.choose(store, Purpose::Collect).await {
         Ok(chronicle) => {
@@ -79,7 +79,7 @@ pub async fn collect(
 /// The device of a session that the journal's server does not have, where `device` is that
 /// one: reached over another server, or by another serial.
 async fn reach_elsewhere(
-    opening: &Opening,
+    opening: &SessionHeader,
     device: impl AsyncFnOnce() -> Result<Device, Failure>,
     failure: Failure,
 ) -> Result<Device, Failure> {
@@ -111,7 +111,7 @@ async fn reach_elsewhere(
 
 async fn choose_orphan(
     device: &Device,
-    known: &[Chronicle],
+    known: &[SessionState],
     wanted: Option<&str>,
     none: SessionError,
 ) -> Result<RemoteTrace, SessionError> {
@@ -156,7 +156,7 @@ pub(super) async fn adopt(
             return Err(failure);
         }
     };
-    let opening = Opening {
+    let opening = SessionHeader {
         version: JOURNAL_VERSION,
         id: trace.id,
         serial: device.serial().to_owned(),
@@ -171,7 +171,7 @@ pub(super) async fn adopt(
         // As heaptap's own configs have it.
         stop_limit_ms: 90_000,
         write_period_ms: 5000,
-        snapshots: SnapshotWay::Impossible,
+        snapshots: SnapshotMethod::Impossible,
         labels_without_dumps: false,
         config: String::new(),
         output: folder.path().to_owned(),
@@ -204,10 +204,10 @@ pub(super) struct How<'a> {
 pub(super) async fn collect_known(
     store: &Store,
     device: Device,
-    chronicle: Chronicle,
+    chronicle: SessionState,
     how: How<'_>,
     controls: &mut Controls,
-    tell: &Tell,
+    tell: &EventHandler,
 ) -> Result<Finished, Failure> {
     let id = chronicle.opening.id.clone();
     let mut session = Session::resume(device, store.clone(), &id, session_events(tell))?;
@@ -265,9 +265,9 @@ pub(super) async fn collect_known(
 async fn collect_parts(
     store: &Store,
     device: &Device,
-    whole: &Chronicle,
+    whole: &SessionState,
     controls: &mut Controls,
-    tell: &Tell,
+    tell: &EventHandler,
 ) {
     for part in beside::parts_of(store, whole) {
         let id = part.opening.id.clone();
@@ -356,7 +356,7 @@ async fn await_dumps(
 }
 
 /// Whether the duration of a session was over when the phone was restarted, `up_ns` ago.
-fn ended_before(opening: &Opening, up_ns: u64) -> Result<bool, SessionError> {
+fn ended_before(opening: &SessionHeader, up_ns: u64) -> Result<bool, SessionError> {
     let Some(duration_ms) = Plan::read(&opening.plan)?.duration_ms else {
         return Ok(false);
     };

@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use super::{PATIENCE, orphans, reach};
 use crate::device::Device;
 use crate::error::Failure;
-use crate::session::{self, Chronicle, SessionId, Store};
+use crate::session::{self, SessionId, SessionState, Store};
 
 /// How a session stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -90,7 +90,7 @@ pub async fn status(store: &Store, device: Option<&Device>) -> Result<Vec<Sessio
 /// How `chronicle` stands, asking its device; `device` is one that has been reached already.
 pub(crate) async fn status_of(
     store: &Store,
-    chronicle: &Chronicle,
+    chronicle: &SessionState,
     device: Option<&Device>,
 ) -> SessionStatus {
     let opening = &chronicle.opening;
@@ -115,7 +115,7 @@ pub(crate) async fn status_of(
     }
 }
 
-async fn look(device: &Device, chronicle: &Chronicle, locked: bool) -> (State, Option<u64>) {
+async fn look(device: &Device, chronicle: &SessionState, locked: bool) -> (State, Option<u64>) {
     let opening = &chronicle.opening;
     // Another device may have the serial, as emulators do.
     if !session::is_phone_of(device, opening).await.unwrap_or(false) {

@@ -6,9 +6,9 @@ use super::collect::{How, adopt, collect_known};
 use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::recording::choice;
-use crate::recording::record::{RecordEvent, Step, Tell};
+use crate::recording::record::{EventHandler, RecordEvent, Step};
 use crate::session::{
-    self, Chronicle, Controls, Events, RemoteTrace, Session, SessionError, SessionId, Store,
+    self, Controls, Events, RemoteTrace, Session, SessionError, SessionId, SessionState, Store,
 };
 
 /// Undoes a session that was interrupted while it was being started.
@@ -65,15 +65,15 @@ pub(crate) async fn make_way(
     store: &Store,
     path: &str,
     controls: &mut Controls,
-    tell: &Tell,
+    tell: &EventHandler,
 ) -> Result<(), Failure> {
     let (chronicles, _) = store.list()?;
-    let earlier: Vec<Chronicle> = chronicles
+    let earlier: Vec<SessionState> = chronicles
         .into_iter()
         .filter(|c| c.opening.serial == device.serial() && c.opening.remote_path == path)
         .collect();
     let writer = session::writer_of(device, path).await?;
-    let ours = |c: &&Chronicle| c.process.is_some() && c.process == writer;
+    let ours = |c: &&SessionState| c.process.is_some() && c.process == writer;
     let running = earlier
         .iter()
         .find(ours)
@@ -85,7 +85,7 @@ pub(crate) async fn make_way(
         }
         .into());
     }
-    let mut fetch = async |chronicle: Chronicle| {
+    let mut fetch = async |chronicle: SessionState| {
         let device = device.clone();
         collect_known(store, device, chronicle, How::default(), controls, tell).await
     };

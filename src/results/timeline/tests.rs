@@ -9,7 +9,7 @@ fn collected(boot_ms: u64, pid: u32, collection: Collection) -> Entry {
         boot_ns: boot_ms * MS,
         pid,
         cost: None,
-        seen: Seen::Collection(collection),
+        seen: Observation::Collection(collection),
     }
 }
 
@@ -36,7 +36,7 @@ fn traced(boot_ms: u64, pid: u32, took_ms: u64, reason: &str) -> Entry {
 }
 
 fn known(entries: Vec<Entry>, more: Vec<Entry>) -> Timeline {
-    let mut known = Known::default();
+    let mut known = LoadedTimeline::default();
     known.add(Timeline { entries });
     known.add(Timeline { entries: more });
     known.timeline
@@ -106,7 +106,7 @@ fn a_collection_that_was_asked_for_is_ours_and_one_by_the_app_is_not() {
         boot_ns: 1000 * MS,
         pid: 7,
         cost: None,
-        seen: Seen::Ours(Ours {
+        seen: Observation::Ours(HeaptapAction {
             what: "meminfo".to_owned(),
             until_ns: 1500 * MS,
         }),

@@ -11,7 +11,7 @@ use crate::eligibility;
 use crate::memory::meminfo::Meminfo;
 use crate::memory::status;
 use crate::timeline::{Cost, Source};
-use crate::untrusted::shown_bytes;
+use crate::untrusted::sanitize_bytes;
 
 /// What to ask for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -169,7 +169,7 @@ impl Answer {
 /// The phone's words on why the app did not answer. A RemoteException is what is left of one that
 /// died, an IoException of one that said nothing in time.
 fn unanswered(target: String, said: &str, local: bool) -> MeminfoError {
-    let said = shown_bytes(said.trim().as_bytes());
+    let said = sanitize_bytes(said.trim().as_bytes());
     match said.starts_with("Got RemoteException") {
         true => MeminfoError::Gone { target, said },
         false => MeminfoError::Unanswered {
@@ -249,7 +249,7 @@ impl Said {
     fn first_line(&self) -> String {
         let text = String::from_utf8_lossy(&self.text);
         let line = text.lines().map(str::trim).find(|line| !line.is_empty());
-        shown_bytes(line.unwrap_or("nothing").as_bytes())
+        sanitize_bytes(line.unwrap_or("nothing").as_bytes())
     }
 }
 

@@ -21,7 +21,7 @@ pub struct Changes {
     /// Each process with its like.
     pub processes: Vec<ProcessChanges>,
     /// Processes that one side alone has.
-    pub alone: Vec<Alone>,
+    pub alone: Vec<UnpairedProcess>,
     /// The whole phone, where both have it: its RAM, processes, importances, categories.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phone: Vec<Change>,
@@ -29,7 +29,7 @@ pub struct Changes {
 
 /// A process that one side alone has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Alone {
+pub struct UnpairedProcess {
     /// It.
     pub process: String,
     /// `before` or `after`.
@@ -84,11 +84,11 @@ pub fn diff(before: &Document, after: &Document) -> Result<Changes, MeminfoError
             after: words(after),
         });
     }
-    let alone = |all: &Document, side, at: usize| -> Vec<Alone> {
+    let alone = |all: &Document, side, at: usize| -> Vec<UnpairedProcess> {
         let paired: HashSet<usize> = pairs.iter().map(|pair| pair[at]).collect();
         let left = all.processes.iter().enumerate();
         left.filter(|(index, _)| !paired.contains(index))
-            .map(|(_, process)| Alone {
+            .map(|(_, process)| UnpairedProcess {
                 process: process.called(),
                 side,
             })

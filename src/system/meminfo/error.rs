@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::device::DeviceError;
 use crate::eligibility::EligibilityError;
 use crate::error::{Classified, ErrorClass};
-use crate::heaps::moments::NoMoment;
+use crate::heaps::moments::MomentNotFound;
 use crate::import::help_unreadable;
 
 /// Why there is no meminfo to show.
@@ -71,7 +71,7 @@ pub enum MeminfoError {
         /// The folder.
         name: String,
         /// What was named, and what there is.
-        missing: Box<NoMoment>,
+        missing: Box<MomentNotFound>,
     },
     /// A folder has none.
     #[error("{name} holds no meminfo: none was recorded")]

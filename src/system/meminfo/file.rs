@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::document::{Document, KIND};
 use super::error::MeminfoError;
-use crate::heaps::java::{JavaInput, Which};
+use crate::heaps::java::{DumpSelector, JavaInput};
 use crate::heaps::moments::{self, Capture, KeptFile, Moments};
 use crate::memory::meminfo::Meminfo;
 use crate::results::timeline;
@@ -181,7 +181,7 @@ fn by_names(folder: &Path) -> Result<Vec<KeptFile>, MeminfoError> {
         let with_pid = label.rsplit_once('-').filter(|_| several);
         let with_pid = with_pid.and_then(|(label, pid)| Some((label, pid.parse().ok()?)));
         let (label, pid) = with_pid.unwrap_or((&label, 0));
-        let is_end = label == Which::End.to_string();
+        let is_end = label == DumpSelector::End.to_string();
         let capture = Capture {
             number,
             label: (!is_end).then(|| label.to_owned()),

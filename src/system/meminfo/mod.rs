@@ -16,7 +16,7 @@ mod file;
 mod whole;
 
 pub use ask::{Answer, Question, ask};
-pub use diff::{Alone, Change, Changes, ProcessChanges, diff};
+pub use diff::{Change, Changes, ProcessChanges, UnpairedProcess, diff};
 pub use document::{
     Count, DatabaseFacts, Difference, Document, Figure, ItemFacts, ListFacts, PhoneFacts,
     ProcessFacts, RamFacts, RowFacts, TextFacts,

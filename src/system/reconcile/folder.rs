@@ -6,13 +6,15 @@ use std::path::Path;
 
 use super::{RECORD, note_missing, read, take_heap, take_malloc_info, take_meminfo, take_smaps};
 use crate::config::JAVA_HEAP;
-use crate::heaps::java::Which;
+use crate::heaps::java::DumpSelector;
 use crate::heaps::look::ListedDump;
-use crate::heaps::moments::{Capture, Moments, NoMoment};
-use crate::memory::reconcile::{At, FAR_NS, Figure, Known, Missing, NativeResident, Table};
+use crate::heaps::moments::{Capture, MomentNotFound, Moments};
+use crate::memory::reconcile::{
+    At, FAR_NS, Figure, Missing, NativeResident, ReconcileInput, Table,
+};
 use crate::memory::smaps;
 use crate::results::manifest::{JavaDump, Manifest};
-use crate::timeline::{Kept, Missed, Parts, Resident, Seen, Timeline};
+use crate::timeline::{Kept, Missed, Observation, Parts, Resident, Timeline};
 
 /// What of a moment is near enough to be compared: samples come each second, rows each ten.
 const NEAR_NS: u64 = 30_000_000_000;
@@ -63,8 +65,8 @@ pub fn of_folder(folder: &Path, listed: &[ListedDump], timeline: &Timeline) -> V
 pub fn choose(
     folder: &Path,
     moments: Vec<Moment>,
-    which: Option<&Which>,
-) -> Result<Vec<Moment>, NoMoment> {
+    which: Option<&DumpSelector>,
+) -> Result<Vec<Moment>, MomentNotFound> {
     let captures: Vec<Capture> = moments.iter().map(|m| m.capture.clone()).collect();
     let found = Moments::of_folder(folder).find(which, &captures)?;
     let found: BTreeSet<usize> = found.into_iter().collect();
@@ -80,12 +82,12 @@ fn of_dumpheap(folder: &Path) -> Vec<Moment> {
     };
     let of_dump = |(dump, number): (&JavaDump, u32)| {
         let text = read(folder, dump.malloc_info.as_deref()?)?;
-        let mut known = Known {
+        let mut known = ReconcileInput {
             process: dump.process.clone(),
             pid: u32::try_from(dump.pid).ok()?,
             boot_ns: dump.time_ns,
             label: dump.label.as_ref().map(|label| label.name.clone()),
-            ..Known::default()
+            ..ReconcileInput::default()
         };
         take_malloc_info(&mut known, &text, dump.time_ns);
         for (figure, why) in [
@@ -232,20 +234,20 @@ impl<'a> Gathered<'a> {
         for entry in &timeline.entries {
             let (pid, boot_ns) = (entry.pid, entry.boot_ns);
             match &entry.seen {
-                Seen::Process(process) => _ = gathered.names.insert(pid, &process.name),
-                Seen::Kept(kept) if KEPT.contains(&kept.what.as_str()) => {
+                Observation::Process(process) => _ = gathered.names.insert(pid, &process.name),
+                Observation::Kept(kept) if KEPT.contains(&kept.what.as_str()) => {
                     let of_label = gathered.kept.entry((kept.number, pid)).or_default();
                     of_label.push((kept, boot_ns));
                 }
-                Seen::Missed(missed) => {
+                Observation::Missed(missed) => {
                     let of_label = gathered.missed.entry((missed.number, pid)).or_default();
                     of_label.push(missed);
                 }
-                Seen::Resident(resident) => {
+                Observation::Resident(resident) => {
                     let samples = gathered.samples.entry(pid).or_default();
                     samples.resident.push((boot_ns, resident));
                 }
-                Seen::Parts(parts) => {
+                Observation::Parts(parts) => {
                     let samples = gathered.samples.entry(pid).or_default();
                     samples.parts.push((boot_ns, parts));
                     if parts.native_heap.is_some() {
@@ -273,9 +275,9 @@ impl<'a> Gathered<'a> {
     fn of_last_dumps(&self) -> Vec<Moment> {
         let pids = self.dumps.keys().filter(|(_, label)| label.is_none());
         let of_pid = |pid: u64| {
-            let mut known = Known {
+            let mut known = ReconcileInput {
                 pid: u32::try_from(pid).ok()?,
-                ..Known::default()
+                ..ReconcileInput::default()
             };
             self.take_heaps(&mut known, None);
             known.boot_ns = known.heaps.first().and_then(|heap| heap.boot_ns);
@@ -312,11 +314,11 @@ impl<'a> Gathered<'a> {
         folder: &Path,
         (number, label, pid): (u32, Option<&str>, u32),
         kept: &[(&Kept, u64)],
-    ) -> Known {
-        let mut known = Known {
+    ) -> ReconcileInput {
+        let mut known = ReconcileInput {
             pid,
             label: label.map(str::to_owned),
-            ..Known::default()
+            ..ReconcileInput::default()
         };
         self.take_heaps(&mut known, label);
         if let Some(name) = self.names.get(&pid) {
@@ -376,7 +378,7 @@ impl<'a> Gathered<'a> {
     }
 
     /// heapprofd's heaps of the process: those with the label, else the last of each.
-    fn take_heaps(&self, known: &mut Known, label: Option<&str>) {
+    fn take_heaps(&self, known: &mut ReconcileInput, label: Option<&str>) {
         let chosen = self.dumps.get(&(u64::from(known.pid), label));
         for (heap, dump) in chosen.into_iter().flatten() {
             take_heap(known, heap, dump);
@@ -384,7 +386,7 @@ impl<'a> Gathered<'a> {
     }
 
     /// What was sampled nearest to the moment, of what is still missing.
-    fn take_near(&self, known: &mut Known) {
+    fn take_near(&self, known: &mut ReconcileInput) {
         let (Some(moment), Some(samples)) = (known.boot_ns, self.samples.get(&known.pid)) else {
             return;
         };

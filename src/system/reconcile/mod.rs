@@ -17,7 +17,7 @@ use crate::heaps::look::ListedDump;
 use crate::memory::malloc_info;
 use crate::memory::meminfo::{Column, Meminfo, NATIVE_HEAP, Process};
 use crate::memory::reconcile::{
-    Area, At, Estimated, Figure, Known, Missing, NativeResident, Profiled, Table,
+    Area, At, Estimated, Figure, Missing, NativeResident, Profiled, ReconcileInput, Table,
 };
 use crate::memory::smaps::{self, By, Field, Kind, Smaps};
 use crate::memory::status::{self, Status};
@@ -48,10 +48,10 @@ pub async fn of_phone(
     user: Option<u32>,
 ) -> Result<Table, FetchError> {
     let (pid, process) = fetch::only_process(device, target, user).await?;
-    let mut known = Known {
+    let mut known = ReconcileInput {
         process: process.clone(),
         pid,
-        ..Known::default()
+        ..ReconcileInput::default()
     };
     known.missing.push(Missing {
         figure: Figure::Profiled,
@@ -97,7 +97,7 @@ pub async fn of_phone(
 }
 
 /// Meminfo's figures; of an app that does not answer those that the system alone has.
-async fn ask_meminfo(device: &Device, known: &mut Known) -> Result<(), FetchError> {
+async fn ask_meminfo(device: &Device, known: &mut ReconcileInput) -> Result<(), FetchError> {
     for local in [false, true] {
         let question = meminfo::Question {
             targets: Targets {
@@ -151,13 +151,13 @@ pub fn of_malloc_info(path: &Path) -> Option<Table> {
         return None;
     }
     let value = malloc_info::parse(&read(folder, name)?).ok()?;
-    let mut known = Known {
+    let mut known = ReconcileInput {
         malloc_info: Some(At {
             value,
             source: path.display().to_string(),
             boot_ns: None,
         }),
-        ..Known::default()
+        ..ReconcileInput::default()
     };
     for (figure, why) in [
         (
@@ -174,7 +174,7 @@ pub fn of_malloc_info(path: &Path) -> Option<Table> {
     Some(Table::of(&known))
 }
 
-fn note_missing(known: &mut Known, figure: Figure, why: String, help: Option<String>) {
+fn note_missing(known: &mut ReconcileInput, figure: Figure, why: String, help: Option<String>) {
     let is_there = match figure {
         Figure::HeapAlloc => known.native_heap.is_some(),
         Figure::MallocInfo => known.malloc_info.is_some(),
@@ -193,7 +193,7 @@ fn read(folder: &Path, file: &str) -> Option<Vec<u8>> {
 }
 
 /// A heap as heapprofd recorded it.
-fn take_heap(known: &mut Known, heap: &str, dump: &ListedDump) {
+fn take_heap(known: &mut ReconcileInput, heap: &str, dump: &ListedDump) {
     let facts = &dump.facts;
     if known.process.is_empty() {
         known.process.clone_from(&facts.process);
@@ -225,7 +225,7 @@ fn take_heap(known: &mut Known, heap: &str, dump: &ListedDump) {
     });
 }
 
-fn take_status(known: &mut Known, text: &str) {
+fn take_status(known: &mut ReconcileInput, text: &str) {
     let boot_ns = text.lines().next().and_then(status::uptime_ns);
     let resident = Status::parse(text).and_then(|status| status.resident(None));
     if let Some(resident) = resident {
@@ -238,7 +238,7 @@ fn take_status(known: &mut Known, text: &str) {
     }
 }
 
-fn take_smaps(known: &mut Known, smaps: &Smaps, boot_ns: Option<u64>) {
+fn take_smaps(known: &mut ReconcileInput, smaps: &Smaps, boot_ns: Option<u64>) {
     let groups = smaps.groups(By::Kind);
     let Some(native) = groups.kind(Kind::NativeHeap) else {
         return;
@@ -277,7 +277,7 @@ fn take_smaps(known: &mut Known, smaps: &Smaps, boot_ns: Option<u64>) {
     }
 }
 
-fn take_malloc_info(known: &mut Known, text: &[u8], boot_ns: Option<u64>) {
+fn take_malloc_info(known: &mut ReconcileInput, text: &[u8], boot_ns: Option<u64>) {
     match malloc_info::parse(text) {
         Ok(value) => {
             known.malloc_info = Some(At {
@@ -295,7 +295,7 @@ fn take_malloc_info(known: &mut Known, text: &[u8], boot_ns: Option<u64>) {
 }
 
 /// Whether it had figures of the heap.
-fn take_meminfo(known: &mut Known, text: &str, boot_ns: Option<u64>) -> bool {
+fn take_meminfo(known: &mut ReconcileInput, text: &str, boot_ns: Option<u64>) -> bool {
     let meminfo = Meminfo::parse(text);
     let is_it = |process: &&Process| process.pid.is_none_or(|pid| pid == known.pid);
     let Some(process) = meminfo.processes().find(is_it) else {

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::*;
 use crate::results::manifest::{Beside, JavaAllocations, Manifest, Session};
-use crate::timeline::{Entry, Kept, Resident, Seen, Source, Timeline};
+use crate::timeline::{Entry, Kept, Observation, Resident, Source, Timeline};
 
 const MIB: i64 = 1 << 20;
 const MOMENT_NS: u64 = 100_000_000_000;
@@ -35,10 +35,10 @@ fn folder(label: &str, samples: &[(u64, u64)]) -> (tempfile::TempDir, Timeline) 
         label: label.to_owned(),
         number: 1,
     };
-    let mut entries = vec![entry(MOMENT_NS, Seen::Kept(kept))];
+    let mut entries = vec![entry(MOMENT_NS, Observation::Kept(kept))];
     for (boot_ns, rss) in samples {
         let resident = Resident::of(Source::Status, *rss);
-        entries.push(entry(*boot_ns, Seen::Resident(resident)));
+        entries.push(entry(*boot_ns, Observation::Resident(resident)));
     }
     (dir, Timeline { entries })
 }

@@ -10,8 +10,8 @@ use crate::device::{Command, Device, DeviceError, Output};
 use crate::eligibility;
 use crate::error::{Classified, ErrorClass};
 use crate::memory::status;
+use crate::untrusted::sanitize_bytes;
 use crate::untrusted::shell::quoted;
-use crate::untrusted::shown_bytes;
 
 /// The kernel walks all pages of the process for it, and a large app has gigabytes.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -21,7 +21,7 @@ const MALLOC_LIMIT: Duration = Duration::from_secs(60);
 /// How a file of the process was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum AccessMethod {
     /// The shell may: it is root.
     Shell,
     /// As the app's own user, which debuggable apps allow.
@@ -137,7 +137,7 @@ pub(crate) fn refused_help(process: &str) -> String {
 #[derive(Debug, Clone)]
 pub(crate) struct Fetched {
     /// How it was read.
-    pub(crate) way: Way,
+    pub(crate) way: AccessMethod,
     /// The text.
     pub(crate) text: Vec<u8>,
     /// When it was begun, BOOTTIME ns, where the phone said.
@@ -169,12 +169,12 @@ pub(crate) async fn only_process(
             found.push(last);
             let words = found
                 .iter()
-                .map(|(pid, name)| format!("{pid} ({})", shown_bytes(name.as_bytes())));
+                .map(|(pid, name)| format!("{pid} ({})", sanitize_bytes(name.as_bytes())));
             Err(FetchError::Several {
                 target,
                 serial,
                 count: others + 1,
-                there: crate::results::lists::in_words(words),
+                there: crate::results::lists::join_list(words),
             })
         }
     }
@@ -215,19 +215,19 @@ pub(crate) async fn proc_file(
             .arg(&number)
             .arg(file)
     };
-    let mut ways = vec![(Way::Shell, script(SHELL))];
+    let mut ways = vec![(AccessMethod::Shell, script(SHELL))];
     if let Some(package) = package_of(process) {
-        ways.push((Way::RunAs, script(RUN_AS).arg(package)));
+        ways.push((AccessMethod::RunAs, script(RUN_AS).arg(package)));
     }
-    ways.push((Way::Su, script(SU)));
+    ways.push((AccessMethod::Su, script(SU)));
     let mut said = String::new();
     for (way, command) in ways {
         let output = device.run(&command, LIMIT).await?;
         match read(output) {
             Ok((boot_ns, text)) => return Ok(Fetched { way, text, boot_ns }),
             // The plainest refusal is that of the shell; of run-as why it doesn't help either.
-            Err(words) if way == Way::Shell => said = words,
-            Err(words) if way == Way::RunAs && !words.is_empty() => {
+            Err(words) if way == AccessMethod::Shell => said = words,
+            Err(words) if way == AccessMethod::RunAs && !words.is_empty() => {
                 said = format!("{said}; {words}");
             }
             Err(_) => {}
@@ -273,7 +273,7 @@ fn read(output: Output) -> Result<(Option<u64>, Vec<u8>), String> {
         .split(|byte| *byte == b'\n')
         .next()
         .unwrap_or_default();
-    Err(shown_bytes(line))
+    Err(sanitize_bytes(line))
 }
 
 /// Whether a line begins as mappings do: `7b6c2e3000-7b6c37f000 `.
@@ -346,12 +346,12 @@ pub(crate) async fn malloc_info(
     let clock = lines.next().unwrap_or_default();
     if memchr::memmem::find(body, b"<malloc").is_some() {
         return Ok(Ok(Fetched {
-            way: Way::Shell,
+            way: AccessMethod::Shell,
             text: body.to_vec(),
             boot_ns: status::uptime_ns(&String::from_utf8_lossy(clock)),
         }));
     }
-    let said = lines.map(|line| shown_bytes(line.trim_ascii()));
+    let said = lines.map(|line| sanitize_bytes(line.trim_ascii()));
     let of_error = |line: &String| {
         ["Exception", "Error", "rror:"]
             .iter()

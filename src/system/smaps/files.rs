@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 
 use super::{Mapped, Moment, Origin};
 use crate::error::{Classified, ErrorClass};
-use crate::heaps::java::{JavaInput, Steps};
+use crate::heaps::java::{JavaInput, ProgressReporter};
 use crate::heaps::look::{self, LookError, LookOptions, LookTrace, NativeSource, is_process};
-use crate::heaps::moments::{self, Capture, KeptFile, Moments, NoMoment};
+use crate::heaps::moments::{self, Capture, KeptFile, MomentNotFound, Moments};
 use crate::import::{ImportError, Kind, help_unreadable};
 use crate::memory::smaps::{self, Smaps, SmapsError};
 use crate::profile::DumpNumbers;
-use crate::results::lists::in_words;
+use crate::results::lists::join_list;
 use crate::results::manifest::{JAVA_HEAP, JavaDump, Manifest};
 use crate::results::output::is_below;
 use crate::results::{recorded, timeline};
-use crate::timeline::Seen;
+use crate::timeline::Observation;
 use crate::trace::JavaDump as HeapFacts;
 
 /// A text of a process with a hundred thousand mappings has less.
@@ -80,7 +80,7 @@ pub enum InputError {
         /// The recording.
         path: String,
         /// What was asked for, and what there is.
-        missing: Box<NoMoment>,
+        missing: Box<MomentNotFound>,
     },
     /// None of this process.
     #[error("{path} has no mappings of {process}")]
@@ -218,7 +218,11 @@ fn is_text_of(head: &[u8]) -> bool {
 ///
 /// # Errors
 /// Where it holds none, or none that was named, or can't be read.
-pub fn load(input: &JavaInput, process: Option<&str>, steps: &Steps) -> Result<Mapped, InputError> {
+pub fn load(
+    input: &JavaInput,
+    process: Option<&str>,
+    steps: &ProgressReporter,
+) -> Result<Mapped, InputError> {
     steps.begin(&format!("reading {}", input.path.display()));
     if is_text(&input.path) {
         return of_text(&input.path);
@@ -294,7 +298,7 @@ fn kept(folder: &Path) -> Vec<(Moment, PathBuf)> {
     let recorded = manifest.map_or_else(BTreeMap::new, |m| recorded::process_names(&m));
     names.extend(recorded.iter().map(|(pid, name)| (*pid, name.as_str())));
     names.extend(known.entries.iter().filter_map(|entry| match &entry.seen {
-        Seen::Process(process) => Some((u64::from(entry.pid), process.name.as_str())),
+        Observation::Process(process) => Some((u64::from(entry.pid), process.name.as_str())),
         _ => None,
     }));
     let moment = |file: KeptFile| {
@@ -323,7 +327,7 @@ fn kept(folder: &Path) -> Vec<(Moment, PathBuf)> {
 fn of_traces(
     input: &JavaInput,
     process: Option<&str>,
-    steps: &Steps,
+    steps: &ProgressReporter,
 ) -> Result<Mapped, InputError> {
     let path = || input.path.display().to_string();
     let (mut traces, manifest) = match look::source(&input.path, &LookOptions::default(), steps) {
@@ -439,7 +443,7 @@ fn choose(
     let path = || input.path.display().to_string();
     let there = |places: &[usize]| {
         let words: Vec<String> = places.iter().map(|&at| moments[at].describe()).collect();
-        in_words(words.into_iter())
+        join_list(words.into_iter())
     };
     let all: Vec<usize> = (0..moments.len()).collect();
     let is_wanted = |at: &usize| {
@@ -477,7 +481,7 @@ fn choose(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heaps::java::Which;
+    use crate::heaps::java::DumpSelector;
 
     fn moment(number: u32, pid: u64, label: Option<&str>) -> Moment {
         Moment {
@@ -502,7 +506,7 @@ mod tests {
         ];
         let input = JavaInput {
             path: PathBuf::from("rec"),
-            which: which.map(Which::parse),
+            which: which.map(DumpSelector::parse),
         };
         let found = choose(&input, &Moments::default(), &moments, process);
         found.map_err(|error| error.kind())
@@ -540,11 +544,11 @@ mod tests {
         let packed = packed.finish().unwrap();
         std::fs::write(&path, &packed[..packed.len() / 2]).unwrap();
         let input = JavaInput { path, which: None };
-        let error = load(&input, None, &Steps::default()).unwrap_err();
+        let error = load(&input, None, &ProgressReporter::default()).unwrap_err();
         assert!(matches!(error, InputError::TornGzip { .. }), "{error}");
         assert_eq!(error.class(), ErrorClass::BadInput);
         std::fs::write(&input.path, &packed).unwrap();
-        assert!(load(&input, None, &Steps::default()).is_ok());
+        assert!(load(&input, None, &ProgressReporter::default()).is_ok());
     }
 
     #[test]
@@ -553,7 +557,7 @@ mod tests {
         let path = folder.path().join("notes.txt");
         std::fs::write(&path, "hello\n").unwrap();
         let input = JavaInput { path, which: None };
-        let error = load(&input, None, &Steps::default()).unwrap_err();
+        let error = load(&input, None, &ProgressReporter::default()).unwrap_err();
         assert_eq!(error.kind(), "not-mappings");
         assert_eq!(error.class(), ErrorClass::BadInput);
         let help = error.help().unwrap();

@@ -12,7 +12,7 @@ pub(crate) mod fetch;
 mod files;
 
 pub use document::{ChangeRow, ChangesDocument, Document, Row, changes, document};
-pub use fetch::{FetchError, Way};
+pub use fetch::{AccessMethod, FetchError};
 pub(crate) use files::read_below;
 pub use files::{InputError, is_text, load};
 
@@ -60,7 +60,7 @@ pub struct Moment {
     pub dump: Option<u32>,
     /// How it was read on the phone.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub way: Option<Way>,
+    pub way: Option<AccessMethod>,
     /// What must be known of its figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,

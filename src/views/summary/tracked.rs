@@ -7,8 +7,8 @@ use super::{near, size};
 use crate::console::{Console, Style};
 use crate::results::manifest::{JavaAllocations, Manifest, TrackedDump};
 use crate::units::thousands;
+use crate::untrusted::sanitize;
 use crate::untrusted::shell::quoted_path;
-use crate::untrusted::shown;
 
 /// Lists shown.
 const SHOWN: usize = 20;
@@ -26,7 +26,7 @@ pub(super) fn block(console: &Console, manifest: &Manifest) -> Option<Vec<String
             last = Some(dump.pid);
             let name = match dump.process.as_str() {
                 "" => "process".to_owned(),
-                name => shown(name).to_string(),
+                name => sanitize(name).to_string(),
             };
             let name = console.styled(Style::Strong, name);
             lines.push(format!("{name}  pid {}  Java allocations", dump.pid));
@@ -53,7 +53,7 @@ fn line(dump: &TrackedDump) -> String {
     };
     format!(
         "  {}: {bytes} in {count} allocations of {threads}; {bound}",
-        shown(at)
+        sanitize(at)
     )
 }
 

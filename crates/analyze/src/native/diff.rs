@@ -5,7 +5,7 @@
 use std::cmp::{Ordering, Reverse};
 
 use super::filter::Filter;
-use super::groups::{By, Groups};
+use super::groups::{Groups, RowKey};
 use super::shown::Shown;
 use super::table::{Key, Table};
 use crate::sampling::verdict::{FALSE_DISCOVERIES, MIN_HITS_TO_TEST, benjamini_hochberg};
@@ -14,7 +14,7 @@ use heaptap_model::stacks::{Dump, NodeId, StackTable, Values, View};
 
 /// How two dumps are related.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kinship {
+pub enum DumpRelation {
     /// Of one process in one recording, the first before the second: what survived is in both
     /// and cancels, with its error.
     OneRun,
@@ -46,11 +46,11 @@ impl Growing {
 #[derive(Debug, Clone, Copy)]
 pub struct Terms {
     /// What a row stands for.
-    pub by: By,
+    pub by: RowKey,
     /// Whose growth it is.
     pub growing: Growing,
     /// How the dumps are related.
-    pub kinship: Kinship,
+    pub kinship: DumpRelation,
     /// What each side's values are divided by: iterations, seconds. Positive and finite.
     pub divisors: [f64; 2],
 }
@@ -309,7 +309,7 @@ impl<'a> Sides<'a> {
         Sides {
             sides,
             intervals,
-            one_run: terms.kinship == Kinship::OneRun && complete,
+            one_run: terms.kinship == DumpRelation::OneRun && complete,
             growing: terms.growing,
             divisors: terms.divisors,
         }

@@ -10,7 +10,7 @@ use heaptap_model::stacks::{FrameId, Function, LibraryId, StackTable, TextId};
 
 /// What a row stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub enum By {
+pub enum RowKey {
     /// A stack, as it is shown.
     #[default]
     Callsite,
@@ -30,18 +30,18 @@ pub enum By {
     Thread,
 }
 
-impl By {
+impl RowKey {
     /// `callsite`, `function` and so on, as typed.
     pub fn name(self) -> &'static str {
         match self {
-            By::Callsite => "callsite",
-            By::Function => "function",
-            By::Library => "library",
-            By::File => "file",
-            By::Line => "line",
-            By::Class => "class",
-            By::Package => "package",
-            By::Thread => "thread",
+            RowKey::Callsite => "callsite",
+            RowKey::Function => "function",
+            RowKey::Library => "library",
+            RowKey::File => "file",
+            RowKey::Line => "line",
+            RowKey::Class => "class",
+            RowKey::Package => "package",
+            RowKey::Thread => "thread",
         }
     }
 }
@@ -54,7 +54,7 @@ pub struct GroupId(pub u32);
 #[derive(Debug)]
 pub struct Groups<'a> {
     table: &'a StackTable,
-    by: By,
+    by: RowKey,
     /// By frame.
     ids: Vec<GroupId>,
     /// The first frame of each.
@@ -74,7 +74,7 @@ enum Key<'a> {
 
 impl<'a> Groups<'a> {
     /// Groups the frames of a table. Callsites are grouped by frame.
-    pub fn of(table: &'a StackTable, by: By) -> Groups<'a> {
+    pub fn of(table: &'a StackTable, by: RowKey) -> Groups<'a> {
         let mut known: HashMap<Key<'a>, GroupId> = HashMap::new();
         let mut samples = Vec::new();
         let ids = (0..table.frames().len()).map(|frame| {
@@ -93,7 +93,7 @@ impl<'a> Groups<'a> {
     }
 
     /// What the groups are.
-    pub fn by(&self) -> By {
+    pub fn by(&self) -> RowKey {
         self.by
     }
 
@@ -123,47 +123,47 @@ impl<'a> Groups<'a> {
         let function = function_of(self.table, frame);
         let name = self.table.text_of(function.name);
         match self.by {
-            By::Callsite | By::Function | By::Line => Cow::Borrowed(name),
-            By::Library => match library_name(self.table, function.library) {
+            RowKey::Callsite | RowKey::Function | RowKey::Line => Cow::Borrowed(name),
+            RowKey::Library => match library_name(self.table, function.library) {
                 name if name.is_empty() => Cow::Borrowed(UNKNOWN),
                 name => name,
             },
-            By::File => match file_of(self.table, frame) {
+            RowKey::File => match file_of(self.table, frame) {
                 "" => bracketed(self.table, function.library),
                 file => Cow::Borrowed(file),
             },
-            By::Class => scope::class_of(name, function.kind)
+            RowKey::Class => scope::class_of(name, function.kind)
                 .unwrap_or_else(|| bracketed(self.table, function.library)),
-            By::Package => scope::package_of(name, function.kind)
+            RowKey::Package => scope::package_of(name, function.kind)
                 .unwrap_or_else(|| bracketed(self.table, function.library)),
-            By::Thread => Cow::Borrowed(UNKNOWN),
+            RowKey::Thread => Cow::Borrowed(UNKNOWN),
         }
     }
 }
 
-fn key(table: &StackTable, by: By, frame: FrameId) -> Key<'_> {
+fn key(table: &StackTable, by: RowKey, frame: FrameId) -> Key<'_> {
     let place = table.frames()[frame.0 as usize];
     let function = function_of(table, frame);
     let name = table.text_of(function.name);
     let library = library_name(table, function.library);
     match by {
-        By::Callsite => Key::Frame(frame),
-        By::Function => Key::Function(function.name, library),
-        By::Library => Key::Library(library),
-        By::File if place.file == TextId::default() => {
+        RowKey::Callsite => Key::Frame(frame),
+        RowKey::Function => Key::Function(function.name, library),
+        RowKey::Library => Key::Library(library),
+        RowKey::File if place.file == TextId::default() => {
             Key::Named(bracketed(table, function.library))
         }
-        By::File => Key::File(place.file),
-        By::Line => Key::Line(function.name, library, place.file, place.line),
-        By::Class => Key::Named(
+        RowKey::File => Key::File(place.file),
+        RowKey::Line => Key::Line(function.name, library, place.file, place.line),
+        RowKey::Class => Key::Named(
             scope::class_of(name, function.kind)
                 .unwrap_or_else(|| bracketed(table, function.library)),
         ),
-        By::Package => Key::Named(
+        RowKey::Package => Key::Named(
             scope::package_of(name, function.kind)
                 .unwrap_or_else(|| bracketed(table, function.library)),
         ),
-        By::Thread => Key::Named(Cow::Borrowed(UNKNOWN)),
+        RowKey::Thread => Key::Named(Cow::Borrowed(UNKNOWN)),
     }
 }
 

@@ -50,7 +50,7 @@ pub fn own_frames(shown: &Shown<'_>) -> Vec<Option<FrameId>> {
     let worth: Vec<Worth> = (0..table.frames().len() as u32)
         .map(FrameId)
         .map(|frame| match () {
-            () if is_own(table, frame) => Worth::Own,
+            () if is_app_frame(table, frame) => Worth::Own,
             () if has_name(table, frame) && !is_library_code(table, frame) => Worth::Named,
             () => Worth::Bare,
         })
@@ -71,7 +71,7 @@ pub fn own_frames(shown: &Shown<'_>) -> Vec<Option<FrameId>> {
 }
 
 /// Whether a frame is code of the app itself.
-pub fn is_own(table: &StackTable, frame: FrameId) -> bool {
+pub fn is_app_frame(table: &StackTable, frame: FrameId) -> bool {
     let function = function_of(table, frame);
     if !has_name(table, frame) || is_library_code(table, frame) {
         return false;

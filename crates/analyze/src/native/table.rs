@@ -1,7 +1,7 @@
 //! Self and cumulative sums by group: a row's own is what stacks that end in it allocated, its
 //! cumulative what stacks that pass it did, each stack once however often it passes.
 
-use super::groups::{By, GroupId, Groups};
+use super::groups::{GroupId, Groups, RowKey};
 use super::shown::{Shown, ShownId, Sums};
 
 /// What a row is about.
@@ -38,7 +38,7 @@ impl Table {
     /// Sums by what `groups` says. Rows that are zero throughout are left out; by callsite, so
     /// are stacks that others only pass.
     pub fn of(shown: &Shown<'_>, groups: &Groups<'_>, sums: &Sums) -> Table {
-        if groups.by() == By::Callsite {
+        if groups.by() == RowKey::Callsite {
             return by_callsite(shown, sums);
         }
         let columns = sums.own.len();

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use regex::Regex;
 
 use super::filter::Filter;
-use super::groups::{By, Groups};
+use super::groups::{Groups, RowKey};
 use super::shown::{Shown, ShownId};
 use super::table::{Key, Table};
 use super::tree::{Pruning, Tree};
@@ -157,22 +157,22 @@ fn oracle(filter: &Filter, stack: &[usize]) -> Option<Vec<usize>> {
     (!left.is_empty() || filter.takes_all()).then_some(left)
 }
 
-fn label(table: &StackTable, by: By, frame: usize, frames: &[FrameId]) -> String {
+fn label(table: &StackTable, by: RowKey, frame: usize, frames: &[FrameId]) -> String {
     let groups = Groups::of(table, by);
     let group = groups.group(frames[frame]);
     match by {
-        By::Line => format!("{group:?}"),
+        RowKey::Line => format!("{group:?}"),
         _ => groups.name(group).into_owned(),
     }
 }
 
-const GROUPINGS: [By; 6] = [
-    By::Function,
-    By::Library,
-    By::File,
-    By::Line,
-    By::Class,
-    By::Package,
+const GROUPINGS: [RowKey; 6] = [
+    RowKey::Function,
+    RowKey::Library,
+    RowKey::File,
+    RowKey::Line,
+    RowKey::Class,
+    RowKey::Package,
 ];
 
 fn check(stacks: &Stacks, filter: &Filter) {
@@ -208,7 +208,7 @@ fn check(stacks: &Stacks, filter: &Filter) {
                 panic!("a callsite in a table by {by:?}");
             };
             let name = match by {
-                By::Line => format!("{group:?}"),
+                RowKey::Line => format!("{group:?}"),
                 _ => groups.name(group).into_owned(),
             };
             let sum = found.entry(name).or_default();
@@ -229,7 +229,7 @@ fn check(stacks: &Stacks, filter: &Filter) {
     }
     expected.retain(|_, sum| *sum != 0);
     expected.remove(&Vec::new());
-    let groups = Groups::of(&table, By::Callsite);
+    let groups = Groups::of(&table, RowKey::Callsite);
     let made = Table::of(&shown, &groups, &sums);
     let found: BTreeMap<Vec<usize>, i64> = made
         .rows()
@@ -260,7 +260,7 @@ fn trees(
         most: usize::MAX,
     };
     let name = |group| match groups.by() {
-        By::Line => format!("{group:?}"),
+        RowKey::Line => format!("{group:?}"),
         _ => groups.name(group).into_owned(),
     };
     let (tree, left_out) = Tree::from_root(shown, groups, sums, &whole);
@@ -374,7 +374,7 @@ fn a_hidden_leaf_gives_its_bytes_to_its_caller() {
     let shown = Shown::of(&table, &Filter::default(), &[&values]);
     assert!(shown.took_out());
     let sums = shown.sums(&values);
-    let groups = Groups::of(&table, By::Function);
+    let groups = Groups::of(&table, RowKey::Function);
     let made = Table::of(&shown, &groups, &sums);
     let rows: Vec<_> = made
         .ranked(0, |row| row.own[0])
@@ -407,7 +407,7 @@ fn deep_recursion_is_a_few_lines() {
     let (table, _, values) = profile(&vec![(stack, 64, 1)]);
     let shown = Shown::of(&table, &Filter::default(), &[&values]);
     let sums = shown.sums(&values);
-    let groups = Groups::of(&table, By::Function);
+    let groups = Groups::of(&table, RowKey::Function);
     let pruning = Pruning {
         depth: 100,
         least: 0,
@@ -435,7 +435,7 @@ fn what_is_left_out_of_a_tree_is_told() {
     let (table, _, values) = profile(&stacks);
     let shown = Shown::of(&table, &Filter::default(), &[&values]);
     let sums = shown.sums(&values);
-    let groups = Groups::of(&table, By::Function);
+    let groups = Groups::of(&table, RowKey::Function);
     let pruning = Pruning {
         depth: 2,
         least: 10,

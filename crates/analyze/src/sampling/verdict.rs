@@ -113,12 +113,12 @@ pub enum Verdict {
     /// If it grows, then by no more than what nobody minds.
     WithinNoise,
     /// Neither is shown.
-    CantTell(Doubt),
+    CantTell(InconclusiveReason),
 }
 
 /// Why neither is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Doubt {
+pub enum InconclusiveReason {
     /// What was sampled is too little for the size of the growth.
     TooFewSamples,
     /// It grew, but not in both halves: a step, a warm-up, a cache.
@@ -146,10 +146,10 @@ pub fn judge(evidence: &Evidence, terms: &Terms) -> Verdict {
             Some(doubt) => doubt,
         }
     } else {
-        Doubt::TooFewSamples
+        InconclusiveReason::TooFewSamples
     };
     if terms.incomplete {
-        return Verdict::CantTell(Doubt::Incomplete);
+        return Verdict::CantTell(InconclusiveReason::Incomplete);
     }
     if high <= terms.tolerance {
         return Verdict::WithinNoise;
@@ -158,38 +158,38 @@ pub fn judge(evidence: &Evidence, terms: &Terms) -> Verdict {
 }
 
 /// Whether what grew for certain grew again and again, and seems to go on.
-fn doubt_of_repetition(evidence: &Evidence) -> Option<Doubt> {
+fn doubt_of_repetition(evidence: &Evidence) -> Option<InconclusiveReason> {
     let Some(halves) = &evidence.halves else {
-        return Some(Doubt::TooFewRounds);
+        return Some(InconclusiveReason::TooFewRounds);
     };
     let rounds: u32 = evidence.rounds.iter().sum();
     if rounds < 2 {
-        return Some(Doubt::TooFewRounds);
+        return Some(InconclusiveReason::TooFewRounds);
     }
     let grew = |half: &Turnover| half.sign_test() <= LEVEL_OF_HALVES;
     if !halves.iter().all(grew) {
-        return Some(Doubt::OneStep);
+        return Some(InconclusiveReason::OneStep);
     }
     // Two blocks of a megabyte are many hits, yet two events: growth has to come in several
     // samples of each half, or in each and every round.
     let again = |half: &Turnover| half.sign_test_of_samples() <= LEVEL_OF_HALVES;
     if !evidence.in_every_round && !halves.iter().all(again) {
         return Some(if halves.iter().any(again) {
-            Doubt::OneStep
+            InconclusiveReason::OneStep
         } else {
-            Doubt::TooFewRounds
+            InconclusiveReason::TooFewRounds
         });
     }
     // Rounds may differ in length: what is slower by rounds and not by time has not slowed.
     let by_rounds = evidence.rounds.map(|k| f64::from(k.max(1)));
     if slows(halves, by_rounds) && evidence.spans.is_none_or(|spans| slows(halves, spans)) {
-        return Some(Doubt::Slowing);
+        return Some(InconclusiveReason::Slowing);
     }
     if !evidence.steady {
         return Some(if rounds < 5 {
-            Doubt::TooFewRounds
+            InconclusiveReason::TooFewRounds
         } else {
-            Doubt::Unsteady
+            InconclusiveReason::Unsteady
         });
     }
     None
@@ -260,9 +260,15 @@ mod tests {
             }
         );
         let step = evidence((40, 0), (1, 1));
-        assert_eq!(judge(&step, &TERMS), Verdict::CantTell(Doubt::OneStep));
+        assert_eq!(
+            judge(&step, &TERMS),
+            Verdict::CantTell(InconclusiveReason::OneStep)
+        );
         let slowing = evidence((60, 0), (4, 0));
-        assert_eq!(judge(&slowing, &TERMS), Verdict::CantTell(Doubt::Slowing));
+        assert_eq!(
+            judge(&slowing, &TERMS),
+            Verdict::CantTell(InconclusiveReason::Slowing)
+        );
         let uneven = Evidence {
             spans: Some([15.0, 1.0]),
             ..slowing
@@ -272,7 +278,10 @@ mod tests {
             steady: false,
             ..evidence((20, 3), (18, 5))
         };
-        assert_eq!(judge(&unsteady, &TERMS), Verdict::CantTell(Doubt::Unsteady));
+        assert_eq!(
+            judge(&unsteady, &TERMS),
+            Verdict::CantTell(InconclusiveReason::Unsteady)
+        );
     }
 
     #[test]
@@ -298,14 +307,17 @@ mod tests {
             incomplete: true,
             ..TERMS
         };
-        assert_eq!(judge(&quiet, &lost), Verdict::CantTell(Doubt::Incomplete));
+        assert_eq!(
+            judge(&quiet, &lost),
+            Verdict::CantTell(InconclusiveReason::Incomplete)
+        );
         let strict = Terms {
             tolerance: T as f64,
             ..TERMS
         };
         assert_eq!(
             judge(&quiet, &strict),
-            Verdict::CantTell(Doubt::TooFewSamples)
+            Verdict::CantTell(InconclusiveReason::TooFewSamples)
         );
     }
 
@@ -342,7 +354,10 @@ mod tests {
             rounds: [1, 0],
             ..evidence((20, 0), (20, 0))
         };
-        assert_eq!(judge(&once, &TERMS), Verdict::CantTell(Doubt::TooFewRounds));
+        assert_eq!(
+            judge(&once, &TERMS),
+            Verdict::CantTell(InconclusiveReason::TooFewRounds)
+        );
     }
 
     #[test]

@@ -76,7 +76,7 @@ fn a_record_of_more_than_4_gib_claims_its_length_modulo_that() {
     file.set_len(head.len() as u64 + data_bytes)
         .expect("files may have holes");
     let graph = read(
-        Bytes::of_file(&file, std::path::Path::new("damaged")).expect("it can be mapped"),
+        Bytes::from_file(&file, std::path::Path::new("damaged")).expect("it can be mapped"),
         &Options::default(),
     );
     let graph = graph.expect("it has a header");

@@ -43,7 +43,7 @@ impl Coverage {
 
 /// What is known beside the log.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Known {
+pub struct GcContext {
     /// All collections are there, by whatever wrote them.
     pub every: bool,
     /// What the phone lets a heap grow to, bytes; the log's own word goes first.
@@ -163,8 +163,8 @@ pub struct ProcessReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub out_of_memory: Vec<Error>,
     /// The lesser lines.
-    #[serde(skip_serializing_if = "Lesser::is_empty")]
-    pub lesser: Lesser,
+    #[serde(skip_serializing_if = "MinorEvents::is_empty")]
+    pub lesser: MinorEvents,
     /// Whether the live set keeps growing.
     pub growth: Growth,
     /// What is wrong.
@@ -264,7 +264,7 @@ pub struct Error {
 
 /// Lines that say less.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Lesser {
+pub struct MinorEvents {
     /// How often the heap wanted to grow over its limit.
     pub clamps: u64,
     /// How often it grew because nothing in it fitted.
@@ -281,9 +281,9 @@ pub struct Lesser {
     pub dropped: u64,
 }
 
-impl Lesser {
+impl MinorEvents {
     fn is_empty(&self) -> bool {
-        *self == Lesser::default()
+        *self == MinorEvents::default()
     }
 }
 
@@ -295,7 +295,7 @@ pub fn is_whole(collector: &str) -> bool {
 }
 
 /// Sums up what is known of a process.
-pub fn analyze(process: &ProcessLog, known: Known) -> ProcessReport {
+pub fn analyze(process: &ProcessLog, known: GcContext) -> ProcessReport {
     let runtime = process.runtime();
     let every = known.every || runtime == Some(Runtime::Dalvik);
     let coverage = match every {
@@ -389,7 +389,7 @@ pub fn analyze(process: &ProcessLog, known: Known) -> ProcessReport {
         limit,
         limit_from,
         out_of_memory: errors(process),
-        lesser: Lesser {
+        lesser: MinorEvents {
             clamps: process.clamps,
             grown: process.grown,
             soft_references: process.soft,

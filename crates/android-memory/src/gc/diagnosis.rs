@@ -399,7 +399,7 @@ fn out_of_memory(report: &ProcessReport) -> Option<Diagnosis> {
         }
     } else if !error.text.is_empty() {
         let words: String = error.text.chars().take(160).collect();
-        text += &format!(": {}", heaptap_model::untrusted::shown(&words));
+        text += &format!(": {}", heaptap_model::untrusted::sanitize(&words));
     }
     if let Some(largest) = error.largest_free {
         text += &format!(
@@ -482,7 +482,7 @@ fn explicit(report: &ProcessReport, process: &ProcessLog) -> Option<Diagnosis> {
             "{collections} collections were asked for, {} in all: by System.gc() of {}, or by \
              tools such as `dumpsys meminfo`",
             milliseconds(total_ns),
-            heaptap_model::untrusted::shown(name)
+            heaptap_model::untrusted::sanitize(name)
         ),
         help: "the runtime knows better when to collect: calls of System.gc() cost time and free \
                little"

@@ -82,7 +82,7 @@ pub struct Name {
 
 /// What a line said, for those who follow a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct GcLogEvent {
     /// On the log's axis, ns.
     pub at: Option<i64>,
     /// Whose.
@@ -134,7 +134,7 @@ impl GcLog {
     }
 
     /// Reads the next line; what it says of collections.
-    pub fn push(&mut self, text: &str) -> Option<Told> {
+    pub fn push(&mut self, text: &str) -> Option<GcLogEvent> {
         self.lines += 1;
         let mut splitter = std::mem::take(&mut self.splitter);
         let told = match splitter.line(text) {
@@ -184,7 +184,7 @@ impl GcLog {
         self.processes.values().filter(|p| p.told_anything())
     }
 
-    fn line(&mut self, line: &LogLine<'_>) -> Option<Told> {
+    fn line(&mut self, line: &LogLine<'_>) -> Option<GcLogEvent> {
         let at = line.time.map(|time| self.axis.ns(time));
         if let Some(at) = at {
             let (first, last) = self.span.unwrap_or((at, at));
@@ -232,7 +232,7 @@ impl GcLog {
             process.add(at, &event, line.message);
         }
         self.last = Some(key);
-        Some(Told {
+        Some(GcLogEvent {
             at,
             pid: line.pid,
             event,

@@ -28,13 +28,13 @@ mod tests;
 mod trend;
 
 pub use analysis::{
-    Coverage, Error, Figures, Group, Known, Lesser, LimitFrom, Live, Observed, ObservedBy,
+    Coverage, Error, Figures, GcContext, Group, LimitFrom, Live, MinorEvents, Observed, ObservedBy,
     ProcessReport, analyze, is_whole,
 };
 pub use diagnosis::{
     Diagnosis, Evidence, Growing, Growth, Severity, diagnose, growth, milliseconds, why_steady,
 };
-pub use log::{GcLog, Name, ProcessLog, Timed, Told};
+pub use log::{GcLog, GcLogEvent, Name, ProcessLog, Timed};
 pub use logcat::{Chatty, Format, LogLine, Row, Splitter, chatty, parse_line};
 pub use message::{Blocked, Event, Logged, Runtime, parse_event, parse_message};
 pub use of_timeline::{Recorded, of_timeline};

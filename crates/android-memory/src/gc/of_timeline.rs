@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::analysis::{Observed, ObservedBy};
 use super::log::{Name, ProcessLog, Timed};
 use super::message::{Logged, Runtime, Steps};
-use heaptap_model::timeline::{Collection, Seen, Source, Timeline};
+use heaptap_model::timeline::{Collection, Observation, Source, Timeline};
 
 /// A process of a recording.
 #[derive(Debug, Clone, Default)]
@@ -31,7 +31,7 @@ pub fn of_timeline(timeline: Timeline) -> Vec<Recorded> {
         let pid = entry.pid;
         let life = *lives.get(&pid).unwrap_or(&0);
         match entry.seen {
-            Seen::Process(process) => {
+            Observation::Process(process) => {
                 let recorded = found.entry((pid, life)).or_default();
                 recorded.log.name = Some(Name {
                     text: process.name,
@@ -39,11 +39,11 @@ pub fn of_timeline(timeline: Timeline) -> Vec<Recorded> {
                 });
                 watched.entry((pid, life)).or_default().0 = Some(entry.boot_ns);
             }
-            Seen::Gone => {
+            Observation::Gone => {
                 watched.entry((pid, life)).or_default().1 = Some(entry.boot_ns);
                 lives.insert(pid, life.saturating_add(1));
             }
-            Seen::Collection(collection) => {
+            Observation::Collection(collection) => {
                 let recorded = found.entry((pid, life)).or_default();
                 recorded.every |= collection.source == Some(Source::Ftrace);
                 recorded.log.collections.push(Timed {
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use heaptap_model::timeline::{Entry, Process};
 
-    fn entry(boot_ns: u64, seen: Seen) -> Entry {
+    fn entry(boot_ns: u64, seen: Observation) -> Entry {
         Entry {
             boot_ns,
             pid: 7,
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn a_recording_gives_processes_with_what_was_live() {
         let collection = |live| {
-            Seen::Collection(Collection {
+            Observation::Collection(Collection {
                 source: Some(Source::Ftrace),
                 reason: "Background".to_owned(),
                 collector: "concurrent copying".to_owned(),
@@ -145,7 +145,7 @@ mod tests {
             })
         };
         let process = |name: &str| {
-            Seen::Process(Process {
+            Observation::Process(Process {
                 name: name.to_owned(),
                 restarted: false,
             })
@@ -155,7 +155,7 @@ mod tests {
                 entry(1, process("com.example")),
                 entry(10, collection(Some(12 << 20))),
                 entry(30, collection(None)),
-                entry(42, Seen::Gone),
+                entry(42, Observation::Gone),
                 entry(43, process("com.example")),
                 entry(44, collection(Some(1))),
             ],

@@ -1,7 +1,9 @@
 //! What lies between the figures of a table: which are held against each other, what usually
 //! makes them differ, and what helps.
 
-use super::{Area, Cause, CauseKind, Difference, FAR_NS, Figure, Known, Profiled, Table, signed};
+use super::{
+    Area, Cause, CauseKind, Difference, FAR_NS, Figure, Profiled, ReconcileInput, Table, signed,
+};
 use heaptap_model::timeline::HeapCells;
 use heaptap_model::units::{ByteSize, SignedSize};
 
@@ -44,7 +46,7 @@ impl Table {
         });
     }
 
-    pub(super) fn differ(&mut self, known: &Known) {
+    pub(super) fn differ(&mut self, known: &ReconcileInput) {
         let native = known.heaps.iter().find(|heap| heap.value.is_native());
         if let Some(heap) = native {
             let to = match (&known.native_heap, &known.malloc_info) {
@@ -142,7 +144,7 @@ impl Table {
     }
 
     /// Resident pages of the heap against what is allocated in it.
-    fn resident_heap(&mut self, known: &Known, alloc: u64) {
+    fn resident_heap(&mut self, known: &ReconcileInput, alloc: u64) {
         let Some(native) = &known.native_resident else {
             return;
         };
@@ -201,7 +203,7 @@ impl Table {
         );
     }
 
-    fn rest_of_process(&mut self, known: &Known) {
+    fn rest_of_process(&mut self, known: &ReconcileInput) {
         let mut largest: Vec<&Area> = known.elsewhere.iter().filter(|a| a.bytes > 0).collect();
         largest.sort_by(|a, b| (b.bytes, &a.name).cmp(&(a.bytes, &b.name)));
         let named: Vec<String> = largest

@@ -69,7 +69,7 @@ pub struct NativeResident {
 
 /// All that is known of a process at a moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Known {
+pub struct ReconcileInput {
     /// Its name.
     pub process: String,
     /// Its id.

@@ -11,7 +11,7 @@
 mod differences;
 mod known;
 
-pub use known::{At, Estimated, Known, NativeResident, Profiled};
+pub use known::{At, Estimated, NativeResident, Profiled, ReconcileInput};
 
 use std::time::Duration;
 
@@ -261,7 +261,7 @@ impl Table {
     }
 
     /// The table of what is known.
-    pub fn of(known: &Known) -> Table {
+    pub fn of(known: &ReconcileInput) -> Table {
         let mut table = Table {
             process: known.process.clone(),
             pid: known.pid,
@@ -314,7 +314,7 @@ impl Table {
         &mut self.rows[last]
     }
 
-    fn fill(&mut self, known: &Known) {
+    fn fill(&mut self, known: &ReconcileInput) {
         for native in [true, false] {
             for heap in known.heaps.iter().filter(|h| h.value.is_native() == native) {
                 let profiled = &heap.value;

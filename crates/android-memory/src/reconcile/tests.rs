@@ -12,8 +12,8 @@ fn at<T>(value: T, second: u64) -> At<T> {
     }
 }
 
-fn known() -> Known {
-    Known {
+fn known() -> ReconcileInput {
+    ReconcileInput {
         process: "com.example.app".to_owned(),
         pid: 7,
         heaps: vec![
@@ -76,7 +76,7 @@ fn known() -> Known {
                 bytes: 0,
             },
         ],
-        ..Known::default()
+        ..ReconcileInput::default()
     }
 }
 
@@ -143,7 +143,7 @@ fn figures_read_more_than_two_seconds_apart_say_so_each() {
     assert_eq!(apart(Figure::HeapAlloc), None);
     assert_eq!(apart(Figure::ProcessResident), Some(19_000));
     assert!(
-        Table::of(&Known {
+        Table::of(&ReconcileInput {
             boot_ns: None,
             ..known
         })
@@ -177,7 +177,7 @@ fn a_profile_above_the_allocator_is_not_said_to_lack_anything() {
 
 #[test]
 fn without_meminfo_the_profile_is_held_to_malloc_info_and_nothing_is_made_up() {
-    let known = Known {
+    let known = ReconcileInput {
         native_heap: None,
         native_resident: None,
         missing: vec![Missing {
@@ -193,7 +193,7 @@ fn without_meminfo_the_profile_is_held_to_malloc_info_and_nothing_is_made_up() {
     assert_eq!(table.missing.len(), 1);
     let json = serde_json::to_string(&table).unwrap();
     assert_eq!(serde_json::from_str::<Table>(&json).unwrap(), table);
-    assert_eq!(Table::of(&Known::default()).differences, []);
+    assert_eq!(Table::of(&ReconcileInput::default()).differences, []);
 }
 
 #[test]

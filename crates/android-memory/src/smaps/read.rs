@@ -3,7 +3,7 @@
 //! kept. Memory follows the number of mappings, which is bounded, not the length of lines.
 
 use super::{Field, Form, Mapping, Smaps, showmap};
-use heaptap_model::untrusted::shown_bytes;
+use heaptap_model::untrusted::sanitize_bytes;
 
 /// More mappings are none: a process may have 65,530, unless somebody raised that.
 pub(super) const MOST_MAPPINGS: usize = 1 << 18;
@@ -135,7 +135,7 @@ impl Reader {
         } else if !self.figure(&text) {
             self.smaps.strange_count += 1;
             if self.smaps.strange.len() < STRANGE_KEPT {
-                self.smaps.strange.push(shown_bytes(line));
+                self.smaps.strange.push(sanitize_bytes(line));
             }
         }
         Ok(())

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::read::{MOST_MAPPINGS, STRANGE_KEPT, set_name};
 use super::{Field, Form, Mapping, Smaps, SmapsError};
-use heaptap_model::untrusted::shown_bytes;
+use heaptap_model::untrusted::sanitize_bytes;
 
 /// A column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,7 +128,7 @@ fn add(smaps: &mut Smaps, row: Row) -> Result<(), SmapsError> {
 fn strange(smaps: &mut Smaps, line: &str) {
     smaps.strange_count += 1;
     if smaps.strange.len() < STRANGE_KEPT {
-        smaps.strange.push(shown_bytes(line.as_bytes()));
+        smaps.strange.push(sanitize_bytes(line.as_bytes()));
     }
 }
 
@@ -136,7 +136,7 @@ fn finished(mut smaps: Smaps, text: &str) -> Result<Smaps, SmapsError> {
     if smaps.mappings.is_empty() {
         let first = text.lines().next().unwrap_or_default();
         return Err(SmapsError::NotSmaps {
-            first_line: shown_bytes(first.as_bytes()),
+            first_line: sanitize_bytes(first.as_bytes()),
         });
     }
     let each = smaps.mappings.iter().all(|mapping| mapping.end > 0);

@@ -44,7 +44,7 @@ const COUNTERS: [MeminfoCounters; 5] = [
 
 /// What is recorded beside the heaps, in the same trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Beside {
+pub struct CompanionSources {
     /// Resident memory and swap of every process, with this period (`linux.process_stats`).
     pub processes: Option<Duration>,
     /// The phone's free and available memory, with this period (`linux.sys_stats`).
@@ -54,13 +54,13 @@ pub struct Beside {
     pub collections: bool,
 }
 
-impl Beside {
+impl CompanionSources {
     /// The usual period.
     pub const PERIOD: Duration = Duration::from_secs(1);
 
     /// Whether nothing is recorded beside.
     pub fn is_empty(&self) -> bool {
-        *self == Beside::default()
+        *self == CompanionSources::default()
     }
 
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
@@ -170,10 +170,10 @@ fn traces_dalvik(source: &DataSource) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CaptureSpec, Surroundings, Targets, parse_text};
+    use super::super::{CaptureSpec, DeviceLimits, Targets, parse_text};
     use super::*;
 
-    fn spec(beside: Beside, template: &str) -> CaptureSpec {
+    fn spec(beside: CompanionSources, template: &str) -> CaptureSpec {
         CaptureSpec {
             targets: Targets {
                 names: vec!["com.example.app".to_owned()],
@@ -185,17 +185,17 @@ mod tests {
         }
     }
 
-    fn all() -> Beside {
-        Beside {
-            processes: Some(Beside::PERIOD),
-            system: Some(Beside::PERIOD),
+    fn all() -> CompanionSources {
+        CompanionSources {
+            processes: Some(CompanionSources::PERIOD),
+            system: Some(CompanionSources::PERIOD),
             collections: true,
         }
     }
 
     /// Names of the sources, each with its buffer.
     fn sources(spec: &CaptureSpec) -> Vec<(String, u32)> {
-        let config = spec.encode(&Surroundings::default()).unwrap().config;
+        let config = spec.encode(&DeviceLimits::default()).unwrap().config;
         let sources = config
             .data_sources
             .iter()
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn each_source_has_a_buffer_of_its_own_and_heapprofd_is_as_without() {
         let with = spec(all(), "");
-        let without = spec(Beside::default(), "");
+        let without = spec(CompanionSources::default(), "");
         let named = |name: &str, buffer| (name.to_owned(), buffer);
         assert_eq!(
             sources(&with),
@@ -227,7 +227,7 @@ mod tests {
                 named("linux.ftrace", 4),
             ]
         );
-        let encoded = |spec: &CaptureSpec| spec.encode(&Surroundings::default()).unwrap();
+        let encoded = |spec: &CaptureSpec| spec.encode(&DeviceLimits::default()).unwrap();
         let (with, without) = (encoded(&with), encoded(&without));
         let at = without
             .text
@@ -287,9 +287,9 @@ mod tests {
 
     #[test]
     fn periods_that_the_phone_does_not_take_are_refused() {
-        let of = |millis| Beside {
+        let of = |millis| CompanionSources {
             processes: Some(Duration::from_millis(millis)),
-            ..Beside::default()
+            ..CompanionSources::default()
         };
         assert!(spec(of(100), "").validate().is_ok());
         for millis in [0, 99, 3_600_001] {

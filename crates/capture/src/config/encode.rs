@@ -38,7 +38,7 @@ const MIN_FILE_BYTES: u64 = 1 << 20;
 
 /// What encoding wants to know of the device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Surroundings {
+pub struct DeviceLimits {
     /// Free bytes where the trace is written.
     pub free_bytes: Option<u64>,
     /// Memory of the device, bytes.
@@ -71,12 +71,12 @@ impl CaptureSpec {
     ///
     /// # Errors
     /// Where [`CaptureSpec::validate`] refuses the spec.
-    pub fn encode(&self, device: &Surroundings) -> Result<EncodedConfig, ConfigError> {
+    pub fn encode(&self, device: &DeviceLimits) -> Result<EncodedConfig, ConfigError> {
         self.validate()?;
         Ok(self.trace_config(device).into())
     }
 
-    fn trace_config(&self, device: &Surroundings) -> TraceConfig {
+    fn trace_config(&self, device: &DeviceLimits) -> TraceConfig {
         let mut config = self.template.clone();
         // Lists and figures have buffers of their own.
         let heaps = self.java_allocations != Some(JavaAllocations::Tracking);

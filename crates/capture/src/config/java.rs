@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::encode::{self, EncodedConfig, Lists, Surroundings};
+use super::encode::{self, DeviceLimits, EncodedConfig, Lists};
 use super::rules::{self, Notice};
 use super::{ConfigError, Targets};
 use heaptap_model::units::ByteSize;
@@ -61,7 +61,7 @@ pub struct JavaSpec {
     /// Let the session end with the dumps; by the API level where `None`.
     pub stop_when_done: Option<bool>,
     /// How long the phone may take for a dump.
-    pub patience: Patience,
+    pub patience: TimeoutFactor,
     /// Record the list of packages.
     pub packages_list: bool,
     /// Record the names of processes.
@@ -72,7 +72,7 @@ pub struct JavaSpec {
 
 /// How long the phone may take for a dump, in units of java_heap_dump's times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience(pub u32);
+pub struct TimeoutFactor(pub u32);
 
 impl Default for JavaSpec {
     /// java_heap_dump's defaults.
@@ -83,7 +83,7 @@ impl Default for JavaSpec {
             continuous: None,
             dump_smaps: false,
             stop_when_done: None,
-            patience: Patience(1),
+            patience: TimeoutFactor(1),
             packages_list: true,
             process_names: true,
             wait_for_oom: None,
@@ -225,7 +225,7 @@ impl JavaSpec {
     }
 
     /// The buffer on a phone with so much memory.
-    pub fn buffer_on(&self, device: &Surroundings) -> u64 {
+    pub fn buffer_on(&self, device: &DeviceLimits) -> u64 {
         self.buffer_bytes.unwrap_or_else(|| {
             device.memory_bytes.map_or(BUFFER_BYTES, |memory| {
                 (memory / 16).clamp(LEAST_BUFFER_BYTES, BUFFER_BYTES)
@@ -237,12 +237,12 @@ impl JavaSpec {
     ///
     /// # Errors
     /// Where [`JavaSpec::validate`] refuses the spec.
-    pub fn encode(&self, device: &Surroundings) -> Result<EncodedConfig, ConfigError> {
+    pub fn encode(&self, device: &DeviceLimits) -> Result<EncodedConfig, ConfigError> {
         self.validate()?;
         Ok(self.trace_config(device).into())
     }
 
-    fn trace_config(&self, device: &Surroundings) -> TraceConfig {
+    fn trace_config(&self, device: &DeviceLimits) -> TraceConfig {
         let mut config = TraceConfig::default();
         let kb = self.buffer_on(device).div_ceil(1024);
         // Drained all the time, a discarding one would stop for good the first time it is full.
@@ -332,12 +332,12 @@ mod tests {
     }
 
     fn config(spec: &JavaSpec) -> TraceConfig {
-        spec.encode(&Surroundings::default()).unwrap().config
+        spec.encode(&DeviceLimits::default()).unwrap().config
     }
 
     #[test]
     fn the_defaults_are_java_heap_dumps_but_for_the_stream_into_the_file() {
-        let encoded = spec().encode(&Surroundings::default()).unwrap();
+        let encoded = spec().encode(&DeviceLimits::default()).unwrap();
         let expected = [
             "buffers {\n  size_kb: 262144\n  fill_policy: RING_BUFFER\n}\n",
             "buffers {\n  size_kb: 4096\n  fill_policy: RING_BUFFER\n}\n",
@@ -404,7 +404,7 @@ mod tests {
             wait_for_oom: Some(Duration::from_secs(90)),
             ..spec()
         };
-        let text = oom.encode(&Surroundings::default()).unwrap().text;
+        let text = oom.encode(&DeviceLimits::default()).unwrap().text;
         assert!(text.contains("android.java_hprof.oom"), "{text}");
         assert!(text.contains("trigger_timeout_ms: 90000"), "{text}");
         assert!(!text.contains("duration_ms: 1000"), "{text}");
@@ -444,9 +444,9 @@ mod tests {
     #[test]
     fn a_small_phone_gets_a_smaller_buffer_unless_one_was_asked_for() {
         let on = |spec: &JavaSpec, memory: u64| {
-            spec.buffer_on(&Surroundings {
+            spec.buffer_on(&DeviceLimits {
                 memory_bytes: Some(memory),
-                ..Surroundings::default()
+                ..DeviceLimits::default()
             })
         };
         assert_eq!(on(&spec(), 2 << 30), 128 << 20);

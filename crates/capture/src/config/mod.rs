@@ -20,12 +20,12 @@ mod rules;
 mod text;
 mod yaml;
 
-pub use beside::Beside;
-pub use encode::{EncodedConfig, HEAPPROFD, Surroundings};
+pub use beside::CompanionSources;
+pub use encode::{DeviceLimits, EncodedConfig, HEAPPROFD};
 pub use error::ConfigError;
 pub use file::ConfigFile;
 pub use heap_file::{BitmapFormat, HeapFileSpec};
-pub use java::{JAVA_HPROF, JAVA_HPROF_OOM, JavaSpec, Patience};
+pub use java::{JAVA_HPROF, JAVA_HPROF_OOM, JavaSpec, TimeoutFactor};
 pub use options::{FieldSetting, JavaAllocations, Options, Resolved, Snapshots, resolve};
 pub use preset::{PRESETS, Preset};
 pub use rules::{JAVA_HEAP, Notice};
@@ -93,7 +93,7 @@ pub struct CaptureSpec {
     /// Record the names of processes, so that the trace tells whose heap it holds.
     pub process_names: bool,
     /// Other figures of the same time, in the same trace.
-    pub beside: Beside,
+    pub beside: CompanionSources,
     /// A config to start from: what it sets and this struct does not know is kept.
     pub template: TraceConfig,
 }
@@ -118,7 +118,7 @@ impl Default for CaptureSpec {
             disable_fork_teardown: false,
             packages_list: true,
             process_names: true,
-            beside: Beside::default(),
+            beside: CompanionSources::default(),
             template: TraceConfig::default(),
         }
     }

@@ -34,7 +34,7 @@ fn heapprofd(config: &TraceConfig) -> &heaptap_proto::perfetto::HeapprofdConfig 
 #[test]
 fn the_defaults_are_those_of_heap_profile_with_safer_times() {
     let encoded = spec_of(&named("com.example.app"))
-        .encode(&Surroundings::default())
+        .encode(&DeviceLimits::default())
         .unwrap();
     let config = &encoded.config;
     let hp = heapprofd(config);
@@ -81,7 +81,7 @@ fn the_device_bounds_file_and_buffer() {
     let spec = spec_of(&named("a"));
     let of = |free, memory| {
         let config = spec
-            .encode(&Surroundings {
+            .encode(&DeviceLimits {
                 free_bytes: free,
                 memory_bytes: memory,
             })
@@ -115,7 +115,7 @@ fn every_option_sets_its_field() {
         ..named("a")
     };
     let text = spec_of(&options)
-        .encode(&Surroundings::default())
+        .encode(&DeviceLimits::default())
         .unwrap()
         .text;
     for line in [
@@ -142,7 +142,7 @@ fn every_option_sets_its_field() {
     assert_eq!(
         parse_text(&text).unwrap(),
         spec_of(&options)
-            .encode(&Surroundings::default())
+            .encode(&DeviceLimits::default())
             .unwrap()
             .config
     );
@@ -152,7 +152,7 @@ fn every_option_sets_its_field() {
 fn names_with_quotes_survive_the_text_format() {
     let name = "/tmp/a \"b\" \\c\u{e9}\n:d";
     let encoded = spec_of(&named(name))
-        .encode(&Surroundings::default())
+        .encode(&DeviceLimits::default())
         .unwrap();
     let back = parse_text(&encoded.text).unwrap();
     assert_eq!(back, encoded.config);
@@ -364,7 +364,7 @@ fn single_fields_are_set_by_name() {
     .spec;
     assert_eq!(spec.shmem_bytes, 16 << 20);
     assert_eq!(spec.continuous, Some(Duration::from_secs(2)));
-    let config = spec.encode(&Surroundings::default()).unwrap().config;
+    let config = spec.encode(&DeviceLimits::default()).unwrap().config;
     let hp = heapprofd(&config);
     assert_eq!(hp.max_heapprofd_memory_kb, Some(200_000));
     assert_eq!(hp.skip_symbol_prefix, ["_Znw", "_Zna", "malloc"]);
@@ -421,7 +421,7 @@ fn every_preset_is_a_good_config_and_documented() {
     for preset in PRESETS {
         let file = ConfigFile::load(Path::new(preset.name)).unwrap();
         let resolved = resolve(Some(&file), &named("com.example.app")).unwrap();
-        resolved.spec.encode(&Surroundings::default()).unwrap();
+        resolved.spec.encode(&DeviceLimits::default()).unwrap();
         assert!(resolved.notices.is_empty(), "{:?}", resolved.notices);
         assert!(
             preset.text.starts_with('#'),
@@ -532,7 +532,7 @@ fn perfetto_text_and_binary_are_templates() {
     assert_eq!(spec.duration, Some(Duration::from_secs(4)));
     assert!(!spec.block_client, "as the config has it");
     assert_eq!(spec.shmem_bytes, 8 << 20);
-    let config = spec.encode(&Surroundings::default()).unwrap().config;
+    let config = spec.encode(&DeviceLimits::default()).unwrap().config;
     assert_eq!(config.buffers.len(), 2, "one more for the lists");
     assert_eq!(config.flush_period_ms, Some(1234));
     assert_eq!(config.data_sources.len(), 4);
@@ -614,7 +614,7 @@ fn java_allocations_are_arts_heap_with_what_suits_it() {
         notices[0].message.contains("with class, thread"),
         "{notices:?}"
     );
-    let config = tracked.encode(&Surroundings::default()).unwrap();
+    let config = tracked.encode(&DeviceLimits::default()).unwrap();
     assert!(!config.text.contains("heapprofd"), "{}", config.text);
     assert!(!spec.tracks(Some(31)) && spec.tracks(Some(30)) && !spec.tracks(None));
     let asked = |java_allocations| Options {

@@ -10,9 +10,9 @@ use super::decide::{Answer, decide_device};
 use super::error::EligibilityError;
 use super::facts::DeviceFacts;
 use super::finding::{Finding, FindingId, Scope};
-use super::gather::{self, Which, user_of};
+use super::gather::{self, PackageFilter, user_of};
 use super::matching::{
-    Asked, Snapshot, list_targets, matching, package_of_name, resolve, wanted_packages,
+    Snapshot, TargetSpec, list_targets, matching, package_of_name, resolve, wanted_packages,
 };
 use super::names;
 use super::packages::Package;
@@ -134,7 +134,7 @@ pub async fn assess(
     let user = user_of(facts, options.user);
     let (processes, packages) = tokio::join!(
         gather::processes(device, facts),
-        gather::packages(device, user, Which::All),
+        gather::packages(device, user, PackageFilter::All),
     );
     let mut snapshot = Snapshot {
         processes: processes?,
@@ -170,7 +170,7 @@ pub async fn assess(
 /// other users have.
 async fn other_users(
     device: &Device,
-    asked: &[Asked],
+    asked: &[TargetSpec],
     snapshot: &mut Snapshot,
     only: Option<u32>,
     listed: u32,
@@ -181,7 +181,7 @@ async fn other_users(
         .filter(|u| *u != listed)
         .collect();
     for user in users {
-        let more = gather::packages(device, user, Which::All).await?;
+        let more = gather::packages(device, user, PackageFilter::All).await?;
         let Some(list) = &mut snapshot.packages else {
             snapshot.packages = more;
             continue;
@@ -286,7 +286,7 @@ pub async fn resolve_each(
     };
     if !targets.packages.is_empty() {
         let user = user_of(facts, user);
-        snapshot.packages = gather::packages(device, user, Which::All).await?;
+        snapshot.packages = gather::packages(device, user, PackageFilter::All).await?;
     }
     whole_names(device, targets, &mut snapshot).await?;
     let mut resolved = Resolved::default();
@@ -309,7 +309,7 @@ pub async fn resolve_each(
 /// The pure part of [`assess`].
 pub(super) fn build_assessment(
     facts: &DeviceFacts,
-    asked: &[Asked],
+    asked: &[TargetSpec],
     s: &Snapshot,
     options: &AssessOptions,
 ) -> Assessment {

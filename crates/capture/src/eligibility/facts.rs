@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::properties::Properties;
 use super::sections::Sections;
-use heaptap_model::untrusted::shown_bytes;
+use heaptap_model::untrusted::sanitize_bytes;
 
 /// `ro.build.type`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -154,11 +154,11 @@ impl DeviceFacts {
     pub fn read(serial: &str, output: &[u8]) -> DeviceFacts {
         let s = Sections::read(output);
         let p = Properties::read(s.bytes("getprop"));
-        let text = |name: &str| p.get(name).map(|v| shown_bytes(v.as_bytes()));
+        let text = |name: &str| p.get(name).map(|v| sanitize_bytes(v.as_bytes()));
         let codename = text("ro.build.version.codename").filter(|c| c != "REL");
         let list = |name: &str| -> Vec<String> {
             p.get(name)
-                .map(|v| v.split(',').map(|a| shown_bytes(a.trim().as_bytes())))
+                .map(|v| v.split(',').map(|a| sanitize_bytes(a.trim().as_bytes())))
                 .into_iter()
                 .flatten()
                 .filter(|a| !a.is_empty())
@@ -174,7 +174,7 @@ impl DeviceFacts {
             .line("boot_id")
             .filter(|id| id.len() == 36 && id.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit()));
         DeviceFacts {
-            serial: shown_bytes(serial.as_bytes()),
+            serial: sanitize_bytes(serial.as_bytes()),
             model: text("ro.product.model"),
             hardware_serial: text("ro.serialno").filter(|s| !s.is_empty()),
             fingerprint: text("ro.build.fingerprint"),
@@ -204,7 +204,7 @@ impl DeviceFacts {
             malloc_debug_program: text("libc.debug.malloc.program"),
             wraps: p
                 .under("wrap.")
-                .map(|(k, v)| (shown_bytes(k.as_bytes()), shown_bytes(v.as_bytes())))
+                .map(|(k, v)| (sanitize_bytes(k.as_bytes()), sanitize_bytes(v.as_bytes())))
                 .collect(),
             users: Vec::new(),
             current_user: None,
@@ -222,7 +222,7 @@ impl DeviceFacts {
             heap_session: heap_session(&p),
             armed_names: p
                 .under("heapprofd.enable.")
-                .map(|(name, _)| shown_bytes(name.as_bytes()))
+                .map(|(name, _)| sanitize_bytes(name.as_bytes()))
                 .collect(),
         }
     }
@@ -270,8 +270,8 @@ impl DeviceFacts {
                 .map(|t| TracingSession {
                     id: t.id(),
                     uid: t.consumer_uid.and_then(|uid| u32::try_from(uid).ok()),
-                    state: shown_bytes(t.state().as_bytes()),
-                    name: shown_bytes(t.unique_session_name().as_bytes()),
+                    state: sanitize_bytes(t.state().as_bytes()),
+                    name: sanitize_bytes(t.unique_session_name().as_bytes()),
                     start_realtime_ns: t.start_realtime_ns,
                 })
                 .collect(),
@@ -322,7 +322,7 @@ fn build_type(value: Option<&str>) -> BuildType {
         None | Some("user") => BuildType::User,
         Some("userdebug") => BuildType::Userdebug,
         Some("eng") => BuildType::Eng,
-        Some(other) => BuildType::Other(shown_bytes(other.as_bytes())),
+        Some(other) => BuildType::Other(sanitize_bytes(other.as_bytes())),
     }
 }
 
@@ -355,7 +355,7 @@ fn user(line: &str) -> Option<AndroidUser> {
     let name = rest.rsplit_once(':').map_or(rest, |(name, _)| name);
     Some(AndroidUser {
         id: id.parse().ok()?,
-        name: shown_bytes(name.as_bytes()),
+        name: sanitize_bytes(name.as_bytes()),
         running: tail.contains("running"),
     })
 }

@@ -165,7 +165,7 @@ pub(super) async fn frozen(
 
 /// Which packages to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+pub(super) enum PackageFilter {
     All,
     ThirdParty,
 }
@@ -175,11 +175,11 @@ pub(super) enum Which {
 pub(super) async fn packages(
     device: &Device,
     user: u32,
-    which: Which,
+    which: PackageFilter,
 ) -> Result<Option<Vec<Package>>, DeviceError> {
     let mut command = Command::program("pm").args(["list", "packages", "-U", "-i", "--user"]);
     command = command.arg(user.to_string());
-    if which == Which::ThirdParty {
+    if which == PackageFilter::ThirdParty {
         command = command.arg("-3");
     }
     let Some(out) = patient(device.run(&command, SERVICE).await)? else {

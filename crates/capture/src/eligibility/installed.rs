@@ -6,7 +6,7 @@ use super::decide::{Answer, decide_app, decide_process};
 use super::error::EligibilityError;
 use super::facts::DeviceFacts;
 use super::finding::{Finding, Severity};
-use super::gather::{self, Which, of_appid, user_of};
+use super::gather::{self, PackageFilter, of_appid, user_of};
 use super::packages::{PER_USER, Package};
 use super::processes::{Pid, Process};
 use heaptap_adb::Device;
@@ -61,8 +61,8 @@ pub async fn list_apps(
 ) -> Result<Vec<InstalledApp>, EligibilityError> {
     let user = user_of(facts, options.user);
     let (all, third_party, processes) = tokio::join!(
-        gather::packages(device, user, Which::All),
-        gather::packages(device, user, Which::ThirdParty),
+        gather::packages(device, user, PackageFilter::All),
+        gather::packages(device, user, PackageFilter::ThirdParty),
         gather::processes(device, facts),
     );
     let all = all?.ok_or(EligibilityError::NoPackages { user })?;

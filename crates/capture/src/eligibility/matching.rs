@@ -17,41 +17,45 @@ pub(super) struct Snapshot {
 }
 
 /// A target as given.
-pub(super) enum Asked {
+pub(super) enum TargetSpec {
     Name(String),
     Pid(Pid),
     Package(String),
 }
 
-impl Asked {
+impl TargetSpec {
     /// As it was typed.
     pub(super) fn typed(&self) -> String {
         match self {
-            Asked::Name(text) | Asked::Package(text) => text.clone(),
-            Asked::Pid(pid) => pid.to_string(),
+            TargetSpec::Name(text) | TargetSpec::Package(text) => text.clone(),
+            TargetSpec::Pid(pid) => pid.to_string(),
         }
     }
 }
 
-pub(super) fn list_targets(targets: &Targets) -> Vec<Asked> {
-    let names = targets.names.iter().cloned().map(Asked::Name);
-    let pids = targets.pids.iter().copied().map(Asked::Pid);
-    let packages = targets.packages.iter().cloned().map(Asked::Package);
+pub(super) fn list_targets(targets: &Targets) -> Vec<TargetSpec> {
+    let names = targets.names.iter().cloned().map(TargetSpec::Name);
+    let pids = targets.pids.iter().copied().map(TargetSpec::Pid);
+    let packages = targets.packages.iter().cloned().map(TargetSpec::Package);
     names.chain(pids).chain(packages).collect()
 }
 
 /// The running processes that a target means. Zombies have no heap any more.
-pub(super) fn matching<'a>(asked: &Asked, s: &'a Snapshot, user: Option<u32>) -> Vec<&'a Process> {
+pub(super) fn matching<'a>(
+    asked: &TargetSpec,
+    s: &'a Snapshot,
+    user: Option<u32>,
+) -> Vec<&'a Process> {
     s.processes
         .iter()
         .filter(|p| !matches!(p.state, Some('Z' | 'X')))
-        .filter(|p| user.is_none() || p.user() == user || matches!(asked, Asked::Pid(_)))
+        .filter(|p| user.is_none() || p.user() == user || matches!(asked, TargetSpec::Pid(_)))
         .filter(|p| match asked {
-            Asked::Name(name) => {
+            TargetSpec::Name(name) => {
                 p.kind != ProcessKind::KernelThread && names::matches_native(name, &p.name)
             }
-            Asked::Pid(pid) => p.pid == *pid,
-            Asked::Package(package) => belongs_to(p, package, s.packages.as_deref()),
+            TargetSpec::Pid(pid) => p.pid == *pid,
+            TargetSpec::Package(package) => belongs_to(p, package, s.packages.as_deref()),
         })
         .collect()
 }
@@ -92,16 +96,20 @@ pub(super) fn package_of_name(name: &str) -> &str {
 }
 
 /// Every package whose manifest matters to the decision.
-pub(super) fn wanted_packages(asked: &[Asked], s: &Snapshot, user: Option<u32>) -> Vec<Package> {
+pub(super) fn wanted_packages(
+    asked: &[TargetSpec],
+    s: &Snapshot,
+    user: Option<u32>,
+) -> Vec<Package> {
     let list = s.packages.as_deref().unwrap_or(&[]);
     let mut appids = BTreeSet::new();
     for a in asked {
         let of_processes = matching(a, s, user).into_iter().filter_map(owner_appid);
         appids.extend(of_processes);
         let named = match a {
-            Asked::Name(name) => package_of_name(name),
-            Asked::Package(name) => name,
-            Asked::Pid(_) => continue,
+            TargetSpec::Name(name) => package_of_name(name),
+            TargetSpec::Package(name) => name,
+            TargetSpec::Pid(_) => continue,
         };
         appids.extend(
             list.iter()
@@ -122,7 +130,7 @@ pub(super) fn wanted_packages(asked: &[Asked], s: &Snapshot, user: Option<u32>) 
 /// after a restart; patterns and packages become the names of their processes, or pids where
 /// such a name would match other processes too.
 pub(super) fn resolve(
-    asked: &Asked,
+    asked: &TargetSpec,
     report: &TargetReport,
     s: &Snapshot,
     o: &AssessOptions,
@@ -134,21 +142,21 @@ pub(super) fn resolve(
         }
     };
     let whole = match asked {
-        Asked::Pid(pid) => {
+        TargetSpec::Pid(pid) => {
             to.pids.push(*pid);
             return;
         }
-        Asked::Name(name) if !names::is_pattern(name) && o.user.is_none() => {
+        TargetSpec::Name(name) if !names::is_pattern(name) && o.user.is_none() => {
             add_name(name);
             return;
         }
         // Nothing runs yet: a user cannot be told apart beforehand.
-        Asked::Name(name) if !names::is_pattern(name) && report.processes.is_empty() => {
+        TargetSpec::Name(name) if !names::is_pattern(name) && report.processes.is_empty() => {
             add_name(name);
             return;
         }
-        Asked::Name(_) => false,
-        Asked::Package(package) => {
+        TargetSpec::Name(_) => false,
+        TargetSpec::Package(package) => {
             if o.startup != Startup::Off {
                 add_name(package);
             }

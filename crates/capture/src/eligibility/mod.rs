@@ -42,8 +42,8 @@ pub use finding::{Finding, FindingId, MANIFEST_SNIPPET, Scope, Severity};
 pub use installed::{InstalledApp, ListOptions, RunningProcess, list_apps};
 pub use packages::{AppType, AppTypeSource, Package, PackageRow, read_large_heap};
 pub use post_mortem::{
-    EmptyTarget, Evidence, Known, KnownProcess, KnownTarget, LogLine, Recorded, empty_targets,
-    explain, parse_log, read_log,
+    EmptyTarget, Evidence, KnownProcess, KnownTarget, LogLine, PreflightFacts, Recorded,
+    empty_targets, explain, parse_log, read_log,
 };
 pub use processes::{Pid, Process, ProcessKind};
 

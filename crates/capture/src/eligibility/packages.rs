@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::sections::{Sections, text_lines};
-use heaptap_model::untrusted::shown_bytes;
+use heaptap_model::untrusted::sanitize_bytes;
 
 /// What the manifest of a package allows, as the phone's own package manager sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -92,11 +92,11 @@ pub fn read_list(stdout: &[u8]) -> Vec<Package> {
         .iter()
         .filter_map(|line| {
             let mut words = line.strip_prefix("package:")?.split_whitespace();
-            let mut package = Package::named(&shown_bytes(words.next()?.as_bytes()));
+            let mut package = Package::named(&sanitize_bytes(words.next()?.as_bytes()));
             for word in words {
                 if let Some(installer) = word.strip_prefix("installer=") {
                     package.installer =
-                        (installer != "null").then(|| shown_bytes(installer.as_bytes()));
+                        (installer != "null").then(|| sanitize_bytes(installer.as_bytes()));
                 } else if let Some(uids) = word.strip_prefix("uid:") {
                     package.uid = uids.split(',').next().and_then(|uid| uid.parse().ok());
                 }
@@ -175,7 +175,7 @@ pub fn read_packages_list(text: &[u8]) -> Vec<PackageRow> {
                 })
             };
             Some(PackageRow {
-                name: shown_bytes(columns.first()?.as_bytes()),
+                name: sanitize_bytes(columns.first()?.as_bytes()),
                 uid: columns.get(1)?.parse().ok()?,
                 debuggable: flag(2)?,
                 profileable_from_shell: flag(6) == Some(true),
@@ -188,7 +188,7 @@ pub fn read_packages_list(text: &[u8]) -> Vec<PackageRow> {
 impl From<&heaptap_model::profile::Package> for PackageRow {
     fn from(package: &heaptap_model::profile::Package) -> PackageRow {
         PackageRow {
-            name: shown_bytes(package.name.as_bytes()),
+            name: sanitize_bytes(package.name.as_bytes()),
             // No phone has such a uid: the row is nobody's.
             uid: u32::try_from(package.uid).unwrap_or(u32::MAX),
             debuggable: package.debuggable,

@@ -15,7 +15,7 @@ use super::packages::{PER_USER, Package, PackageRow};
 use super::processes::Pid;
 use super::sections::text_lines;
 use heaptap_adb::{Command, Device, DeviceError};
-use heaptap_model::untrusted::shown_bytes;
+use heaptap_model::untrusted::sanitize_bytes;
 
 /// A line of the phone's log.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -83,8 +83,8 @@ pub fn parse_log(stdout: &[u8]) -> Vec<LogLine> {
             Some(LogLine {
                 time_s: time,
                 pid,
-                tag: shown_bytes(tag.trim().as_bytes()),
-                text: shown_bytes(text.trim().as_bytes()),
+                tag: sanitize_bytes(tag.trim().as_bytes()),
+                text: sanitize_bytes(text.trim().as_bytes()),
             })
         })
         .collect()
@@ -93,7 +93,7 @@ pub fn parse_log(stdout: &[u8]) -> Vec<LogLine> {
 /// What was found out before a recording, in a form that a journal keeps: whoever finishes
 /// the recording may be another process on another day.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Known {
+pub struct PreflightFacts {
     /// Whether manifests count on this phone; `None` where that is unknown.
     pub user_build: Option<bool>,
     /// The phone's clock then, seconds since the epoch: [`read_log`] starts there.
@@ -130,7 +130,7 @@ pub struct KnownProcess {
 
 impl Assessment {
     /// What is worth keeping until the recording is finished.
-    pub fn known(&self, facts: &DeviceFacts) -> Known {
+    pub fn known(&self, facts: &DeviceFacts) -> PreflightFacts {
         let blocking = self
             .device
             .iter()
@@ -140,7 +140,7 @@ impl Assessment {
             processes: t.processes.iter().map(KnownProcess::of).collect(),
             findings: t.findings.clone(),
         });
-        Known {
+        PreflightFacts {
             user_build: facts.is_user_build(),
             clock_s: facts.clock_s,
             device: blocking.cloned().collect(),
@@ -188,7 +188,7 @@ pub struct EmptyTarget {
 
 /// Which targets have no samples. A process that was replaced by one of the same name is
 /// not missed.
-pub fn empty_targets(known: &Known, recorded: &[Recorded]) -> Vec<EmptyTarget> {
+pub fn empty_targets(known: &PreflightFacts, recorded: &[Recorded]) -> Vec<EmptyTarget> {
     let sampled = |pid: Pid, name: &str| {
         recorded
             .iter()
@@ -235,7 +235,7 @@ pub fn empty_targets(known: &Known, recorded: &[Recorded]) -> Vec<EmptyTarget> {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Evidence<'a> {
     /// What was found out before the recording.
-    pub known: Option<&'a Known>,
+    pub known: Option<&'a PreflightFacts>,
     /// The packages list in the trace.
     pub packages: &'a [PackageRow],
     /// Heaps that were chosen; empty for the default.
@@ -289,7 +289,7 @@ pub fn explain(target: &EmptyTarget, evidence: &Evidence<'_>) -> Vec<Finding> {
 /// What was said of the target before.
 fn known_findings<'a>(
     target: &'a EmptyTarget,
-    known: &'a Known,
+    known: &'a PreflightFacts,
 ) -> impl Iterator<Item = &'a Finding> {
     known
         .targets
@@ -456,9 +456,9 @@ mod tests {
         };
         assert_eq!(ids(&by_uid, &evidence), [F::UserRelease]);
         // On a userdebug build manifests do not count.
-        let known = Known {
+        let known = PreflightFacts {
             user_build: Some(false),
-            ..Known::default()
+            ..PreflightFacts::default()
         };
         let evidence = Evidence {
             known: Some(&known),
@@ -476,14 +476,14 @@ mod tests {
         }
     }
 
-    fn known() -> Known {
+    fn known() -> PreflightFacts {
         let process = |pid, name: &str, findings| KnownProcess {
             pid,
             name: name.to_owned(),
             uid: Some(10_234),
             findings,
         };
-        Known {
+        PreflightFacts {
             user_build: Some(true),
             targets: vec![
                 KnownTarget {
@@ -500,7 +500,7 @@ mod tests {
                     findings: vec![Finding::not_running("com.late", Severity::Note)],
                 },
             ],
-            ..Known::default()
+            ..PreflightFacts::default()
         }
     }
 
@@ -538,7 +538,7 @@ mod tests {
     #[test]
     fn what_was_known_before_is_kept_and_said() {
         let json = serde_json::to_string(&known()).expect("plain data");
-        let known: Known = serde_json::from_str(&json).expect("what was written");
+        let known: PreflightFacts = serde_json::from_str(&json).expect("what was written");
         assert_eq!(known, super::tests::known());
         let evidence = Evidence {
             known: Some(&known),
@@ -568,9 +568,9 @@ mod tests {
         assert_eq!(ids(&told, &feared), [], "its dump says why");
         assert_eq!(ids(&target("com.x", 7), &none), [F::NoAllocation]);
         // What hinders a Java dump alone explains nothing here.
-        let ten = Known {
+        let ten = PreflightFacts {
             device: vec![Finding::sdk_low(Scope::Java, "Android 10")],
-            ..Known::default()
+            ..PreflightFacts::default()
         };
         let known = Evidence {
             known: Some(&ten),

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::packages::PER_USER;
 use super::sections::Sections;
-use heaptap_model::untrusted::shown_bytes;
+use heaptap_model::untrusted::sanitize_bytes;
 
 /// A process id on the phone.
 pub type Pid = u32;
@@ -140,7 +140,7 @@ fn row(line: &str, columns: &[&str]) -> Option<PsRow> {
         state: get(&["S", "STAT"])
             .and_then(|v| v.chars().next())
             .filter(char::is_ascii_alphabetic),
-        name: shown_bytes(get(&["NAME", "CMD", "COMMAND"])?.as_bytes()),
+        name: sanitize_bytes(get(&["NAME", "CMD", "COMMAND"])?.as_bytes()),
     })
 }
 
@@ -169,7 +169,7 @@ fn toolbox_row(line: &str) -> Option<PsRow> {
         ppid: cells.get(2).and_then(|v| v.parse().ok()),
         uid: cells.first().and_then(|u| uid_of_user(u)),
         state,
-        name: shown_bytes(name.as_bytes()),
+        name: sanitize_bytes(name.as_bytes()),
     })
 }
 
@@ -231,7 +231,7 @@ pub fn read_details(output: &[u8]) -> BTreeMap<Pid, ProcDetails> {
                     .split(|&b| b == 0 || b == b'\n')
                     .next()
                     .unwrap_or(&[]);
-                entry.argv0 = (!argv0.is_empty()).then(|| shown_bytes(argv0));
+                entry.argv0 = (!argv0.is_empty()).then(|| sanitize_bytes(argv0));
             }
             "adj" => entry.oom_score_adj = sections.number(name),
             "events" => {
@@ -245,7 +245,7 @@ pub fn read_details(output: &[u8]) -> BTreeMap<Pid, ProcDetails> {
                 entry.domain = sections.line(name).and_then(|l| {
                     let domain = l.split(':').nth(2)?;
                     let domain = domain.trim_end_matches('\0');
-                    (!domain.is_empty()).then(|| shown_bytes(domain.as_bytes()))
+                    (!domain.is_empty()).then(|| sanitize_bytes(domain.as_bytes()))
                 });
             }
             _ => {}

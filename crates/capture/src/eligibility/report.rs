@@ -9,15 +9,15 @@ use super::decide::{
 use super::facts::DeviceFacts;
 use super::finding::{Finding, Scope, Severity};
 use super::gather::{of_appid, user_of};
-use super::matching::{Asked, Snapshot, belongs_to, matching, owner_appid, package_of_name};
+use super::matching::{Snapshot, TargetSpec, belongs_to, matching, owner_appid, package_of_name};
 use super::names;
 use super::packages::Package;
 use super::processes::{Process, ProcessKind};
-use heaptap_model::untrusted::shown_bytes;
+use heaptap_model::untrusted::sanitize_bytes;
 
 pub(super) fn report(
     facts: &DeviceFacts,
-    asked: &Asked,
+    asked: &TargetSpec,
     s: &Snapshot,
     options: &AssessOptions,
 ) -> TargetReport {
@@ -28,9 +28,9 @@ pub(super) fn report(
         .map(|p| process_report(facts, p, list))
         .collect();
     let (target, kind) = match asked {
-        Asked::Name(name) => (shown_bytes(name.as_bytes()), TargetKind::Name),
-        Asked::Pid(pid) => (pid.to_string(), TargetKind::Pid),
-        Asked::Package(name) => (shown_bytes(name.as_bytes()), TargetKind::Package),
+        TargetSpec::Name(name) => (sanitize_bytes(name.as_bytes()), TargetKind::Name),
+        TargetSpec::Pid(pid) => (pid.to_string(), TargetKind::Pid),
+        TargetSpec::Package(name) => (sanitize_bytes(name.as_bytes()), TargetKind::Package),
     };
     let mut report = TargetReport {
         target,
@@ -104,7 +104,7 @@ fn process_report(facts: &DeviceFacts, p: &Process, list: &[Package]) -> Process
 /// What is to be said of a target without a process.
 fn absent(
     facts: &DeviceFacts,
-    asked: &Asked,
+    asked: &TargetSpec,
     s: &Snapshot,
     options: &AssessOptions,
     report: &mut TargetReport,
@@ -114,8 +114,8 @@ fn absent(
         Startup::Off => Severity::Blocks,
         Startup::Allowed | Startup::Asked => Severity::Note,
     };
-    let (Asked::Name(name) | Asked::Package(name)) = asked else {
-        if let Asked::Pid(pid) = asked {
+    let (TargetSpec::Name(name) | TargetSpec::Package(name)) = asked else {
+        if let TargetSpec::Pid(pid) = asked {
             report.findings.push(Finding::pid_gone(*pid));
         }
         return;
@@ -232,13 +232,15 @@ fn edit_distance(a: &str, b: &str, limit: usize) -> Option<usize> {
 
 /// What a name covers besides what was meant, and what it does not cover.
 fn about_names(
-    asked: &Asked,
+    asked: &TargetSpec,
     matched: &[&Process],
     s: &Snapshot,
     options: &AssessOptions,
     report: &mut TargetReport,
 ) {
-    let Asked::Name(name) = asked else { return };
+    let TargetSpec::Name(name) = asked else {
+        return;
+    };
     let users: BTreeSet<u32> = matched.iter().filter_map(|p| p.user()).collect();
     if users.len() > 1 && options.user.is_none() {
         let users: Vec<u32> = users.into_iter().collect();

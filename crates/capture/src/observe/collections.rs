@@ -3,7 +3,7 @@
 
 use super::ours::{OurWindows, Whose};
 use android_memory::gc::{self, Event, Stamp};
-use heaptap_model::timeline::{Entry, Seen, Source};
+use heaptap_model::timeline::{Entry, Observation, Source};
 
 /// So long a collection waits to be known for ours, ns: nothing that asks for one takes longer.
 const UNDECIDED_NS: u64 = 120_000_000_000;
@@ -47,7 +47,7 @@ impl Collections {
             boot_ns: at(line.time?)?,
             pid,
             cost: None,
-            seen: Seen::Collection(collection),
+            seen: Observation::Collection(collection),
         };
         match was_asked_for {
             true => self.decide(entry),
@@ -82,7 +82,7 @@ impl Collections {
 }
 
 fn ours(mut entry: Entry) -> Entry {
-    if let Seen::Collection(collection) = &mut entry.seen {
+    if let Observation::Collection(collection) = &mut entry.seen {
         collection.ours = true;
     }
     entry
@@ -109,7 +109,7 @@ mod tests {
         let mut collections = Collections::new(windows.clone());
         let entry = collections.line(4321, LINE, boot).unwrap();
         assert_eq!(entry.boot_ns, 1_000_500_000_000);
-        let Seen::Collection(seen) = &entry.seen else {
+        let Observation::Collection(seen) = &entry.seen else {
             panic!("{entry:?}");
         };
         assert_eq!((seen.live, seen.ours), (Some(5 << 20), false));
@@ -121,7 +121,7 @@ mod tests {
         assert!(collections.settle(Some(0)).is_empty());
         open.close(1_000_000_000_000, 1_001_000_000_000);
         let settled = collections.settle(Some(0));
-        assert!(matches!(&settled[0].seen, Seen::Collection(c) if c.ours));
+        assert!(matches!(&settled[0].seen, Observation::Collection(c) if c.ours));
         assert!(collections.settle(None).is_empty());
     }
 
@@ -132,7 +132,7 @@ mod tests {
         let open = windows.open(4321, 1);
         assert_eq!(collections.line(4321, LINE, boot), None);
         let settled = collections.settle(None);
-        assert!(matches!(&settled[0].seen, Seen::Collection(c) if !c.ours));
+        assert!(matches!(&settled[0].seen, Observation::Collection(c) if !c.ours));
         drop(open);
     }
 }

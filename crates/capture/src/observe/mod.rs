@@ -31,7 +31,7 @@ pub use follow::{End, observe};
 pub use log::{LogEvent, RingLog, follow_lines, read_ring};
 pub use ours::{OpenWindow, OurWindows};
 
-use heaptap_model::timeline::{Entry, Spent};
+use heaptap_model::timeline::{Entry, ObservationCost};
 
 /// What is observed, and how often.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,7 +75,7 @@ pub enum Event {
         /// BOOTTIME of its begin, ns.
         boot_ns: u64,
         /// What all of it has cost so far.
-        spent: Spent,
+        spent: ObservationCost,
     },
     /// The connection is gone.
     Lost {

@@ -12,7 +12,8 @@ use android_memory::graphics;
 use android_memory::meminfo::Meminfo;
 use android_memory::status::{self, Status};
 use heaptap_model::timeline::{
-    Cost, Entry, Gap, Graphics, Ours, Process, Seen, Source, Spent, System, Unread,
+    Cost, Entry, Gap, Graphics, HeaptapAction, Observation, ObservationCost, Process, Source,
+    System, Unread,
 };
 
 /// Processes that are followed at once.
@@ -47,7 +48,7 @@ pub(super) struct Rounds {
     told: BTreeSet<(Source, u32)>,
     round: Round,
     answers: BTreeMap<(Kind, u32), Answer>,
-    spent: Spent,
+    spent: ObservationCost,
     /// Of the loop before this one.
     earlier_cpu_ns: u64,
     /// When the connection was lost, BOOTTIME.
@@ -123,7 +124,7 @@ impl Rounds {
             told: BTreeSet::new(),
             round: Round::default(),
             answers: BTreeMap::new(),
-            spent: Spent::default(),
+            spent: ObservationCost::default(),
             earlier_cpu_ns: 0,
             lost: None,
         }
@@ -250,7 +251,7 @@ impl Rounds {
             tell(Event::Seen(entry(
                 from_ns,
                 0,
-                Seen::Gap(Gap {
+                Observation::Gap(Gap {
                     until_ns: boot_ns,
                     why,
                 }),
@@ -308,7 +309,7 @@ impl Rounds {
                     device_ns: 0,
                     bytes,
                 }),
-                seen: Seen::Resident(resident),
+                seen: Observation::Resident(resident),
             });
         }
     }
@@ -334,7 +335,7 @@ impl Rounds {
         tell(Event::Seen(entry(
             boot_ns,
             pid,
-            Seen::Process(Process {
+            Observation::Process(Process {
                 name: name.clone(),
                 restarted,
             }),
@@ -344,7 +345,11 @@ impl Rounds {
 
     fn gone(&mut self, pid: u32, tell: &mut impl FnMut(Event)) {
         if self.followed.remove(&pid).is_some() {
-            tell(Event::Seen(entry(self.round.boot_ns, pid, Seen::Gone)));
+            tell(Event::Seen(entry(
+                self.round.boot_ns,
+                pid,
+                Observation::Gone,
+            )));
         }
     }
 
@@ -391,7 +396,7 @@ impl Rounds {
                     device_ns: 0,
                     bytes,
                 }),
-                seen: Seen::System(system),
+                seen: Observation::System(system),
             }));
         }
     }
@@ -450,11 +455,15 @@ impl Rounds {
         self.spent.questions = self.spent.questions.saturating_add(1);
         if let Some(window) = answer.window.take() {
             window.close(answer.from_ns, until_ns);
-            let ours = Ours {
+            let ours = HeaptapAction {
                 what: "meminfo".to_owned(),
                 until_ns,
             };
-            tell(Event::Seen(entry(answer.from_ns, pid, Seen::Ours(ours))));
+            tell(Event::Seen(entry(
+                answer.from_ns,
+                pid,
+                Observation::Ours(ours),
+            )));
         }
         match self.understood(kind, pid, &answer.text) {
             Ok(Some(seen)) => tell(Event::Seen(Entry {
@@ -477,9 +486,9 @@ impl Rounds {
         kind: Kind,
         pid: u32,
         text: &str,
-    ) -> Result<Option<Seen>, (Source, String)> {
+    ) -> Result<Option<Observation>, (Source, String)> {
         let graphics = |source, bytes: Option<u64>| match bytes {
-            Some(bytes) => Ok(Some(Seen::Graphics(Graphics { source, bytes }))),
+            Some(bytes) => Ok(Some(Observation::Graphics(Graphics { source, bytes }))),
             None => Err((source, said(text))),
         };
         match kind {
@@ -520,7 +529,7 @@ impl Rounds {
                     parts.native_heap = None;
                     parts.java_heap = None;
                 }
-                Ok(Some(Seen::Parts(parts)))
+                Ok(Some(Observation::Parts(parts)))
             }
         }
     }
@@ -560,7 +569,11 @@ impl Rounds {
         self.spent.rounds = self.spent.rounds.saturating_add(1);
         let boot_ns = self.round.boot_ns;
         if self.spent.rounds.is_multiple_of(SPENT_EVERY) {
-            tell(Event::Seen(entry(boot_ns, 0, Seen::Spent(self.spent))));
+            tell(Event::Seen(entry(
+                boot_ns,
+                0,
+                Observation::Spent(self.spent),
+            )));
         }
         tell(Event::Round {
             boot_ns,
@@ -570,7 +583,8 @@ impl Rounds {
 
     /// What it all cost, as an entry; `None` where nothing came.
     pub(super) fn last(&self) -> Option<Entry> {
-        (self.spent.rounds > 0).then(|| entry(self.round.boot_ns, 0, Seen::Spent(self.spent)))
+        (self.spent.rounds > 0)
+            .then(|| entry(self.round.boot_ns, 0, Observation::Spent(self.spent)))
     }
 
     /// Says once that something cannot be read.
@@ -586,13 +600,13 @@ impl Rounds {
             tell(Event::Seen(entry(
                 self.round.boot_ns,
                 pid,
-                Seen::Unread(unread),
+                Observation::Unread(unread),
             )));
         }
     }
 }
 
-fn entry(boot_ns: u64, pid: u32, seen: Seen) -> Entry {
+fn entry(boot_ns: u64, pid: u32, seen: Observation) -> Entry {
     Entry {
         boot_ns,
         pid,

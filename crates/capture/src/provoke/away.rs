@@ -7,7 +7,7 @@ use super::error::ProvokeError;
 use super::event::Event;
 use super::look;
 use super::run::Runner;
-use super::saved::{Left, PutBack, end_monkey, try_put_back};
+use super::saved::{PutBack, UnrestoredSetting, end_monkey, try_put_back};
 
 /// How long a phone that is away is waited for.
 const RETURN: Duration = Duration::from_secs(60);
@@ -128,7 +128,7 @@ impl Runner<'_> {
         }
     }
 
-    fn not_put_back(&self, what: String, left: Vec<Left>) -> ProvokeError {
+    fn not_put_back(&self, what: String, left: Vec<UnrestoredSetting>) -> ProvokeError {
         ProvokeError::NotPutBack {
             serial: self.device.serial().to_owned(),
             what,

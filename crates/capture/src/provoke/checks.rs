@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::action::TrimLevel;
-use super::deeds::{self, Deed};
+use super::deeds::{self, CheckedCommand};
 use super::error::ProvokeError;
 use super::event::{Effect, Launch};
 use super::look::{self, Front, QUICK, SLOW};
@@ -25,7 +25,7 @@ const MONKEY_WORDS: usize = 256 << 10;
 
 impl Runner<'_> {
     /// Turns the screen: the activity in front has another object afterwards.
-    pub(super) async fn turn(&mut self, deed: &Deed) -> Result<Effect, ProvokeError> {
+    pub(super) async fn turn(&mut self, deed: &CheckedCommand) -> Result<Effect, ProvokeError> {
         let package = &self.plan.target.package;
         let (_, before) = look::shown(self.device, package).await?;
         let turned_before = match self.in_vain_before {
@@ -99,7 +99,7 @@ impl Runner<'_> {
     }
 
     /// HOME, or BACK until the app has left the front.
-    pub(super) async fn leave(&mut self, deed: &Deed) -> Result<Effect, ProvokeError> {
+    pub(super) async fn leave(&mut self, deed: &CheckedCommand) -> Result<Effect, ProvokeError> {
         let package = self.plan.target.package.clone();
         for _ in 0..deed.at_most {
             self.cancel.check()?;
@@ -120,7 +120,11 @@ impl Runner<'_> {
     }
 
     /// Starts something of the app, and waits until it is in front.
-    pub(super) async fn launch(&self, deed: &Deed, anew: bool) -> Result<Launch, ProvokeError> {
+    pub(super) async fn launch(
+        &self,
+        deed: &CheckedCommand,
+        anew: bool,
+    ) -> Result<Launch, ProvokeError> {
         let package = &self.plan.target.package;
         let output = self.device.run(&deed.command, SLOW * 2).await?;
         let (out, err) = look::texts(&output);
@@ -143,7 +147,11 @@ impl Runner<'_> {
         })
     }
 
-    pub(super) async fn trim(&self, deed: &Deed, level: TrimLevel) -> Result<Effect, ProvokeError> {
+    pub(super) async fn trim(
+        &self,
+        deed: &CheckedCommand,
+        level: TrimLevel,
+    ) -> Result<Effect, ProvokeError> {
         let output = self.device.run(&deed.command, SLOW).await?;
         let (out, err) = look::texts(&output);
         let refused = read::complaint(output.exit, &out, &err);
@@ -164,7 +172,7 @@ impl Runner<'_> {
         } else if why.contains("Unknown process") {
             "it does not run".to_owned()
         } else {
-            heaptap_model::untrusted::shown(&why).into_owned()
+            heaptap_model::untrusted::sanitize(&why).into_owned()
         };
         Ok(Effect::TrimRefused {
             level: level.name(),
@@ -175,7 +183,7 @@ impl Runner<'_> {
     /// Lets monkey run to its end; its pid is noted as soon as it is known.
     pub(super) async fn monkey(
         &mut self,
-        deed: &Deed,
+        deed: &CheckedCommand,
         (events, seed): (u32, u32),
         throttle: Duration,
     ) -> Result<Effect, ProvokeError> {
@@ -214,7 +222,7 @@ impl Runner<'_> {
         };
         let end = read::monkey(&text);
         let aborted = match (end.aborted, exit) {
-            (Some(why), _) => Some(heaptap_model::untrusted::shown(&why).into_owned()),
+            (Some(why), _) => Some(heaptap_model::untrusted::sanitize(&why).into_owned()),
             (None, None) => Some("it fell silent".to_owned()),
             (None, Some(code)) if code != 0 && end.injected.is_none() => {
                 Some(format!("exit status {code}"))
@@ -237,7 +245,7 @@ impl Runner<'_> {
     }
 
     /// Ends the app's process, and looks until it is gone.
-    pub(super) async fn end(&self, deed: &Deed) -> Result<Effect, ProvokeError> {
+    pub(super) async fn end(&self, deed: &CheckedCommand) -> Result<Effect, ProvokeError> {
         let before = self.look().await?;
         look::run_quick(self.device, &deed.command, SLOW).await?;
         loop {

@@ -24,7 +24,7 @@ pub struct Phone {
 
 /// One command and what is looked at afterwards.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Deed {
+pub struct CheckedCommand {
     /// The command.
     pub command: Command,
     /// What is looked at.
@@ -74,9 +74,9 @@ const Q: u32 = 29;
 const S: u32 = 31;
 const U: u32 = 34;
 
-impl Deed {
-    fn new(command: Command, check: Check) -> Deed {
-        Deed {
+impl CheckedCommand {
+    fn new(command: Command, check: Check) -> CheckedCommand {
+        CheckedCommand {
             command,
             check,
             at_most: 1,
@@ -95,9 +95,9 @@ impl Deed {
 }
 
 /// Turns the screen and keeps it so.
-pub(super) fn turn(phone: &Phone, to: u32) -> Vec<Deed> {
+pub(super) fn turn(phone: &Phone, to: u32) -> Vec<CheckedCommand> {
     let to = to.to_string();
-    let deed = |command| Deed::new(command, Check::Accepted);
+    let deed = |command| CheckedCommand::new(command, Check::Accepted);
     let mut deeds = match phone.sdk {
         S.. => vec![deed(
             Command::program("wm")
@@ -149,16 +149,17 @@ pub(super) fn of(
     place: usize,
     phone: &Phone,
     round: u32,
-) -> Result<Vec<Vec<Deed>>, ProvokeError> {
+) -> Result<Vec<Vec<CheckedCommand>>, ProvokeError> {
     let Some(action) = plan.actions.get(place) else {
         return Ok(Vec::new());
     };
     let target = &plan.target;
     let start = || start(phone, target, AS_ICON, false);
-    let home = || Deed::new(press("KEYCODE_HOME"), Check::Background);
-    let one = |deed: Deed| Ok(vec![vec![deed]]);
-    let input = |args: Vec<String>| Deed::new(Command::program("input").args(args), Check::Input);
-    let repeated = |times: u32, deeds: Vec<Deed>| Ok(vec![deeds; times as usize]);
+    let home = || CheckedCommand::new(press("KEYCODE_HOME"), Check::Background);
+    let one = |deed: CheckedCommand| Ok(vec![vec![deed]]);
+    let input =
+        |args: Vec<String>| CheckedCommand::new(Command::program("input").args(args), Check::Input);
+    let repeated = |times: u32, deeds: Vec<CheckedCommand>| Ok(vec![deeds; times as usize]);
     let process = &target.process;
     match action {
         Action::Rotate(times) => {
@@ -170,11 +171,11 @@ pub(super) fn of(
         Action::SwitchApps(times) => {
             let settings = with_user(Command::program("am").args(["start", "-W"]), target.user)
                 .args(["-a", "android.settings.SETTINGS"]);
-            let other = Deed::new(settings, Check::OtherInFront);
+            let other = CheckedCommand::new(settings, Check::OtherInFront);
             repeated(*times, vec![other, start()?])
         }
         Action::RestartActivity(times) => {
-            let mut back = Deed::new(press("KEYCODE_BACK"), Check::Background);
+            let mut back = CheckedCommand::new(press("KEYCODE_BACK"), Check::Background);
             back.at_most = BACKS;
             let anew = self::start(phone, target, EMPTY_TASK, true)?;
             repeated(*times, vec![back, anew])
@@ -208,7 +209,7 @@ pub(super) fn of(
                 .arg(uri)
                 .arg("-p")
                 .arg(&target.package);
-            one(Deed::new(open, Check::Launched { anew: false }))
+            one(CheckedCommand::new(open, Check::Launched { anew: false }))
         }
         Action::Tap(at) => one(input(vec![
             "tap".to_owned(),
@@ -228,17 +229,17 @@ pub(super) fn of(
         Action::Wait(long) => {
             let seconds = format!("{}.{:03}", long.as_secs(), long.subsec_millis());
             let sleep = Command::program("sleep").arg(seconds);
-            one(Deed::new(sleep, Check::Wait(*long)))
+            one(CheckedCommand::new(sleep, Check::Wait(*long)))
         }
         Action::Start => one(start()?),
         Action::Home => one(home()),
         Action::ForceStop => {
             let stop = of_one_user(Command::program("am").arg("force-stop"), target.user);
-            one(Deed::new(stop.arg(&target.package), Check::Ended))
+            one(CheckedCommand::new(stop.arg(&target.package), Check::Ended))
         }
         Action::Kill => {
             let kill = of_one_user(Command::program("am").arg("kill"), target.user);
-            let kill = Deed::new(kill.arg(&target.package), Check::Ended);
+            let kill = CheckedCommand::new(kill.arg(&target.package), Check::Ended);
             Ok(vec![vec![home(), kill]])
         }
         Action::Crash => {
@@ -246,7 +247,7 @@ pub(super) fn of(
                 Some(_) => with_user(Command::program("am").arg("crash"), target.user),
                 None => Command::script(CRASH).called("letting it crash"),
             };
-            one(Deed::new(crash.arg(process), Check::Ended))
+            one(CheckedCommand::new(crash.arg(process), Check::Ended))
         }
         // Before, it took uids, in an order of its own.
         Action::Compact if phone.sdk < U => Err(ProvokeError::NotOnThisAndroid {
@@ -258,7 +259,7 @@ pub(super) fn of(
             let compact = Command::program("am").args(["compact", "full"]);
             // This one has its option behind.
             let compact = with_user(compact.arg(process), target.user);
-            one(Deed::new(compact, Check::Accepted))
+            one(CheckedCommand::new(compact, Check::Accepted))
         }
     }
 }
@@ -272,7 +273,7 @@ pub(super) fn start(
     target: &Target,
     flags: &str,
     anew: bool,
-) -> Result<Deed, ProvokeError> {
+) -> Result<CheckedCommand, ProvokeError> {
     let Some(component) = &phone.launcher else {
         return Err(ProvokeError::NoActivity {
             serial: phone.serial.clone(),
@@ -289,18 +290,21 @@ pub(super) fn start(
             "-f",
         ])
         .args([flags, "-n", component]);
-    Ok(Deed::new(command, Check::Launched { anew }))
+    Ok(CheckedCommand::new(command, Check::Launched { anew }))
 }
 
 /// As the app's icon does.
-pub(super) fn start_as_icon(phone: &Phone, target: &Target) -> Result<Deed, ProvokeError> {
+pub(super) fn start_as_icon(
+    phone: &Phone,
+    target: &Target,
+) -> Result<CheckedCommand, ProvokeError> {
     start(phone, target, AS_ICON, false)
 }
 
-fn trim(target: &Target, level: TrimLevel) -> Deed {
+fn trim(target: &Target, level: TrimLevel) -> CheckedCommand {
     let command = with_user(Command::program("am").arg("send-trim-memory"), target.user);
     let command = command.arg(&target.process).arg(level.word());
-    Deed::new(command, Check::Trimmed(level))
+    CheckedCommand::new(command, Check::Trimmed(level))
 }
 
 /// By its name it would be the last process of the package, whichever that is.
@@ -309,7 +313,7 @@ const CRASH: &str = r#"p=$(pidof -s "$1") || exit 0; exec am crash "$p""#;
 /// monkey tells its pid first: it goes on where the cable is pulled, and has to be ended then.
 const MONKEY: &str = r#"echo heaptap-monkey $$; exec monkey "$@""#;
 
-fn monkey(target: &Target, monkey: &Monkey, seed: u32) -> Deed {
+fn monkey(target: &Target, monkey: &Monkey, seed: u32) -> CheckedCommand {
     let events = monkey.events;
     let command = Command::script(MONKEY)
         .called("sending random events")
@@ -334,7 +338,7 @@ fn monkey(target: &Target, monkey: &Monkey, seed: u32) -> Deed {
         seed,
         throttle: monkey.throttle,
     };
-    Deed::new(command, check)
+    CheckedCommand::new(command, check)
 }
 
 pub(super) fn press(key: &str) -> Command {
@@ -369,7 +373,7 @@ mod tests {
             upright: true,
         };
         let all = of(&plan, 0, &phone, 1).unwrap();
-        let text = |d: &Deed| d.command.text().to_owned();
+        let text = |d: &CheckedCommand| d.command.text().to_owned();
         all.iter()
             .map(|each| each.iter().map(text).collect())
             .collect()

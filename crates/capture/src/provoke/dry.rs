@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Plan;
-use super::deeds::{self, Deed, press};
+use super::deeds::{self, CheckedCommand, press};
 use super::error::ProvokeError;
 use super::look;
 use super::run::{dismiss, saved, stay_on, wants_front};
@@ -32,7 +32,7 @@ pub async fn dry_run(device: &Device, plan: &Plan) -> Result<Vec<Planned>, Provo
     let plan = &facts.plan(plan);
     let mut saved = saved(device, "", plan, &facts)?;
     let mut all = Vec::new();
-    let planned = |round, what: &str, deed: &Deed| Planned {
+    let planned = |round, what: &str, deed: &CheckedCommand| Planned {
         round,
         what: what.to_owned(),
         command: deed.command.text().to_owned(),

@@ -3,11 +3,11 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::saved::Left;
+use super::saved::UnrestoredSetting;
 use heaptap_adb::DeviceError;
 use heaptap_model::error::{Classified, ErrorClass};
+use heaptap_model::untrusted::sanitize;
 use heaptap_model::untrusted::shell::{Shell, quoted};
-use heaptap_model::untrusted::shown;
 
 /// Why provoking failed.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +34,7 @@ pub enum ProvokeError {
     /// It was started, and something else stays in front.
     #[error(
         "{package} does not come to the front on {serial}: {} is there",
-        shown(front)
+        sanitize(front)
     )]
     NotInFront {
         /// The phone.
@@ -73,7 +73,7 @@ pub enum ProvokeError {
         why: &'static str,
     },
     /// An answer that makes no sense.
-    #[error("{serial} answered oddly when asked for {what}: {}", shown(text))]
+    #[error("{serial} answered oddly when asked for {what}: {}", sanitize(text))]
     Odd {
         /// The phone.
         serial: String,
@@ -102,7 +102,7 @@ pub enum ProvokeError {
         /// Why.
         what: String,
         /// What is not.
-        left: Vec<Left>,
+        left: Vec<UnrestoredSetting>,
     },
     /// Another heaptap is at work on this phone.
     #[error("another heaptap is provoking on {serial}")]
@@ -137,7 +137,7 @@ pub enum ProvokeError {
     Interrupted,
 }
 
-fn not_put_back(left: &[Left]) -> String {
+fn not_put_back(left: &[UnrestoredSetting]) -> String {
     let what: Vec<&str> = left.iter().map(|left| left.what.as_str()).collect();
     match what.is_empty() {
         true => String::new(),
@@ -252,7 +252,7 @@ impl Classified for ProvokeError {
 }
 
 /// The commands that put back what is left, each for a line of its own.
-fn by_hand(left: &[Left], serial: &str) -> Vec<String> {
+fn by_hand(left: &[UnrestoredSetting], serial: &str) -> Vec<String> {
     let commands = left.iter();
     let commands = commands.filter_map(|left| left.by_hand(serial, Shell::HOST));
     commands.collect()

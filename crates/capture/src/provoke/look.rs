@@ -313,8 +313,8 @@ pub(super) fn texts(output: &Output) -> (String, String) {
 pub(super) fn refused(device: &Device, command: &Command, why: &str) -> ProvokeError {
     ProvokeError::Refused {
         serial: device.serial().to_owned(),
-        command: heaptap_model::untrusted::shown(command.text()).into_owned(),
-        why: heaptap_model::untrusted::shown(why).into_owned(),
+        command: heaptap_model::untrusted::sanitize(command.text()).into_owned(),
+        why: heaptap_model::untrusted::sanitize(why).into_owned(),
     }
 }
 

@@ -36,13 +36,13 @@ mod trend;
 
 pub use action::{Action, ActionError, Key, Monkey, Point, Swipe, Trim, TrimLevel};
 pub use cancel::{Cancel, Canceller};
-pub use deeds::{Deed, Phone};
+pub use deeds::{CheckedCommand, Phone};
 pub use dry::{Planned, dry_run};
 pub use error::ProvokeError;
 pub use event::{Death, Effect, Event, Launch, Report, Step};
 pub use look::hardware_serial;
 pub use run::run;
-pub use saved::{Journals, Left, Lock, PutBack, Saved, Setting, identity, put_back};
+pub use saved::{Journals, Lock, PutBack, Saved, Setting, UnrestoredSetting, identity, put_back};
 pub use settle::Settle;
 pub use trend::{FEWEST, Held, LEFT_OUT, Trend, Verdict};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Plan;
 use super::action::Action;
 use super::cancel::Cancel;
-use super::deeds::{self, Check, Deed, Phone, press};
+use super::deeds::{self, Check, CheckedCommand, Phone, press};
 use super::error::ProvokeError;
 use super::event::{Effect, Event, Report, Step};
 use super::look::{self, Facts, Reading, SLOW};
@@ -190,7 +190,7 @@ struct Place<'a> {
     /// Doings of it that came to their end.
     done: usize,
     /// All of its doings; made when the first begins, and anew after a lost cable.
-    doings: Option<Vec<Vec<Deed>>>,
+    doings: Option<Vec<Vec<CheckedCommand>>>,
     /// The doing was begun before, and cut.
     again: bool,
 }
@@ -294,7 +294,10 @@ impl Runner<'_> {
     }
 
     /// What each doing of an action comes to, as the phone is turned now.
-    async fn doings(&mut self, place: &Place<'_>) -> Result<Vec<Vec<Deed>>, ProvokeError> {
+    async fn doings(
+        &mut self,
+        place: &Place<'_>,
+    ) -> Result<Vec<Vec<CheckedCommand>>, ProvokeError> {
         if matches!(place.action, Action::Rotate(_)) {
             self.bring_to_front().await?;
             self.look_how_it_is_turned(place).await?;
@@ -420,7 +423,7 @@ impl Runner<'_> {
         &mut self,
         action: &Action,
         mut step: Step,
-        deeds: &[Deed],
+        deeds: &[CheckedCommand],
     ) -> Result<(), ProvokeError> {
         if (step.time == 1 || step.again) && acts_in_front(action) {
             self.bring_to_front().await?;
@@ -483,7 +486,11 @@ impl Runner<'_> {
     }
 
     /// Sends one command and looks at what it is for.
-    async fn act(&mut self, deed: &Deed, effects: &mut Vec<Effect>) -> Result<(), ProvokeError> {
+    async fn act(
+        &mut self,
+        deed: &CheckedCommand,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), ProvokeError> {
         // Whatever comes, the phone is put back: the note stands before the first change.
         self.note()?;
         match &deed.check {

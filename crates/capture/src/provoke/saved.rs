@@ -36,9 +36,9 @@ impl Setting {
         }
     }
 
-    fn left(&self) -> Left {
+    fn left(&self) -> UnrestoredSetting {
         let was = told(self.value.as_deref());
-        Left::new(format!("{} (was {was})", self.key), &self.command())
+        UnrestoredSetting::new(format!("{} (was {was})", self.key), &self.command())
     }
 
     /// Sets it to what it was, and reads it again; the inner error says why that is not taken.
@@ -64,9 +64,9 @@ fn told(value: Option<&str>) -> String {
     match value {
         Some(value) if value.chars().count() > MOST_TOLD => {
             let start: String = value.chars().take(MOST_TOLD).collect();
-            format!("{}…", untrusted::shown(&start))
+            format!("{}…", untrusted::sanitize(&start))
         }
-        Some(value) => untrusted::shown(value).into_owned(),
+        Some(value) => untrusted::sanitize(value).into_owned(),
         None => "not set".to_owned(),
     }
 }
@@ -286,18 +286,18 @@ pub async fn put_back(
 
 /// Something that is not as it was, and what would make it so.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Left {
+pub struct UnrestoredSetting {
     /// In words, such as `user_rotation (was 0)`.
     pub what: String,
     /// What the device's shell is to be told; `None` where that cannot be shown as it is.
     pub command: Option<String>,
 }
 
-impl Left {
-    fn new(what: String, command: &Command) -> Left {
+impl UnrestoredSetting {
+    fn new(what: String, command: &Command) -> UnrestoredSetting {
         let text = command.text();
         let command = (!text.contains(untrusted::is_unsafe)).then(|| text.to_owned());
-        Left { what, command }
+        UnrestoredSetting { what, command }
     }
 
     /// The command for the user's shell.
@@ -317,7 +317,7 @@ impl Left {
 /// Why not all of it was put back, and what was not.
 pub(super) struct NotYet {
     pub(super) why: ProvokeError,
-    pub(super) left: Vec<Left>,
+    pub(super) left: Vec<UnrestoredSetting>,
 }
 
 impl NotYet {
@@ -336,20 +336,20 @@ impl NotYet {
 
 impl Saved {
     /// All of it.
-    pub(super) fn all_left(&self) -> Vec<Left> {
+    pub(super) fn all_left(&self) -> Vec<UnrestoredSetting> {
         let monkey = self.monkey.map(|pid| {
             let end = Command::program("pkill").args(["-f", "com.android.commands.monkey"]);
-            Left::new(format!("monkey ({pid}) may still run"), &end)
+            UnrestoredSetting::new(format!("monkey ({pid}) may still run"), &end)
         });
         monkey.into_iter().chain(self.left_after(0)).collect()
     }
 
     /// Of what follows the monkey's end all but the first settings.
-    fn left_after(&self, settings: usize) -> Vec<Left> {
+    fn left_after(&self, settings: usize) -> Vec<UnrestoredSetting> {
         let settings = self.settings.iter().skip(settings).map(Setting::left);
         let screen = self.screen_off.then(|| {
             let sleep = press("KEYCODE_SLEEP");
-            Left::new("the screen (was off)".to_owned(), &sleep)
+            UnrestoredSetting::new("the screen (was off)".to_owned(), &sleep)
         });
         settings.chain(screen).collect()
     }
@@ -381,8 +381,8 @@ pub(super) async fn try_put_back(
         done.monkey_ended = end_monkey(device, pid).await.map_err(nothing_done)?;
     }
     // One that is not taken keeps no other from being put back.
-    let mut refused: Vec<(Left, String)> = Vec::new();
-    let interrupted = |why, refused: Vec<(Left, String)>, settings| NotYet {
+    let mut refused: Vec<(UnrestoredSetting, String)> = Vec::new();
+    let interrupted = |why, refused: Vec<(UnrestoredSetting, String)>, settings| NotYet {
         why,
         left: refused
             .into_iter()
@@ -412,7 +412,7 @@ pub(super) async fn try_put_back(
         done.screen_off = read::complaint(answer.exit, &out, &err).is_none();
     }
     if !refused.is_empty() {
-        let (left, why): (Vec<Left>, Vec<String>) = refused.into_iter().unzip();
+        let (left, why): (Vec<UnrestoredSetting>, Vec<String>) = refused.into_iter().unzip();
         let why = ProvokeError::NotPutBack {
             serial,
             what: why.join("; "),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::journal::Chronicle;
+use super::journal::SessionState;
 use super::session::Session;
 use super::snapshot::{DumpScan, LOOK, NewScan, TraceFile, look, target_pids};
 use heaptap_adb::Device;
@@ -58,7 +58,7 @@ impl Session {
 /// `None` where it cannot be seen: the session then ends by its duration.
 async fn until_complete(
     device: &Device,
-    chronicle: &Chronicle,
+    chronicle: &SessionState,
     mut scan: Box<dyn DumpScan>,
 ) -> Option<()> {
     let file = TraceFile {

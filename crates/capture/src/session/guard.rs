@@ -28,7 +28,7 @@ const ARMING: Duration = Duration::from_secs(20);
 
 /// What became of a request to relax SELinux.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Relaxed {
+pub enum SelinuxChange {
     /// It is permissive now, and enforcing again once the session is over.
     UntilTheEnd,
     /// It was not enforcing.
@@ -43,7 +43,7 @@ pub async fn relax_selinux(
     device: &Device,
     as_root: bool,
     remote_path: &str,
-) -> Result<Relaxed, SessionError> {
+) -> Result<SelinuxChange, SessionError> {
     let script = Command::script(RELAX)
         .called("guarding SELinux")
         .arg(remote_path)
@@ -51,8 +51,8 @@ pub async fn relax_selinux(
     let output = device.run(&root_command(script, as_root), ARMING).await?;
     let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     match said.as_str() {
-        "permissive" => Ok(Relaxed::UntilTheEnd),
-        "unchanged" => Ok(Relaxed::AsItWas),
+        "permissive" => Ok(SelinuxChange::UntilTheEnd),
+        "unchanged" => Ok(SelinuxChange::AsItWas),
         _ => Err(SessionError::SelinuxStays {
             serial: device.serial().to_owned(),
             text: String::from_utf8_lossy(&output.stderr).trim().to_owned(),

@@ -200,7 +200,11 @@ impl Session {
         let text = String::from_utf8_lossy(printed);
         let pid = text.lines().find_map(|line| line.trim().parse().ok());
         let Some(pid) = pid else {
-            return Err(probe::odd(&self.device, "starting the heap dumps", &text));
+            return Err(probe::unexpected_output(
+                &self.device,
+                "starting the heap dumps",
+                &text,
+            ));
         };
         let log = &self.opening().remote_path;
         let facts = probe::process(&self.device, pid).await?;

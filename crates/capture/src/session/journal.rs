@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::heap_files::HeapFiles;
 use super::id::SessionId;
-use super::snapshot::SnapshotWay;
+use super::snapshot::SnapshotMethod;
 
 /// Version of the journal's format, in its first line.
 pub const JOURNAL_VERSION: u32 = 1;
@@ -41,7 +41,7 @@ impl ProcessKey {
 
 /// What is known before the device is told anything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Opening {
+pub struct SessionHeader {
     /// [`JOURNAL_VERSION`].
     pub version: u32,
     /// The session.
@@ -71,7 +71,7 @@ pub struct Opening {
     /// How long data may wait before it reaches the file, milliseconds.
     pub write_period_ms: u64,
     /// How dumps can be caused.
-    pub snapshots: SnapshotWay,
+    pub snapshots: SnapshotMethod,
     /// Whether a label is of use where no dump can be caused: whoever follows the recording
     /// takes something else at it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -115,7 +115,7 @@ impl Label {
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Entry {
     /// The first line.
-    Opened(Box<Opening>),
+    Opened(Box<SessionHeader>),
     /// perfetto runs.
     Started {
         /// Its process.
@@ -174,9 +174,9 @@ pub enum Entry {
 
 /// What a journal says, all lines taken together.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Chronicle {
+pub struct SessionState {
     /// The first line.
-    pub opening: Opening,
+    pub opening: SessionHeader,
     /// perfetto's process, once it is known.
     pub process: Option<ProcessKey>,
     /// BOOTTIME of the start, ns.
@@ -199,9 +199,9 @@ pub struct Chronicle {
     pub files: BTreeMap<String, (u64, String)>,
 }
 
-impl Chronicle {
-    fn new(opening: Opening) -> Self {
-        Chronicle {
+impl SessionState {
+    fn new(opening: SessionHeader) -> Self {
+        SessionState {
             opening,
             process: None,
             started_ns: None,
@@ -273,7 +273,7 @@ impl Journal {
     ///
     /// # Errors
     /// Where the file exists or cannot be written.
-    pub fn create(path: &Path, opening: Opening) -> io::Result<Self> {
+    pub fn create(path: &Path, opening: SessionHeader) -> io::Result<Self> {
         let file = OpenOptions::new()
             .append(true)
             .read(true)
@@ -319,7 +319,7 @@ impl Journal {
     ///
     /// # Errors
     /// Where it cannot be read, or does not begin with an opening of this version.
-    pub fn read(&self) -> io::Result<Chronicle> {
+    pub fn read(&self) -> io::Result<SessionState> {
         read(&self.path)
     }
 
@@ -343,7 +343,7 @@ impl Journal {
 ///
 /// # Errors
 /// Where it cannot be read, or does not begin with an opening of this version.
-pub fn read(path: &Path) -> io::Result<Chronicle> {
+pub fn read(path: &Path) -> io::Result<SessionState> {
     let mut chronicle = None;
     for line in BufReader::new(File::open(path)?).split(b'\n') {
         let line = line?;
@@ -353,7 +353,7 @@ pub fn read(path: &Path) -> io::Result<Chronicle> {
         };
         match (&mut chronicle, entry) {
             (None, Entry::Opened(opening)) if opening.version <= HEAP_FILES_VERSION => {
-                chronicle = Some(Chronicle::new(*opening));
+                chronicle = Some(SessionState::new(*opening));
             }
             (None, Entry::Opened(opening)) => {
                 return Err(io::Error::new(
@@ -400,9 +400,9 @@ pub(super) fn sync_folder(_path: &Path) -> io::Result<()> {
 pub(super) mod tests {
     use super::*;
 
-    pub(in crate::session) fn opening() -> Opening {
+    pub(in crate::session) fn opening() -> SessionHeader {
         let id = SessionId::random();
-        Opening {
+        SessionHeader {
             version: JOURNAL_VERSION,
             serial: "emulator-5554".to_owned(),
             hardware_serial: None,
@@ -416,7 +416,7 @@ pub(super) mod tests {
             pids: vec![],
             stop_limit_ms: 60_000,
             write_period_ms: 5000,
-            snapshots: SnapshotWay::Impossible,
+            snapshots: SnapshotMethod::Impossible,
             labels_without_dumps: false,
             config: "duration_ms: 1".to_owned(),
             output: PathBuf::from("/tmp/out"),

@@ -40,19 +40,19 @@ pub use error::{ForeignReason, SessionError};
 pub use event::{Control, Controls, Events, Progress, SessionEvent};
 pub use folder::{Owner, Unclaimed, claim, owner_of, release};
 pub use follow::{FollowEnd, stop_asked};
-pub use guard::{Relaxed, relax_selinux, restore_selinux};
+pub use guard::{SelinuxChange, relax_selinux, restore_selinux};
 pub use heap_files::{HeapFile, HeapFileFate, HeapFileKind, HeapFiles, file_path, log_path};
 pub use id::{ParseSessionIdError, SessionId};
 pub use journal::{
-    BootId, Chronicle, HEAP_FILES_VERSION, JOURNAL_VERSION, Label, Opening, ProcessKey,
+    BootId, HEAP_FILES_VERSION, JOURNAL_VERSION, Label, ProcessKey, SessionHeader, SessionState,
 };
 pub use labels::LabelWatch;
 pub use probe::{Moment, is_phone_of, moment};
 pub use pull::{RawTrace, part_prefix, remove_parts};
 pub use remote::{RemoteTrace, fixed_path, remote_traces, writer_of};
-pub use session::{Lasted, Session, claim_for};
+pub use session::{DurationBounds, Session, claim_for};
 pub use snapshot::{
-    DumpScan, NewScan, SeenDump, Snapshot, SnapshotWay, matching_processes, take_snapshot,
+    DumpScan, NewScan, SeenDump, Snapshot, SnapshotMethod, matching_processes, take_snapshot,
 };
 pub use start::Background;
 pub use stop::{Ending, stop_for_another};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::error::SessionError;
 use super::heap_files::SCRIPT_NAME;
-use super::journal::{BootId, Opening, ProcessKey};
+use super::journal::{BootId, ProcessKey, SessionHeader};
 use heaptap_adb::{Command, Device, DeviceError};
 
 /// Time allowed for a command that only reads `/proc`.
@@ -58,7 +58,7 @@ pub async fn moment(device: &Device) -> Result<Moment, SessionError> {
             uid: lines.next()?.parse().ok()?,
         })
     })();
-    parsed.ok_or_else(|| odd(device, "boot id, uptime and user", &text))
+    parsed.ok_or_else(|| unexpected_output(device, "boot id, uptime and user", &text))
 }
 
 /// What tells one phone from another.
@@ -77,7 +77,7 @@ const IDENTITY: &str = "cat /proc/sys/kernel/random/boot_id; getprop ro.serialno
 ///
 /// # Errors
 /// Where the device cannot be asked.
-pub async fn is_phone_of(device: &Device, opening: &Opening) -> Result<bool, SessionError> {
+pub async fn is_phone_of(device: &Device, opening: &SessionHeader) -> Result<bool, SessionError> {
     let question = Command::script(IDENTITY).called("making sure that it is the right phone");
     let output = device.run(&question, QUICK).await?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -90,7 +90,7 @@ pub async fn is_phone_of(device: &Device, opening: &Opening) -> Result<bool, Ses
 }
 
 impl Identity {
-    fn is_of(&self, serial: &str, opening: &Opening) -> bool {
+    fn is_of(&self, serial: &str, opening: &SessionHeader) -> bool {
         if self.boot_id == opening.boot_id.0 {
             return true;
         }
@@ -246,7 +246,7 @@ fn split_args(cmdline: &[u8]) -> Vec<Vec<u8>> {
     cmdline.split(|b| *b == 0).map(<[u8]>::to_vec).collect()
 }
 
-pub(super) fn odd(device: &Device, what: &'static str, text: &str) -> SessionError {
+pub(super) fn unexpected_output(device: &Device, what: &'static str, text: &str) -> SessionError {
     SessionError::OddAnswer {
         serial: device.serial().to_owned(),
         what,

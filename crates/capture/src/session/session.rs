@@ -9,7 +9,7 @@ use super::error::SessionError;
 use super::event::{Events, Progress, SessionEvent};
 use super::folder::{self, Owner};
 use super::id::SessionId;
-use super::journal::{Chronicle, Entry, Journal, Opening};
+use super::journal::{Entry, Journal, SessionHeader, SessionState};
 use super::probe::{self, QUICK};
 use super::store::{SessionLock, Store};
 use heaptap_adb::{Command, Device};
@@ -17,7 +17,7 @@ use heaptap_adb::{Command, Device};
 /// Between what a followed recording lasted, by the device's clock. A cable that was away, or a
 /// busy host, leaves a while in which it ended at some time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Lasted {
+pub struct DurationBounds {
     /// It ran when the device last reported; `None` where this process did not follow it.
     pub at_least: Option<Duration>,
     /// It ran no more when perfetto was found gone; `None` where it was not.
@@ -27,7 +27,7 @@ pub struct Lasted {
 /// A recording session, and the right to take it to its end.
 pub struct Session {
     pub(super) device: Device,
-    pub(super) chronicle: Chronicle,
+    pub(super) chronicle: SessionState,
     store: Store,
     journal: Journal,
     /// `None` where another process takes it to its end.
@@ -56,7 +56,7 @@ impl Session {
     pub fn create(
         device: Device,
         store: Store,
-        opening: Opening,
+        opening: SessionHeader,
         events: Events,
     ) -> Result<Session, SessionError> {
         let (journal, lock) = store.create(opening)?;
@@ -147,7 +147,7 @@ impl Session {
     }
 
     /// The first line of its journal.
-    pub fn opening(&self) -> &Opening {
+    pub fn opening(&self) -> &SessionHeader {
         &self.chronicle.opening
     }
 
@@ -160,7 +160,7 @@ impl Session {
     ///
     /// # Errors
     /// Where it cannot be read.
-    pub fn reread(&mut self) -> Result<&Chronicle, SessionError> {
+    pub fn reread(&mut self) -> Result<&SessionState, SessionError> {
         self.chronicle = self.journal.read().map_err(|source| SessionError::State {
             path: self.journal.path().to_owned(),
             source,
@@ -169,7 +169,7 @@ impl Session {
     }
 
     /// What the journal said when it was last read.
-    pub fn chronicle(&self) -> &Chronicle {
+    pub fn chronicle(&self) -> &SessionState {
         &self.chronicle
     }
 
@@ -183,8 +183,8 @@ impl Session {
     }
 
     /// How long it lasted, as far as this process followed it.
-    pub fn lasted(&self) -> Lasted {
-        Lasted {
+    pub fn lasted(&self) -> DurationBounds {
+        DurationBounds {
             at_least: self.last.as_ref().map(|report| report.elapsed),
             at_most: self.over_after,
         }

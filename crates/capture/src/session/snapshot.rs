@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::error::SessionError;
 use super::event::SessionEvent;
 use super::id::SessionId;
-use super::journal::{Chronicle, Entry, Label};
+use super::journal::{Entry, Label, SessionState};
 use super::probe::{self, QUICK};
 use super::session::Session;
 use super::store::Store;
@@ -23,7 +23,7 @@ use heaptap_adb::{Command, Device, ShellEvent};
 /// How a dump can be caused in a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum SnapshotWay {
+pub enum SnapshotMethod {
     /// The shell is root, or may become it: heapprofd is signalled.
     Signal {
         /// By way of `su`.
@@ -131,7 +131,7 @@ const BLOCK: u64 = 64 << 10;
 pub async fn take_snapshot(
     device: &Device,
     store: &Store,
-    chronicle: &Chronicle,
+    chronicle: &SessionState,
     label: String,
     scan: &NewScan,
 ) -> Result<Snapshot, SessionError> {
@@ -154,7 +154,7 @@ pub async fn take_snapshot(
         return Err(not_recording());
     }
     // Where nobody follows, a label alone would take nothing at all.
-    if opening.snapshots == SnapshotWay::Impossible
+    if opening.snapshots == SnapshotMethod::Impossible
         && !(opening.labels_without_dumps && store.is_locked(&opening.id))
     {
         return Err(SessionError::NoSnapshot {
@@ -175,15 +175,15 @@ pub async fn take_snapshot(
     };
     note(&Entry::Label(request.clone()))?;
     let extra = match &opening.snapshots {
-        SnapshotWay::Signal { su } => {
+        SnapshotMethod::Signal { su } => {
             let sent_ns = signal_heapprofd(device, *su).await?;
             // Before a restart of the clock, if there was one, is no bound.
             request.sent_ns = sent_ns.filter(|sent| *sent >= request.boot_ns);
             note(&Entry::Requested(request.clone()))?;
             Duration::ZERO
         }
-        SnapshotWay::Continuous { period_ms, .. } => Duration::from_millis(2 * period_ms),
-        SnapshotWay::Impossible => return Ok(Snapshot::without_dump(request, &opening.config)),
+        SnapshotMethod::Continuous { period_ms, .. } => Duration::from_millis(2 * period_ms),
+        SnapshotMethod::Impossible => return Ok(Snapshot::without_dump(request, &opening.config)),
     };
     let period = Duration::from_millis(opening.write_period_ms);
     let waiting = Waiting {
@@ -360,7 +360,7 @@ pub(super) async fn look(
             };
             let uptime = String::from_utf8_lossy(uptime);
             look.boot_ns = probe::parse_uptime(&uptime)
-                .ok_or_else(|| probe::odd(device, "uptime", &uptime))?;
+                .ok_or_else(|| probe::unexpected_output(device, "uptime", &uptime))?;
             look.alive = state == b"alive";
             bytes = rest.to_vec();
         }
@@ -396,7 +396,7 @@ async fn signal_heapprofd(device: &Device, su: bool) -> Result<Option<u64>, Sess
 /// Processes that match the targets of a session now.
 pub(super) async fn target_pids(
     device: &Device,
-    chronicle: &Chronicle,
+    chronicle: &SessionState,
 ) -> Result<BTreeSet<u32>, SessionError> {
     let opening = &chronicle.opening;
     let mut pids = BTreeSet::new();
@@ -424,7 +424,7 @@ pub(super) async fn target_pids(
 /// Where the device cannot be asked.
 pub async fn matching_processes(
     device: &Device,
-    chronicle: &Chronicle,
+    chronicle: &SessionState,
 ) -> Result<Vec<(u32, String)>, SessionError> {
     let pids = target_pids(device, chronicle).await?;
     Ok(names(device, pids).await)

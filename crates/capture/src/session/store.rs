@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::error::SessionError;
 use super::folder::{self, Owner};
 use super::id::SessionId;
-use super::journal::{self, Chronicle, Journal, Opening};
+use super::journal::{self, Journal, SessionHeader, SessionState};
 use heaptap_adb::RemoteStat;
 
 /// Environment variable that names the state folder.
@@ -88,7 +88,7 @@ impl Store {
     ///
     /// # Errors
     /// Where this host cannot write.
-    pub fn create(&self, opening: Opening) -> Result<(Journal, SessionLock), SessionError> {
+    pub fn create(&self, opening: SessionHeader) -> Result<(Journal, SessionLock), SessionError> {
         let id = opening.id.clone();
         let lock = self.take_lock(&id)?;
         let path = self.journal_path(&id);
@@ -242,7 +242,7 @@ impl Store {
     ///
     /// # Errors
     /// Where the folder cannot be read.
-    pub fn list(&self) -> Result<(Vec<Chronicle>, Vec<Unreadable>), SessionError> {
+    pub fn list(&self) -> Result<(Vec<SessionState>, Vec<Unreadable>), SessionError> {
         let state = |source| SessionError::State {
             path: self.folder.clone(),
             source,
@@ -289,7 +289,7 @@ impl Store {
 
     /// Removes the journal of a session whose device ended with the process that recorded, and
     /// that process is gone. Not where the trace has been fetched: that can still be used.
-    fn sweep_in_process(&self, chronicle: &Chronicle) -> bool {
+    fn sweep_in_process(&self, chronicle: &SessionState) -> bool {
         let id = &chronicle.opening.id;
         chronicle.in_process
             && chronicle.pulled.is_none()

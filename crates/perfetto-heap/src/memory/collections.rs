@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use super::ftrace::{Event, Kind};
 use super::{MemoryLoss, Sink};
-use heaptap_model::timeline::{Collection, Entry, JavaHeap, Seen, Source};
+use heaptap_model::timeline::{Collection, Entry, JavaHeap, Observation, Source};
 
 /// Sizes of a heap are kept this often, beside those around collections.
 const EVERY: u64 = 20_000_000;
@@ -217,7 +217,7 @@ impl Collections {
         sink.see(
             boot_ns,
             open.pid,
-            Seen::Collection(Collection {
+            Observation::Collection(Collection {
                 source: Some(Source::Ftrace),
                 reason: reason.to_owned(),
                 collector: collector.to_owned(),
@@ -278,7 +278,7 @@ impl Heap {
             return;
         };
         if let Some(Entry {
-            seen: Seen::Collection(collection),
+            seen: Observation::Collection(collection),
             ..
         }) = sink.entry_mut(awaited.at)
         {
@@ -296,7 +296,7 @@ impl Heap {
     fn keep(&mut self, at: u64, pid: u32, bytes: u64, sink: &mut Sink) {
         self.kept_at = Some(at);
         self.held = None;
-        let seen = Seen::JavaHeap(JavaHeap {
+        let seen = Observation::JavaHeap(JavaHeap {
             source: Source::Ftrace,
             allocated: bytes,
         });

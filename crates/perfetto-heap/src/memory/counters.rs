@@ -12,7 +12,7 @@ use super::time::Times;
 use super::{MemoryWanted, Places};
 use heaptap_model::counter::{Counters, Kind, Track, Value};
 use heaptap_model::profile::Recording;
-use heaptap_model::timeline::{Seen, Source};
+use heaptap_model::timeline::{Observation, Source};
 use heaptap_model::units::Allowance;
 
 /// A figure of a process: its field number, of which kind it is, and its name.
@@ -243,7 +243,7 @@ impl Places {
             gathered.is_whole &= heaps.loss.entries_left_out == 0;
             let figure = (OF_PROCESS.len(), Kind::Atrace, HEAP_SIZE);
             for entry in heaps.timeline.entries {
-                if let Seen::JavaHeap(heap) = entry.seen
+                if let Observation::JavaHeap(heap) = entry.seen
                     && heap.source == Source::Ftrace
                 {
                     let kb = (heap.allocated / 1024) as f64;

@@ -33,7 +33,7 @@ use super::packet::{Packet, payload};
 use super::reader::{Place, PlaceReader};
 use super::wire::WireError;
 use heaptap_model::profile::Recording;
-use heaptap_model::timeline::{Entry, Process, Seen, Timeline};
+use heaptap_model::timeline::{Entry, Observation, Process, Timeline};
 use heaptap_model::units::Allowance;
 
 /// More entries of one trace are not kept: a week of one process, each second.
@@ -275,14 +275,14 @@ impl<'a> Sink<'a> {
         has_room
     }
 
-    fn see(&mut self, boot_ns: u64, pid: u32, seen: Seen) {
+    fn see(&mut self, boot_ns: u64, pid: u32, seen: Observation) {
         let entry = Entry {
             boot_ns,
             pid,
             cost: None,
             seen,
         };
-        if self.wanted.collections_only && !matches!(entry.seen, Seen::Collection(_)) {
+        if self.wanted.collections_only && !matches!(entry.seen, Observation::Collection(_)) {
             self.passed.add(entry);
         } else if self.entries.len() >= MOST_ENTRIES || !self.allowance.take(ENTRY) {
             self.left_out += 1;
@@ -323,7 +323,7 @@ impl<'a> Sink<'a> {
                 boot_ns: first,
                 pid,
                 cost: None,
-                seen: Seen::Process(Process {
+                seen: Observation::Process(Process {
                     name: process.name.clone(),
                     restarted,
                 }),

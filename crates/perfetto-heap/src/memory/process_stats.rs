@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::Sink;
 use crate::wire::{Fields, WireError};
-use heaptap_model::timeline::{Resident, Seen, Source};
+use heaptap_model::timeline::{Observation, Resident, Source};
 
 /// What a process takes.
 const PROCESS: usize = 400;
@@ -94,7 +94,7 @@ impl ProcessStats {
             peak: known.peak,
             oom_score_adj: known.oom_score_adj,
         };
-        sink.see(now, pid, Seen::Resident(resident));
+        sink.see(now, pid, Observation::Resident(resident));
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Sink;
 use crate::wire::{Fields, WireError};
-use heaptap_model::timeline::{Seen, Source, System};
+use heaptap_model::timeline::{Observation, Source, System};
 
 const MEM_TOTAL: u64 = 1;
 const MEM_FREE: u64 = 2;
@@ -44,7 +44,7 @@ pub(super) fn read(message: &[u8], now: u64, sink: &mut Sink) -> Result<(), Wire
         says |= figure.is_some();
     }
     if says {
-        sink.see(now, 0, Seen::System(system));
+        sink.see(now, 0, Observation::System(system));
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use super::{MemoryLoss, MemoryWanted, TraceMemory};
 use crate::Trace;
 use android_memory::gc::of_timeline;
 use heaptap_model::counter::Counters;
-use heaptap_model::timeline::{Collection, Resident, Seen, System};
+use heaptap_model::timeline::{Collection, Observation, Resident, System};
 
 fn varint(mut n: u64) -> Vec<u8> {
     let mut out = Vec::new();
@@ -59,7 +59,7 @@ fn read(trace: &[Vec<u8>]) -> TraceMemory {
 fn collections(memory: &TraceMemory) -> Vec<(u64, u32, Collection)> {
     let entries = memory.timeline.entries.iter();
     let collections = entries.filter_map(|entry| match &entry.seen {
-        Seen::Collection(c) => Some((entry.boot_ns, entry.pid, c.clone())),
+        Observation::Collection(c) => Some((entry.boot_ns, entry.pid, c.clone())),
         _ => None,
     });
     collections.collect()
@@ -68,7 +68,7 @@ fn collections(memory: &TraceMemory) -> Vec<(u64, u32, Collection)> {
 fn sizes(memory: &TraceMemory) -> Vec<(u64, u64)> {
     let entries = memory.timeline.entries.iter();
     let sizes = entries.filter_map(|entry| match &entry.seen {
-        Seen::JavaHeap(heap) => Some((entry.boot_ns, heap.allocated / 1024)),
+        Observation::JavaHeap(heap) => Some((entry.boot_ns, heap.allocated / 1024)),
         _ => None,
     });
     sizes.collect()
@@ -347,7 +347,7 @@ fn process(pid: u64, figures: &[(u32, u64)]) -> Vec<u8> {
 fn residents(memory: &TraceMemory) -> Vec<(u64, u32, Resident)> {
     let entries = memory.timeline.entries.iter();
     let residents = entries.filter_map(|entry| match &entry.seen {
-        Seen::Resident(r) => Some((entry.boot_ns, entry.pid, r.clone())),
+        Observation::Resident(r) => Some((entry.boot_ns, entry.pid, r.clone())),
         _ => None,
     });
     residents.collect()
@@ -419,8 +419,8 @@ fn names_come_with_the_first_figures() {
         .entries
         .iter()
         .map(|entry| match &entry.seen {
-            Seen::Process(p) => format!("{} {} {}", entry.pid, p.name, p.restarted),
-            Seen::Resident(r) => format!("{} {}", entry.pid, r.rss),
+            Observation::Process(p) => format!("{} {} {}", entry.pid, p.name, p.restarted),
+            Observation::Resident(r) => format!("{} {}", entry.pid, r.rss),
             other => format!("{other:?}"),
         })
         .collect();
@@ -451,7 +451,7 @@ fn the_phones_memory_is_what_its_lines_say() {
         .entries
         .iter()
         .filter_map(|entry| match &entry.seen {
-            Seen::System(system) => Some(system.clone()),
+            Observation::System(system) => Some(system.clone()),
             _ => None,
         })
         .collect();

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use super::super::table::{Access, Argument, Catalog, Cell, Column, Rows, Schema, TableError};
 use super::heaps::{Heap, Heaps, LazyHeaps};
 use heaptap_analyze::filter::Filter;
-use heaptap_analyze::histogram::{Among, By, Row, Sums, histogram};
+use heaptap_analyze::histogram::{HistogramKey, ObjectScope, Row, Sums, histogram};
 use heaptap_analyze::label;
 use heaptap_analyze::paths::{self, Path, Place};
 use heaptap_model::heap_graph::{Follow, ObjectIndex};
@@ -274,10 +274,10 @@ impl Classes {
         for (at, heap) in heaps.all().iter().enumerate() {
             let graph = &heap.graph;
             let all = Filter::default();
-            let reachable = Among::Reachable(heap.dominators());
-            let mut of_dump = histogram(graph, reachable, By::Class, &all).rows;
-            let garbage = Among::Unreachable(heap.reachable());
-            let garbage = histogram(graph, garbage, By::Class, &all).rows;
+            let reachable = ObjectScope::Reachable(heap.dominators());
+            let mut of_dump = histogram(graph, reachable, HistogramKey::Class, &all).rows;
+            let garbage = ObjectScope::Unreachable(heap.reachable());
+            let garbage = histogram(graph, garbage, HistogramKey::Class, &all).rows;
             let mut garbage: std::collections::BTreeMap<String, Sums> = garbage
                 .into_iter()
                 .map(|row| (row.name, row.sums))

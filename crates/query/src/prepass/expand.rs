@@ -64,7 +64,7 @@ impl<'a> Rewriting<'a> {
                 continue;
             }
             if is_unknown_macro(self.source, all, at) {
-                let name = heaptap_model::untrusted::shown(token.text(self.source)).into_owned();
+                let name = heaptap_model::untrusted::sanitize(token.text(self.source)).into_owned();
                 return Err(Refusal::new(offset, format!("there is no macro {name}!"))
                     .with_help("`.tables` lists macros; INCLUDE PERFETTO MODULE may bring it"));
             }
@@ -174,7 +174,7 @@ fn expand(
     depth: usize,
     worked: &mut Vec<WorkedCall>,
 ) -> Result<String, String> {
-    let shown = heaptap_model::untrusted::shown(name);
+    let shown = heaptap_model::untrusted::sanitize(name);
     if depth == DEEPEST {
         return Err(format!(
             "{shown} calls itself, or too many others in one another"
@@ -268,7 +268,7 @@ fn expand_all(
             at += 1;
         }
         if text.len() > LARGEST {
-            let shown = heaptap_model::untrusted::shown(name);
+            let shown = heaptap_model::untrusted::sanitize(name);
             return Err(format!("{shown} stands for too much text"));
         }
     }

@@ -7,7 +7,7 @@ use super::tree::{depths, function, library, text, word};
 use super::{Stacks, VIEWS};
 use crate::table::{Argument, Catalog, Cell, Column, Rows, Schema, TableError};
 use heaptap_analyze::native::filter::Filter;
-use heaptap_analyze::native::groups::{By, Groups};
+use heaptap_analyze::native::groups::{Groups, RowKey};
 use heaptap_analyze::native::shown::Shown;
 use heaptap_analyze::native::table::{Key, Table};
 use heaptap_model::stacks::{Dump, FrameId, NodeId};
@@ -193,7 +193,7 @@ impl FunctionRows {
         let table = &stacks.profile().table;
         let dump = stacks.dump(at);
         let shown = Shown::of(table, &Filter::default(), &[&dump.values]);
-        let groups = Groups::of(table, By::Function);
+        let groups = Groups::of(table, RowKey::Function);
         let sums = Table::of(&shown, &groups, &shown.sums(&dump.values));
         let frames = sums.rows().filter_map(|row| match row.key {
             Key::Group(group) => Some(groups.sample(group)),

@@ -143,7 +143,7 @@ pub struct Measure {
     /// Sum of all callsites.
     pub total: i64,
     /// What is to be added to the column for its values.
-    pub from: Option<From>,
+    pub from: Option<DerivedMeasure>,
     /// The view of bytes of which it counts the samples that may be small, where callsites were
     /// summed; it is for the error of that view, and no measure to look at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -152,7 +152,7 @@ pub struct Measure {
 
 /// A multiple of an earlier measure of the dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct From {
+pub struct DerivedMeasure {
     /// Place of that measure.
     pub measure: usize,
     /// How many times.

@@ -20,7 +20,7 @@ pub struct Reconciled {
     /// From what the program asked for to what the process takes.
     pub rows: Vec<Figure>,
     /// What lies between them.
-    pub differences: Vec<Between>,
+    pub differences: Vec<FigureDifference>,
     /// What could not be had.
     pub missing: Vec<Missing>,
 }
@@ -42,7 +42,7 @@ pub struct Figure {
 
 /// What lies between two figures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Between {
+pub struct FigureDifference {
     /// The first.
     pub from: String,
     /// The second.
@@ -97,7 +97,7 @@ impl Reconciled {
             apart: row.apart(),
             remark: row.remark(),
         });
-        let differences = table.differences.iter().map(|difference| Between {
+        let differences = table.differences.iter().map(|difference| FigureDifference {
             from: table.name_of(difference.from).to_owned(),
             to: table.name_of(difference.to).to_owned(),
             amount: difference.amount(),
@@ -130,12 +130,12 @@ impl Reconciled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use android_memory::reconcile::{At, Known, NativeResident};
+    use android_memory::reconcile::{At, NativeResident, ReconcileInput};
     use heaptap_model::timeline::HeapCells;
 
     #[test]
     fn the_last_moment_comes_first_and_what_compares_nothing_is_left_out() {
-        let at = |second: u64| Known {
+        let at = |second: u64| ReconcileInput {
             process: "a.b".to_owned(),
             boot_ns: Some(second * 1_000_000_000),
             label: Some(format!("l{second}")),
@@ -156,10 +156,10 @@ mod tests {
                 source: "smaps".to_owned(),
                 boot_ns: Some(second * 1_000_000_000),
             }),
-            ..Known::default()
+            ..ReconcileInput::default()
         };
         let mut tables: Vec<Table> = (0..30).map(|second| Table::of(&at(second))).collect();
-        tables.push(Table::of(&Known::default()));
+        tables.push(Table::of(&ReconcileInput::default()));
         let (shown, left_out) = Reconciled::of_all(&tables);
         assert_eq!((shown.len(), left_out), (24, 6));
         assert_eq!(shown[0].at, "l29");

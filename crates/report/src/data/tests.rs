@@ -248,7 +248,7 @@ fn a_later_dump_is_written_as_what_changed_and_counts_tell_bytes() {
     assert_eq!(space.view.as_deref(), Some("space"));
     assert_eq!(
         space.from,
-        Some(header::From {
+        Some(header::DerivedMeasure {
             measure: 0,
             times: 4096
         })
@@ -331,7 +331,7 @@ fn what_a_long_column_follows_from_is_found_in_some_of_its_rows() {
         columns,
     };
     let (_, froms) = rows.encode(&[64, 4096]);
-    let nearest = header::From {
+    let nearest = header::DerivedMeasure {
         measure: 0,
         times: 4096,
     };

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::words::Words;
-use heaptap_model::timeline::{self as seen, Entry, Seen, Source};
+use heaptap_model::timeline::{self as seen, Entry, Observation, Source};
 
 /// Processes (lives of them); those with most readings.
 const PROCESSES: usize = 64;
@@ -158,7 +158,7 @@ impl Timeline {
         for entry in &timeline.entries {
             // Mappings lack what the graphics driver alone counts: beside meminfo's figures
             // theirs would look as if that had gone.
-            if matches!(&entry.seen, Seen::Parts(parts) if parts.source == Source::Smaps)
+            if matches!(&entry.seen, Observation::Parts(parts) if parts.source == Source::Smaps)
                 && asked.contains(&entry.pid)
             {
                 continue;
@@ -218,7 +218,7 @@ struct Gathering {
 /// The process of which meminfo says how its memory divides.
 fn meminfo_of(entry: &Entry) -> Option<u32> {
     match &entry.seen {
-        Seen::Parts(parts) if parts.source != Source::Smaps => Some(entry.pid),
+        Observation::Parts(parts) if parts.source != Source::Smaps => Some(entry.pid),
         _ => None,
     }
 }
@@ -269,7 +269,7 @@ impl Gathering {
             values,
         };
         match &entry.seen {
-            Seen::Process(process) => {
+            Observation::Process(process) => {
                 let known = self.open.get(&entry.pid).map(|at| &self.lives[*at].facts);
                 let is_new = known.is_some_and(|known| {
                     !known.process.is_empty() && known.process != process.name
@@ -284,13 +284,13 @@ impl Gathering {
                 }
                 life.facts.restarted |= process.restarted;
             }
-            Seen::Gone => {
+            Observation::Gone => {
                 if self.open.contains_key(&entry.pid) {
                     self.life(entry).facts.gone_ms = Some(ms(entry.boot_ns));
                     self.open.remove(&entry.pid);
                 }
             }
-            Seen::Resident(resident) => {
+            Observation::Resident(resident) => {
                 let source = self.source(resident.source);
                 let values = vec![
                     ("rss", size(resident.rss)),
@@ -304,7 +304,7 @@ impl Gathering {
                 self.spend(entry, source);
                 self.life(entry).resident.push(row(source, regular, values));
             }
-            Seen::Parts(parts) => {
+            Observation::Parts(parts) => {
                 let source = self.source(parts.source);
                 let (native, java) = (parts.native_heap, parts.java_heap);
                 let values = vec![
@@ -326,19 +326,19 @@ impl Gathering {
                 self.spend(entry, source);
                 self.life(entry).parts.push(row(source, true, values));
             }
-            Seen::Graphics(graphics) => {
+            Observation::Graphics(graphics) => {
                 let source = self.source(graphics.source);
                 let values = vec![("bytes", size(graphics.bytes))];
                 self.spend(entry, source);
                 self.life(entry).graphics.push(row(source, true, values));
             }
-            Seen::JavaHeap(heap) => {
+            Observation::JavaHeap(heap) => {
                 let source = self.source(heap.source);
                 let values = vec![("allocated", size(heap.allocated))];
                 self.life(entry).java_heap.push(row(source, false, values));
             }
-            Seen::Collection(collection) => self.collection(entry, collection),
-            Seen::System(system) => {
+            Observation::Collection(collection) => self.collection(entry, collection),
+            Observation::System(system) => {
                 let source = self.source(system.source);
                 let values = vec![
                     ("total", optional(system.total)),
@@ -349,13 +349,13 @@ impl Gathering {
                 self.spend(entry, source);
                 self.system.push(row(source, false, values));
             }
-            Seen::Label(label) => note(&mut self.labels, entry, None, &label.label),
-            Seen::Ours(ours) => note(&mut self.ours, entry, Some(ours.until_ns), &ours.what),
-            Seen::Unread(unread) => {
+            Observation::Label(label) => note(&mut self.labels, entry, None, &label.label),
+            Observation::Ours(ours) => note(&mut self.ours, entry, Some(ours.until_ns), &ours.what),
+            Observation::Unread(unread) => {
                 let source = self.source(unread.source);
                 self.unread(entry, source, &unread.why);
             }
-            Seen::Missed(missed) => {
+            Observation::Missed(missed) => {
                 let source = self.words.place(&missed.what);
                 let why = match missed.label.as_str() {
                     "" => missed.why.clone(),
@@ -363,7 +363,7 @@ impl Gathering {
                 };
                 self.unread(entry, source, &why);
             }
-            Seen::Gap(gap) => {
+            Observation::Gap(gap) => {
                 let source = self.words.place("gap");
                 self.unread(entry, source, &gap.why);
                 if self.gaps.len() < NOTES {
@@ -371,7 +371,7 @@ impl Gathering {
                 }
             }
             // Files that lie beside the timeline, and what all of observing took: no readings.
-            Seen::Kept(_) | Seen::Spent(_) => {}
+            Observation::Kept(_) | Observation::Spent(_) => {}
         }
     }
 

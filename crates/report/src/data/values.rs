@@ -1,6 +1,6 @@
 //! A dump's numbers as rows of columns: by callsite, or by what changed since the dump before.
 
-use super::header::{self, From};
+use super::header::{self, DerivedMeasure};
 use super::order::Order;
 use super::varint;
 use heaptap_model::stacks::{Dump, Measure, Unit, View};
@@ -87,7 +87,7 @@ impl Rows {
     }
 
     /// The section, and for each column what is to be added to it: as it takes the fewest bytes.
-    pub(super) fn encode(&self, times: &[i64]) -> (Vec<u8>, Vec<Option<From>>) {
+    pub(super) fn encode(&self, times: &[i64]) -> (Vec<u8>, Vec<Option<DerivedMeasure>>) {
         let mut out = Vec::new();
         let mut before = 0;
         for &node in &self.nodes {
@@ -109,7 +109,7 @@ impl Rows {
     }
 
     /// What a row is expected to hold by an earlier column.
-    fn expected(&self, from: Option<From>, row: usize) -> i64 {
+    fn expected(&self, from: Option<DerivedMeasure>, row: usize) -> i64 {
         from.map_or(0, |from| {
             self.columns[from.measure][row].wrapping_mul(from.times)
         })
@@ -117,7 +117,7 @@ impl Rows {
 
     /// Bits that a column takes, roughly: zeros compress to next to nothing. Of many rows a part
     /// tells.
-    fn cost(&self, column: &[i64], from: Option<From>) -> u64 {
+    fn cost(&self, column: &[i64], from: Option<DerivedMeasure>) -> u64 {
         let bits = |(row, &value): (usize, &i64)| {
             let rest = value.wrapping_sub(self.expected(from, row));
             u64::from(64 - varint::zigzag(rest).leading_zeros())
@@ -132,11 +132,11 @@ impl Rows {
 const COSTED_ROWS: usize = 1 << 13;
 
 /// What a column may follow from: nothing, or a multiple of an earlier one. The plainest first.
-fn candidates(at: usize, times: &[i64]) -> impl Iterator<Item = Option<From>> + '_ {
+fn candidates(at: usize, times: &[i64]) -> impl Iterator<Item = Option<DerivedMeasure>> + '_ {
     let multiples = (0..at).flat_map(move |measure| {
         times
             .iter()
-            .map(move |&times| Some(From { measure, times }))
+            .map(move |&times| Some(DerivedMeasure { measure, times }))
     });
     std::iter::once(None).chain(multiples)
 }

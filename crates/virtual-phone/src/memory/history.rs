@@ -2,7 +2,7 @@
 //! asked for, and what the screen and the system did to it.
 
 use crate::clock::{BootNs, SECOND};
-use crate::deeds::Deeds;
+use crate::deeds::ProcessHistory;
 
 /// How long after its start a process is busy with starting.
 pub(super) const STARTUP: u64 = 2 * SECOND;
@@ -42,7 +42,7 @@ pub(crate) struct History {
     sleeps: Vec<(BootNs, bool)>,
     requests: Vec<(BootNs, Request)>,
     /// What the screen and the system did to it.
-    deeds: Deeds,
+    deeds: ProcessHistory,
 }
 
 fn bounded<T>(list: &mut Vec<T>, item: T) {
@@ -61,7 +61,7 @@ impl History {
             begins: started.max(appeared),
             sleeps: vec![(0, asleep)],
             requests: Vec::new(),
-            deeds: Deeds::default(),
+            deeds: ProcessHistory::default(),
         }
     }
 
@@ -141,7 +141,7 @@ impl History {
     }
 
     /// Knows of all that the screen and the system did to it so far.
-    pub(crate) fn set_deeds(&mut self, deeds: Deeds) {
+    pub(crate) fn set_deeds(&mut self, deeds: ProcessHistory) {
         self.deeds = deeds;
     }
 
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn a_cache_gives_way_only_where_memory_is_low() {
         let mut history = History::new(0, 0, false);
-        let mut deeds = Deeds::default();
+        let mut deeds = ProcessHistory::default();
         deeds.note(5, Deed::Trimmed(5));
         deeds.note(6, Deed::Destroyed);
         history.set_deeds(deeds.clone());

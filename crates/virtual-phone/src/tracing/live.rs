@@ -317,7 +317,7 @@ pub(super) mod tests {
         let mut history = History::for_tests(0);
         let now = 3 * SECOND;
         let before = heaps.at("libc.malloc", &history, now);
-        let mut deeds = crate::deeds::Deeds::default();
+        let mut deeds = crate::deeds::ProcessHistory::default();
         for _ in 0..3 {
             deeds.note(2 * SECOND, crate::deeds::Deed::Destroyed);
         }
@@ -335,7 +335,7 @@ pub(super) mod tests {
         );
         // Before they came there was nothing of them.
         let early = heaps.at("libc.malloc", &history, SECOND);
-        history.set_deeds(crate::deeds::Deeds::default());
+        history.set_deeds(crate::deeds::ProcessHistory::default());
         assert_eq!(heaps.at("libc.malloc", &history, SECOND), early);
     }
 

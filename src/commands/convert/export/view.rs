@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use time::OffsetDateTime;
 
-use super::run::{self, ExportError, ExportRequest, Exported, Goal, Spooled};
+use super::run::{self, ExportError, ExportRequest, Exported, OutputDestination, Spooled};
 use crate::commands::convert::view::{Args, Format};
 use crate::console::Console;
 use crate::conversion::convert::{DumpName, Selection};
@@ -15,8 +15,8 @@ use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::java::JavaArgs;
 use crate::heap_graph::Follow;
-use crate::heaps::java::{JavaInput, JavaOptions, Steps, Which};
-use crate::heaps::look::{LookOptions, Wanted};
+use crate::heaps::java::{DumpSelector, JavaInput, JavaOptions, ProgressReporter};
+use crate::heaps::look::{DumpScope, LookOptions};
 use crate::pages::{PagePlace, ReportInput, ReportRequest};
 use crate::results::output::{OutputFolder, Unpublished, default_name};
 use crate::session::SessionId;
@@ -55,10 +55,10 @@ pub(crate) async fn run(
         false => run::stem(&input.path),
     };
     let goal = goal(&args, format, &stem);
-    if format == run::Format::Parquet && !matches!(goal, Goal::Folder(_)) {
+    if format == run::Format::Parquet && !matches!(goal, OutputDestination::Folder(_)) {
         return Err(ExportError::TablesToFile.into());
     }
-    if goal == Goal::Stdout && console.is_json() {
+    if goal == OutputDestination::Stdout && console.is_json() {
         return Err(both_to_stdout());
     }
     goal.check(&input.path, args.force)?;
@@ -70,21 +70,21 @@ pub(crate) async fn run(
         false => None,
     };
     let (goal, folder) = match goal {
-        Goal::Folder(typed) => {
+        OutputDestination::Folder(typed) => {
             let folder = OutputFolder::hold(&typed)?;
             let staging = folder.stage()?;
-            let inner = Goal::Folder(staging.path().to_owned());
+            let inner = OutputDestination::Folder(staging.path().to_owned());
             (inner, Some((typed, folder, staging)))
         }
         other => (other, None),
     };
-    let mut dumps: Vec<Which> = input.which.into_iter().collect();
-    dumps.extend(args.dumps.iter().map(|dump| Which::parse(dump)));
+    let mut dumps: Vec<DumpSelector> = input.which.into_iter().collect();
+    dumps.extend(args.dumps.iter().map(|dump| DumpSelector::parse(dump)));
     let request = ExportRequest {
         input: spooled.as_ref().map_or(input.path, |s| s.path().to_owned()),
         name: stem,
         format,
-        which: run::Which { dumps },
+        which: run::DumpSelection { dumps },
         selection: Selection {
             pids: args.pids,
             heaps: args.heaps,
@@ -111,7 +111,7 @@ pub(crate) async fn run(
             ..request.look.clone()
         };
         let request = ExportRequest { look, ..request };
-        run::export(&request, &goal, &mut stdout, &Steps::default())
+        run::export(&request, &goal, &mut stdout, &ProgressReporter::default())
     });
     match (exported.await, folder) {
         (Ok(mut exported), Some((typed, _folder, staging))) => {
@@ -150,8 +150,8 @@ pub(crate) async fn page(ctx: &Context, args: Args) -> Result<Outcome, Failure> 
         return Err(Failure::new(ErrorClass::Usage, "usage", message));
     }
     let input = JavaInput::parse(&args.input);
-    let mut dumps: Vec<Which> = input.which.into_iter().collect();
-    dumps.extend(args.dumps.iter().map(|dump| Which::parse(dump)));
+    let mut dumps: Vec<DumpSelector> = input.which.into_iter().collect();
+    dumps.extend(args.dumps.iter().map(|dump| DumpSelector::parse(dump)));
     let goal = match (args.output, input.path.as_path()) {
         (Some(folder), path) if folder.is_dir() => {
             PagePlace::Named(folder.join(format!("{}.html", run::stem(path))))
@@ -172,8 +172,8 @@ pub(crate) async fn page(ctx: &Context, args: Args) -> Result<Outcome, Failure> 
         inputs: vec![ReportInput {
             path: input.path,
             wanted: match dumps.is_empty() {
-                true => Wanted::All,
-                false => Wanted::These(dumps),
+                true => DumpScope::All,
+                false => DumpScope::These(dumps),
             },
             mappings: Vec::new(),
         }],
@@ -215,10 +215,10 @@ fn both_to_stdout() -> Failure {
 pub(crate) async fn named(
     ctx: &Context,
     input: &Path,
-    dumps: Vec<Which>,
+    dumps: Vec<DumpSelector>,
 ) -> Result<Vec<DumpName>, Failure> {
     let input = input.to_owned();
-    let which = run::Which { dumps };
+    let which = run::DumpSelection { dumps };
     // Names of frames do not matter here.
     let java = JavaOptions::default();
     blocking::stepwise(ctx, move |steps| {
@@ -229,17 +229,17 @@ pub(crate) async fn named(
 }
 
 /// Where the files go: as `-o` says, else a new folder, or a file called after the input.
-fn goal(args: &Args, format: run::Format, stem: &str) -> Goal {
+fn goal(args: &Args, format: run::Format, stem: &str) -> OutputDestination {
     let has_folder = format.has_many_files() || format == run::Format::Parquet;
     let file = format!("{stem}.{}", format.ending());
     match (&args.output, has_folder) {
-        (Some(output), true) => Goal::of(output, format),
-        (Some(output), false) => Goal::of(output, format).into_file(&file),
+        (Some(output), true) => OutputDestination::of(output, format),
+        (Some(output), false) => OutputDestination::of(output, format).into_file(&file),
         (None, true) => {
             let name = default_name(stem, OffsetDateTime::now_utc(), &SessionId::random());
-            Goal::Folder(format!("{name}-{}", format.ending()).into())
+            OutputDestination::Folder(format!("{name}-{}", format.ending()).into())
         }
-        (None, false) => Goal::Named(PathBuf::from(file)),
+        (None, false) => OutputDestination::Named(PathBuf::from(file)),
     }
 }
 

@@ -11,9 +11,9 @@ use crate::heaps::growth;
 use crate::heaps::growth::{NativeLeaksRequest, SeriesRow, TOLERANCE_BYTES};
 use crate::heaps::java::{JavaInput, JavaOptions};
 use crate::heaps::leaks::{LeaksRequest, LeaksRows, leaks};
-use crate::heaps::look::{LookOptions, Wanted};
+use crate::heaps::look::{DumpScope, LookOptions};
 use crate::naming::names::NameOptions;
-use crate::untrusted::shown;
+use crate::untrusted::sanitize;
 use crate::views::blocking;
 use crate::views::java::kept;
 use crate::views::sites::show_site;
@@ -28,7 +28,7 @@ pub(crate) async fn answer(ctx: &Context, recording: &Path, java: &Path) -> Resu
         which: None,
     };
     let request = NativeLeaksRequest {
-        inputs: vec![(input(recording), Wanted::All)],
+        inputs: vec![(input(recording), DumpScope::All)],
         options: LookOptions {
             names: kept_names(),
             ..LookOptions::default()
@@ -107,8 +107,8 @@ fn show_java(console: &Console, rows: &LeaksRows) {
     console.data(format_args!(
         "  {} × {}  {}",
         group.count,
-        console.styled(Style::Strong, shown(&group.class)),
-        shown(&certainty)
+        console.styled(Style::Strong, sanitize(&group.class)),
+        sanitize(&certainty)
     ));
     let held = group.path.iter().filter(|step| step.suspect);
     let held: Vec<String> = held
@@ -125,8 +125,8 @@ fn show_java(console: &Console, rows: &LeaksRows) {
         "  a {} that keeps {}{}",
         group.what,
         kept(group.kept),
-        shown(&held)
+        sanitize(&held)
     ));
-    let advice = console.styled(Style::Help, shown(&group.advice));
+    let advice = console.styled(Style::Help, sanitize(&group.advice));
     console.data(format_args!("  → {advice}"));
 }

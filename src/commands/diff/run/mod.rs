@@ -10,9 +10,9 @@ pub use profile::ProfileFile;
 
 use serde::Serialize;
 
-use crate::analyze::native::diff::{Change, Diff, Growing, Kinship, Row, Terms};
+use crate::analyze::native::diff::{Change, Diff, DumpRelation, Growing, Row, Terms};
 use crate::analyze::native::filter::Filter;
-use crate::analyze::native::groups::By;
+use crate::analyze::native::groups::RowKey;
 use crate::analyze::sampling::Rate;
 use crate::heaps::java::facts::Warning;
 use crate::heaps::look::NativeFile;
@@ -26,7 +26,7 @@ use pairs::Pair;
 #[derive(Debug, Clone)]
 pub struct DiffRequest {
     /// What a row stands for.
-    pub by: By,
+    pub by: RowKey,
     /// Which change orders rows.
     pub order: Order,
     /// Whose growth it is.
@@ -342,8 +342,8 @@ fn heap(
         by: request.by,
         growing: request.growing,
         kinship: match same_run {
-            true => Kinship::OneRun,
-            false => Kinship::Apart,
+            true => DumpRelation::OneRun,
+            false => DumpRelation::Apart,
         },
         divisors,
     };

@@ -12,8 +12,8 @@ use crate::results::timeline;
 use crate::system::meminfo::looks_like_meminfo;
 use crate::system::smaps;
 use crate::timeline::Timeline;
+use crate::untrusted::sanitize;
 use crate::untrusted::shell::{quoted_dump, quoted_path};
-use crate::untrusted::shown;
 
 /// What an input is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub(super) fn check(before: &OsStr, after: &OsStr, of_mappings: bool) -> Result<
 const OF_A_KIND: &str = "compare two of a kind";
 
 fn name(typed: &OsStr) -> String {
-    shown(&typed.to_string_lossy()).into_owned()
+    sanitize(&typed.to_string_lossy()).into_owned()
 }
 
 /// That one is of this kind, and the other is not known to be.

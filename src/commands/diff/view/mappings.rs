@@ -9,7 +9,7 @@ use crate::heaps::java::JavaInput;
 use crate::memory::smaps::{By, Field};
 use crate::system::smaps::{self, ChangeRow, ChangesDocument};
 use crate::units::{SignedSize, thousands};
-use crate::untrusted::shown;
+use crate::untrusted::sanitize;
 use crate::views::java::{Cell, csv_line};
 use crate::views::mappings::{CUT, PAGE, load};
 use std::ffi::OsString;
@@ -46,7 +46,7 @@ pub(crate) async fn diff(ctx: &Context, asked: DiffAsked) -> Result<Outcome, Fai
     let limit = asked.limit.unwrap_or(if whole { 0 } else { PAGE });
     for (name, side) in names.iter().zip([&before, &after]) {
         if side.smaps.cut {
-            console.warn(format_args!("{} {CUT}", shown(name)));
+            console.warn(format_args!("{} {CUT}", sanitize(name)));
         }
     }
     let document = smaps::changes(&before, &after, asked.by, limit);
@@ -81,8 +81,8 @@ pub(super) fn delta_cells(delta: &std::collections::BTreeMap<&'static str, i64>)
 
 pub(super) fn change_name(row: &ChangeRow) -> String {
     match (&row.of.name, &row.of.permissions, row.of.part) {
-        (Some(name), Some(permissions), _) => format!("{permissions} {}", shown(name)),
-        (Some(name), None, _) => shown(name).into_owned(),
+        (Some(name), Some(permissions), _) => format!("{permissions} {}", sanitize(name)),
+        (Some(name), None, _) => sanitize(name).into_owned(),
         (None, _, Some(part)) => format!("{} {part}", row.of.kind),
         (None, _, None) => row.of.kind.to_owned(),
     }

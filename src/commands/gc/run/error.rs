@@ -9,7 +9,7 @@ use crate::import::{ImportError, Kind, help_unreadable};
 use crate::results::timeline::TracesError;
 use crate::trace::TraceError;
 use crate::units::thousands;
-use crate::untrusted::shown;
+use crate::untrusted::sanitize;
 
 /// Why there are no collections to tell of.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +49,7 @@ pub enum GcError {
         name: String,
     },
     /// A label that nobody set.
-    #[error("{name} has no label {}", shown(label))]
+    #[error("{name} has no label {}", sanitize(label))]
     NoSuchLabel {
         /// The recording.
         name: String,
@@ -189,8 +189,8 @@ impl Classified for GcError {
                             @ all of a recording is shown"
                         .to_owned()
                 }
-                (Some(near), _) => format!("did you mean {}?", shown(near)),
-                (None, there) => format!("there are {}", shown(there)),
+                (Some(near), _) => format!("did you mean {}?", sanitize(near)),
+                (None, there) => format!("there are {}", sanitize(there)),
             }),
             GcError::Device(error) => error.help(),
             GcError::Eligibility(error) => error.help(),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 
 use super::bugreport::{self, Bugreport};
-use super::{From, GcError, GcReport, OfPhone, Stretch};
+use super::{GcError, GcReport, GcSource, OfPhone, Stretch};
 use crate::error::ErrorClass;
 use crate::import::{self, Kind, detect};
 use crate::memory::gc::GcLog;
@@ -57,7 +57,7 @@ pub fn read(inputs: &[Input]) -> Result<GcReport, GcError> {
             return Ok(report);
         }
     }
-    let mut report = GcReport::of_log(From::Log, &log.log, &log.phone);
+    let mut report = GcReport::of_log(GcSource::Log, &log.log, &log.phone);
     report.findings = log.findings;
     Ok(report)
 }
@@ -119,7 +119,7 @@ fn of_stream(
     }
     if kind == Kind::Trace {
         alone(name, is_alone)?;
-        let mut known = timeline::Known::default();
+        let mut known = timeline::LoadedTimeline::default();
         add(
             &mut known,
             import::open_stream(whole, name)?,
@@ -199,7 +199,7 @@ fn name_processes(report: &mut GcReport, path: &Path) {
     }
 }
 
-fn known_of(path: &Path, stretch: Option<&Stretch>) -> Result<timeline::Known, GcError> {
+fn known_of(path: &Path, stretch: Option<&Stretch>) -> Result<timeline::LoadedTimeline, GcError> {
     let mut known = timeline::beside(path);
     add_traces(&mut known, path)?;
     if let Some(stretch) = stretch {
@@ -209,7 +209,7 @@ fn known_of(path: &Path, stretch: Option<&Stretch>) -> Result<timeline::Known, G
     Ok(known)
 }
 
-fn of_known(known: timeline::Known) -> GcReport {
+fn of_known(known: timeline::LoadedTimeline) -> GcReport {
     let mut report = GcReport::of_recording(known.timeline);
     report.findings = known.findings;
     report
@@ -437,7 +437,7 @@ mod tests {
     fn collections(bytes: &[u8]) -> u64 {
         let mut log = Log::default();
         read_log(&mut log, bytes, "a test").unwrap();
-        let report = GcReport::of_log(From::Log, &log.log, &log.phone);
+        let report = GcReport::of_log(GcSource::Log, &log.log, &log.phone);
         report.processes.iter().map(|p| p.collections).sum()
     }
 

@@ -23,16 +23,16 @@ use serde::Serialize;
 
 pub use self::error::GcError;
 pub use self::files::{Input, read};
-pub use self::now::{Collected, Measured, Way, collect_now};
+pub use self::now::{Collected, GcTrigger, Measured, collect_now};
 pub use self::phone::{Followed, Target, find, follow, read_ring};
 pub use self::stretch::Stretch;
 use crate::memory::gc::{
-    Format, GcLog, Known, Observed, ProcessReport, Recorded, Timed, analyze, of_timeline,
+    Format, GcContext, GcLog, Observed, ProcessReport, Recorded, Timed, analyze, of_timeline,
 };
 use crate::results::findings::Finding;
-use crate::results::lists::in_words;
+use crate::results::lists::join_list;
 use crate::timeline::Timeline;
-use crate::untrusted::shown;
+use crate::untrusted::sanitize;
 
 /// Kind of the finding that no process of the name that was given collected.
 pub const NO_SUCH_PROCESS: &str = "no-such-process";
@@ -40,7 +40,7 @@ pub const NO_SUCH_PROCESS: &str = "no-such-process";
 /// Where collections come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum From {
+pub enum GcSource {
     /// Logs.
     Log,
     /// What the log of a phone still holds.
@@ -53,7 +53,7 @@ pub enum From {
 #[derive(Debug, Clone, Serialize)]
 pub struct GcReport {
     /// Where they come from.
-    pub from: From,
+    pub from: GcSource,
     /// Lines that were read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<u64>,
@@ -80,7 +80,7 @@ pub struct GcReport {
 #[derive(Debug, Clone, Default)]
 pub(super) struct OfPhone {
     /// What its heaps may grow to.
-    pub(super) known: Known,
+    pub(super) known: GcContext,
     /// Packages of which it is known whether they have `android:largeHeap`.
     pub(super) large: BTreeMap<String, bool>,
     /// For how long the log was followed.
@@ -89,9 +89,9 @@ pub(super) struct OfPhone {
 
 impl OfPhone {
     /// What is known of the process of this name.
-    fn of(&self, name: Option<&str>, written: Option<Observed>) -> Known {
+    fn of(&self, name: Option<&str>, written: Option<Observed>) -> GcContext {
         let package = name.map(package_of);
-        Known {
+        GcContext {
             is_large: package.and_then(|package| self.large.get(package).copied()),
             observed: self.followed.or(written),
             ..self.known
@@ -106,47 +106,47 @@ pub(super) fn package_of(process: &str) -> &str {
 
 /// Which processes are wanted: by number, or by a part of the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Which {
+pub enum ProcessFilter {
     /// Of this number.
     Pid(u32),
     /// With this in the name. A log may have the end of a name only: that fits, too.
     Name(String),
 }
 
-impl fmt::Display for Which {
+impl fmt::Display for ProcessFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Which::Pid(pid) => write!(f, "{pid}"),
-            Which::Name(name) => f.write_str(&shown(name)),
+            ProcessFilter::Pid(pid) => write!(f, "{pid}"),
+            ProcessFilter::Name(name) => f.write_str(&sanitize(name)),
         }
     }
 }
 
-impl Which {
+impl ProcessFilter {
     /// As it is typed.
-    pub fn parse(text: &str) -> Which {
+    pub fn parse(text: &str) -> ProcessFilter {
         match text.parse() {
-            Ok(pid) => Which::Pid(pid),
-            Err(_) => Which::Name(text.to_owned()),
+            Ok(pid) => ProcessFilter::Pid(pid),
+            Err(_) => ProcessFilter::Name(text.to_owned()),
         }
     }
 
     fn fits(&self, report: &ProcessReport) -> bool {
         match (self, &report.name) {
-            (Which::Pid(pid), _) => report.pid == Some(*pid),
-            (Which::Name(wanted), Some(name)) => {
+            (ProcessFilter::Pid(pid), _) => report.pid == Some(*pid),
+            (ProcessFilter::Name(wanted), Some(name)) => {
                 // ART cuts a name to its last 15 characters, and that to 14.
                 name.contains(wanted.as_str())
                     || report.name_is_cut && name.len() >= 14 && wanted.contains(name.as_str())
             }
-            (Which::Name(_), None) => false,
+            (ProcessFilter::Name(_), None) => false,
         }
     }
 }
 
 impl GcReport {
     /// What a log told.
-    pub(super) fn of_log(from: From, log: &GcLog, phone: &OfPhone) -> GcReport {
+    pub(super) fn of_log(from: GcSource, log: &GcLog, phone: &OfPhone) -> GcReport {
         let processes = log.processes().map(|process| {
             let name = process.name.as_ref().map(|name| name.text.as_str());
             let report = analyze(process, phone.of(name, log.observed(process)));
@@ -169,17 +169,17 @@ impl GcReport {
                 every,
                 observed,
             } = recorded;
-            let known = Known {
+            let known = GcContext {
                 every,
                 observed,
-                ..Known::default()
+                ..GcContext::default()
             };
             (analyze(&log, known), log.collections)
         });
-        GcReport::of(From::Recording, processes.collect())
+        GcReport::of(GcSource::Recording, processes.collect())
     }
 
-    fn of(from: From, mut processes: Vec<(ProcessReport, Vec<Timed>)>) -> GcReport {
+    fn of(from: GcSource, mut processes: Vec<(ProcessReport, Vec<Timed>)>) -> GcReport {
         processes.sort_by_key(|(report, _)| {
             let gravest = report.diagnoses.first().map(|d| d.severity);
             std::cmp::Reverse((gravest, report.collections))
@@ -199,25 +199,25 @@ impl GcReport {
 
     /// Leaves only these processes: the log of an old phone is everybody's.
     fn processes_of(&mut self, targets: &[Target]) {
-        let wanted: Vec<Which> = targets
+        let wanted: Vec<ProcessFilter> = targets
             .iter()
-            .map(|target| Which::Pid(target.pid))
+            .map(|target| ProcessFilter::Pid(target.pid))
             .collect();
         self.only(&wanted);
     }
 
     /// Leaves only the processes that are wanted, all where none is named; says which of them
     /// are not there.
-    pub fn choose(&mut self, wanted: &[Which]) {
+    pub fn choose(&mut self, wanted: &[ProcessFilter]) {
         let there = self.processes.iter().map(|process| {
-            let name = process.name.as_deref().map(shown);
+            let name = process.name.as_deref().map(sanitize);
             let cut = if process.name_is_cut { "…" } else { "" };
             let pid = process.pid.map(|pid| pid.to_string()).unwrap_or_default();
             format!("{cut}{} {pid}", name.unwrap_or_default())
                 .trim()
                 .to_owned()
         });
-        let there = in_words(there);
+        let there = join_list(there);
         // Where there are none at all, that is said.
         let missing = wanted.iter().filter(|which| {
             let mut processes = self.processes.iter();
@@ -236,7 +236,7 @@ impl GcReport {
     }
 
     /// Leaves only the processes that are wanted; all where none is named.
-    fn only(&mut self, wanted: &[Which]) {
+    fn only(&mut self, wanted: &[ProcessFilter]) {
         if wanted.is_empty() {
             return;
         }

@@ -15,7 +15,7 @@ use crate::device::{Command, Device, Output};
 use crate::eligibility::{DeviceFacts, Root};
 use crate::memory::gc::{Event, Logged, Stamp, parse_event, parse_line};
 use crate::timeline::Collection;
-use crate::untrusted::shown_bytes;
+use crate::untrusted::sanitize_bytes;
 
 /// Time allowed for a signal to be sent.
 const QUICK: Duration = Duration::from_secs(15);
@@ -27,7 +27,7 @@ const WATCHED: Duration = Duration::from_secs(15);
 /// How a process was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum GcTrigger {
     /// A signal sent as root.
     Root,
     /// A signal sent as the app itself, which is debuggable.
@@ -36,13 +36,13 @@ pub enum Way {
     Meminfo,
 }
 
-impl Way {
+impl GcTrigger {
     /// In words, behind "asked to collect".
     pub fn words(self) -> &'static str {
         match self {
-            Way::Root => "by a signal sent as root",
-            Way::RunAs => "by a signal sent through run-as",
-            Way::Meminfo => "by `dumpsys meminfo`, for which apps collect",
+            GcTrigger::Root => "by a signal sent as root",
+            GcTrigger::RunAs => "by a signal sent through run-as",
+            GcTrigger::Meminfo => "by `dumpsys meminfo`, for which apps collect",
         }
     }
 }
@@ -69,10 +69,10 @@ pub struct Collected {
     #[serde(flatten)]
     pub target: Target,
     /// How it was asked.
-    pub way: Way,
+    pub way: GcTrigger,
     /// Ways that were tried before, and why they did not do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub refused: Vec<(Way, String)>,
+    pub refused: Vec<(GcTrigger, String)>,
     /// After the last collection that was logged before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Measured>,
@@ -163,12 +163,12 @@ pub async fn collect_now(
     })
 }
 
-fn ways(facts: &DeviceFacts, target: &Target) -> Vec<Way> {
-    let root = facts.root.map(|_| Way::Root);
-    let run_as = target.run_as.as_ref().map(|_| Way::RunAs);
+fn ways(facts: &DeviceFacts, target: &Target) -> Vec<GcTrigger> {
+    let root = facts.root.map(|_| GcTrigger::Root);
+    let run_as = target.run_as.as_ref().map(|_| GcTrigger::RunAs);
     root.into_iter()
         .chain(run_as)
-        .chain([Way::Meminfo])
+        .chain([GcTrigger::Meminfo])
         .collect()
 }
 
@@ -177,27 +177,39 @@ async fn ask(
     device: &Device,
     facts: &DeviceFacts,
     target: &Target,
-    way: Way,
+    way: GcTrigger,
 ) -> Result<Result<(), String>, GcError> {
     let pid = target.pid.to_string();
     let command = match (way, facts.root) {
-        (Way::Root, Some(Root::Su)) => Command::script(if_app!("su root kill -10 $1")),
-        (Way::Root, _) => Command::script(if_app!("kill -10 $1")),
-        (Way::RunAs, _) => Command::script(if_app!("run-as \"$3\" --user \"$4\" kill -10 $1")),
-        (Way::Meminfo, _) => Command::program("dumpsys").args(["meminfo", &pid]),
+        (GcTrigger::Root, Some(Root::Su)) => Command::script(if_app!("su root kill -10 $1")),
+        (GcTrigger::Root, _) => Command::script(if_app!("kill -10 $1")),
+        (GcTrigger::RunAs, _) => {
+            Command::script(if_app!("run-as \"$3\" --user \"$4\" kill -10 $1"))
+        }
+        (GcTrigger::Meminfo, _) => Command::program("dumpsys").args(["meminfo", &pid]),
     };
     let package = target.run_as.as_deref().unwrap_or("");
     let command = match way {
-        Way::Meminfo => command,
+        GcTrigger::Meminfo => command,
         // `run-as` of old phones knows no users: those of the first need none.
-        Way::RunAs if target.user == 0 => Command::script(if_app!("run-as \"$3\" kill -10 $1"))
-            .args([&pid, &target.name, package, "0"]),
-        Way::Root | Way::RunAs => {
+        GcTrigger::RunAs if target.user == 0 => {
+            Command::script(if_app!("run-as \"$3\" kill -10 $1")).args([
+                &pid,
+                &target.name,
+                package,
+                "0",
+            ])
+        }
+        GcTrigger::Root | GcTrigger::RunAs => {
             let user = target.user.to_string();
             command.args([pid.as_str(), &target.name, package, &user])
         }
     };
-    let patience = if way == Way::Meminfo { MEMINFO } else { QUICK };
+    let patience = if way == GcTrigger::Meminfo {
+        MEMINFO
+    } else {
+        QUICK
+    };
     let command = command.called("asking for a collection");
     match device.run(&command, patience).await {
         Ok(output) => Ok(answer(way, &output)),
@@ -206,19 +218,19 @@ async fn ask(
     }
 }
 
-fn answer(way: Way, output: &Output) -> Result<(), String> {
+fn answer(way: GcTrigger, output: &Output) -> Result<(), String> {
     let text = [&output.stderr[..], &output.stdout[..]];
     let line = text
         .iter()
         .flat_map(|text| text.split(|byte| *byte == b'\n'))
         .map(<[u8]>::trim_ascii)
         .find(|line| !line.is_empty());
-    let says = line.map_or_else(|| "it failed without a word".to_owned(), shown_bytes);
+    let says = line.map_or_else(|| "it failed without a word".to_owned(), sanitize_bytes);
     match way {
-        Way::Meminfo if says.starts_with("No process found") => Err(says),
-        Way::Meminfo if output.exit == 0 => Ok(()),
+        GcTrigger::Meminfo if says.starts_with("No process found") => Err(says),
+        GcTrigger::Meminfo if output.exit == 0 => Ok(()),
         // run-as of old phones ends in 0 all the same.
-        Way::Root | Way::RunAs if output.exit == 0 && line.is_none() => Ok(()),
+        GcTrigger::Root | GcTrigger::RunAs if output.exit == 0 && line.is_none() => Ok(()),
         _ => Err(says),
     }
 }

@@ -6,15 +6,15 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::{From, GcError, GcReport, OfPhone, package_of};
+use super::{GcError, GcReport, GcSource, OfPhone, package_of};
 use crate::config::Targets;
 use crate::device::{Command, Device, DeviceError};
 use crate::eligibility::{self, AppType, AssessOptions, DeviceFacts, Startup, TargetReport};
-use crate::memory::gc::{GcLog, Known, Observed, ObservedBy, Stamp, Told, parse_line};
+use crate::memory::gc::{GcContext, GcLog, GcLogEvent, Observed, ObservedBy, Stamp, parse_line};
 use crate::memory::status::seconds_ns;
 use crate::observe::{self, LogEvent};
 use crate::results::findings::Finding;
-use crate::untrusted::shown_bytes;
+use crate::untrusted::sanitize_bytes;
 
 /// Time allowed for the ring of the log to come over.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -131,7 +131,7 @@ pub(super) async fn lines(
     };
     if output.exit != 0 && output.stdout.is_empty() {
         return Err(GcError::NoLog {
-            why: shown_bytes(output.stderr.trim_ascii()),
+            why: sanitize_bytes(output.stderr.trim_ascii()),
         });
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
@@ -174,7 +174,7 @@ pub async fn read_ring(
         log.push_all(&text);
     }
     let phone = of_phone(device, targets).await?;
-    let mut report = GcReport::of_log(From::Phone, &log, &phone);
+    let mut report = GcReport::of_log(GcSource::Phone, &log, &phone);
     report.processes_of(targets);
     report.findings = findings;
     Ok(report)
@@ -186,9 +186,9 @@ pub enum Followed<'a> {
     /// It begins, from this moment of the log's axis on, ns.
     Begins(i64),
     /// A line that was in the ring already.
-    Earlier(&'a Told),
+    Earlier(&'a GcLogEvent),
     /// A line that came while it was followed.
-    Now(&'a Told),
+    Now(&'a GcLogEvent),
     /// logcat of a process keeps ending, and is started again ever more slowly.
     Restless(u32),
 }
@@ -304,7 +304,7 @@ pub async fn follow(
         ns: followed.saturating_add(earlier.unsigned_abs()),
         by: ObservedBy::Followed,
     });
-    Ok(GcReport::of_log(From::Phone, &log, &phone))
+    Ok(GcReport::of_log(GcSource::Phone, &log, &phone))
 }
 
 /// What the phone lets the heaps of these processes grow to.
@@ -335,13 +335,13 @@ async fn of_phone(device: &Device, targets: &[Target]) -> Result<OfPhone, GcErro
 }
 
 /// What the phone lets heaps grow to.
-async fn limits(device: &Device) -> Result<Known, GcError> {
+async fn limits(device: &Device) -> Result<GcContext, GcError> {
     const ASK: &str = "getprop dalvik.vm.heapgrowthlimit; getprop dalvik.vm.heapsize";
     let command = Command::script(ASK).called("reading the heap's limits");
     let output = match device.run(&command, PATIENCE).await {
         Ok(output) => output,
         Err(error) if error.is_connection() => return Err(error.into()),
-        Err(_) => return Ok(Known::default()),
+        Err(_) => return Ok(GcContext::default()),
     };
     let text = String::from_utf8_lossy(&output.stdout);
     let mut limits = text.split('\n').map(|line| {
@@ -349,9 +349,9 @@ async fn limits(device: &Device) -> Result<Known, GcError> {
         (bytes > 0).then_some(bytes)
     });
     let (growth, size) = (limits.next().flatten(), limits.next().flatten());
-    Ok(Known {
+    Ok(GcContext {
         limit: growth.or(size),
         large_limit: size,
-        ..Known::default()
+        ..GcContext::default()
     })
 }

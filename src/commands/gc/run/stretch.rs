@@ -7,8 +7,8 @@ use super::GcError;
 use crate::heaps::moments::{labels_in_words, near_label};
 use crate::results::findings::Finding;
 use crate::results::manifest::Manifest;
-use crate::timeline::{Entry, Label, Seen, Timeline};
-use crate::untrusted::shown;
+use crate::timeline::{Entry, Label, Observation, Timeline};
+use crate::untrusted::sanitize;
 
 /// The recording's end.
 const END: &str = "end";
@@ -96,7 +96,7 @@ impl Moments {
     }
 
     fn finding(&self, stretch: &str) -> Finding {
-        let label = shown(&self.label);
+        let label = sanitize(&self.label);
         Finding {
             kind: "label-repeated",
             class: None,
@@ -145,7 +145,7 @@ fn labels(path: &Path, timeline: &Timeline) -> Vec<(String, u64)> {
         .entries
         .iter()
         .filter_map(|entry| match &entry.seen {
-            Seen::Label(label) => Some((label.label.clone(), entry.boot_ns)),
+            Observation::Label(label) => Some((label.label.clone(), entry.boot_ns)),
             _ => None,
         });
     seen.collect()
@@ -165,7 +165,7 @@ fn no_such(path: &Path, label: &str, labels: &[(String, u64)]) -> GcError {
 fn cut(timeline: &mut Timeline, from: Option<u64>, to: Option<u64>) {
     let (begin, end) = (from.unwrap_or(0), to.unwrap_or(u64::MAX));
     timeline.entries.retain_mut(|entry| {
-        let tells_of_life = matches!(entry.seen, Seen::Process(_) | Seen::Gone);
+        let tells_of_life = matches!(entry.seen, Observation::Process(_) | Observation::Gone);
         let stays = entry.boot_ns <= end && (entry.boot_ns >= begin || tells_of_life);
         entry.boot_ns = entry.boot_ns.max(begin);
         stays
@@ -175,7 +175,7 @@ fn cut(timeline: &mut Timeline, from: Option<u64>, to: Option<u64>) {
         boot_ns,
         pid: 0,
         cost: None,
-        seen: Seen::Label(Label {
+        seen: Observation::Label(Label {
             label: String::new(),
         }),
     };
@@ -190,7 +190,7 @@ mod tests {
     use crate::commands::gc::run::GcReport;
     use crate::timeline::{Collection, Process, Source};
 
-    fn entry(boot_ns: u64, seen: Seen) -> Entry {
+    fn entry(boot_ns: u64, seen: Observation) -> Entry {
         Entry {
             boot_ns,
             pid: 7,
@@ -201,20 +201,20 @@ mod tests {
 
     fn timeline() -> Timeline {
         let collection = || {
-            Seen::Collection(Collection {
+            Observation::Collection(Collection {
                 source: Some(Source::Ftrace),
                 reason: "Background".to_owned(),
                 ..Collection::default()
             })
         };
         let process = |name: &str| {
-            Seen::Process(Process {
+            Observation::Process(Process {
                 name: name.to_owned(),
                 restarted: false,
             })
         };
         let label = |label: &str| {
-            Seen::Label(Label {
+            Observation::Label(Label {
                 label: label.to_owned(),
             })
         };
@@ -222,7 +222,7 @@ mod tests {
             entries: vec![
                 entry(1, process("com.example.old")),
                 entry(5, collection()),
-                entry(6, Seen::Gone),
+                entry(6, Observation::Gone),
                 entry(7, process("com.example.new")),
                 entry(10, label("before")),
                 entry(20, collection()),
@@ -283,7 +283,7 @@ mod tests {
     fn labelled(labels: &[(&str, u64)]) -> Timeline {
         let set = |(label, at): &(&str, u64)| {
             let label = (*label).to_owned();
-            entry(*at, Seen::Label(Label { label }))
+            entry(*at, Observation::Label(Label { label }))
         };
         Timeline {
             entries: labels.iter().map(set).collect(),

@@ -6,13 +6,15 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use time::macros::format_description;
 
-use super::super::run::{Collected, Followed, From, GcReport, Measured, NO_SUCH_PROCESS, Target};
+use super::super::run::{
+    Collected, Followed, GcReport, GcSource, Measured, NO_SUCH_PROCESS, Target,
+};
 use crate::console::sparkline::sparkline;
 use crate::console::table::{Table, show_fitting_at};
 use crate::console::{Console, Style};
 use crate::memory::gc::{
-    Coverage, Event, Growth, ObservedBy, ProcessReport, Runtime, Severity, Timed, Told, is_whole,
-    milliseconds, why_steady,
+    Coverage, Event, GcLogEvent, Growth, ObservedBy, ProcessReport, Runtime, Severity, Timed,
+    is_whole, milliseconds, why_steady,
 };
 use crate::results::findings::Finding;
 use crate::units::{ByteSize, HumanDuration, SignedSize, thousands};
@@ -50,11 +52,11 @@ pub(super) fn show(console: &Console, report: &GcReport, list: bool) {
     }
     if report.processes.is_empty() {
         let what = match report.from {
-            From::Log | From::Phone => "no collection was logged",
-            From::Recording => "no collection was recorded",
+            GcSource::Log | GcSource::Phone => "no collection was logged",
+            GcSource::Recording => "no collection was recorded",
         };
         console.say(format_args!("{what}{lines}"));
-        if report.from != From::Recording && report.lines.is_some_and(|lines| lines > 0) {
+        if report.from != GcSource::Recording && report.lines.is_some_and(|lines| lines > 0) {
             console.say(
                 "ART logs slow collections of apps that are in use, and those that were asked \
                  for: a log without any proves nothing",
@@ -499,7 +501,7 @@ impl Running {
 }
 
 /// What a line of a followed log said, for programs.
-fn event(told: &Told) -> serde_json::Value {
+fn event(told: &GcLogEvent) -> serde_json::Value {
     let mut value = match &told.event {
         Event::Collection(logged) => serde_json::json!({
             "event": "collection",
@@ -541,7 +543,7 @@ fn event(told: &Told) -> serde_json::Value {
 
 /// What a line of a followed log said, for people; the name of its process where there are
 /// several.
-fn line(console: &Console, told: &Told, targets: &[Target]) -> Option<String> {
+fn line(console: &Console, told: &GcLogEvent, targets: &[Target]) -> Option<String> {
     let text = match &told.event {
         Event::Collection(logged) => {
             let collection = &logged.collection;

@@ -32,12 +32,12 @@ fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocu
         (name, 0) => name.to_owned(),
         (name, pid) => format!("{name} ({pid})"),
     };
-    console.data(console.styled(Style::Strong, untrusted::shown(&who)));
+    console.data(console.styled(Style::Strong, untrusted::sanitize(&who)));
     for heap in &series.heaps {
         show_heap(console, heap, document.is_filtered);
     }
     for note in &series.notes {
-        paragraph(console, "", &untrusted::shown(note), Style::Warn);
+        paragraph(console, "", &untrusted::sanitize(note), Style::Warn);
     }
     if !series.matches && document.is_filtered {
         console.data("");
@@ -125,7 +125,7 @@ fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
     };
     let dumps = thousands(heap.dumps.len() as u64);
     let text = format!("{name}: {dumps} dumps, {rounds}: {names}; {sampled}");
-    paragraph(console, "", &untrusted::shown(&text), Style::Dim);
+    paragraph(console, "", &untrusted::sanitize(&text), Style::Dim);
     let size = |bytes: i64| ByteSize(bytes.max(0).unsigned_abs());
     let all = heap.dumps.last().map_or(0, |dump| dump.space);
     let growth = heap.rate.shown();
@@ -141,7 +141,7 @@ fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
             size(all)
         ),
     };
-    console.data(untrusted::shown(&text));
+    console.data(untrusted::sanitize(&text));
 }
 
 fn show_untold(console: &Console, series: &SeriesRow, untold: &[&SiteRow]) {
@@ -193,12 +193,12 @@ fn show_untold(console: &Console, series: &SeriesRow, untold: &[&SiteRow]) {
             _ => None,
         };
         let decides: Vec<String> = rounds.into_iter().chain(interval).chain(complete).collect();
-        let function = untrusted::shown(&site.own.function).into_owned();
+        let function = untrusted::sanitize(&site.own.function).into_owned();
         table.row(
             vec![format!("{:+}", site.rate.shown()), decides.join(" or ")],
             function,
         );
-        table.remark(untrusted::shown(&apart).into_owned());
+        table.remark(untrusted::sanitize(&apart).into_owned());
     }
     table.show(console);
     more(console, series.cant_tell as usize, others.len());
@@ -225,9 +225,9 @@ fn show_churn(console: &Console, series: &SeriesRow) {
                 format!("{:.0} %", freed * 100.0),
                 site.held_estimate.shown().to_string(),
             ],
-            untrusted::shown(&site.own.function).into_owned(),
+            untrusted::sanitize(&site.own.function).into_owned(),
         );
-        table.remark(untrusted::shown(&apart).into_owned());
+        table.remark(untrusted::sanitize(&apart).into_owned());
     }
     table.show(console);
     if sites.iter().any(|site| site.freed_share > Some(1.0)) {

@@ -32,7 +32,7 @@ pub(super) fn show(console: &Console, document: &LeaksDocument, limit: Option<us
         [first, .., last] if first.path == last.path && document.heaps.len() > 2 => {
             java_view::heading(console, last);
             let names = document.heaps.iter().map(|heap| match &heap.label {
-                Some(label) => untrusted::shown(label).into_owned(),
+                Some(label) => untrusted::sanitize(label).into_owned(),
                 None => format!("@{}", heap.number),
             });
             let text = compared_with(&names.collect::<Vec<_>>());
@@ -119,7 +119,7 @@ fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
             let text = format!(
                 "{} × {} ({}) {held}: no leak",
                 thousands(unheld.count),
-                untrusted::shown(&unheld.class),
+                untrusted::sanitize(&unheld.class),
                 unheld.what
             );
             console.data(console.styled(Style::Dim, text));
@@ -154,7 +154,7 @@ fn show_group(console: &Console, number: usize, group: &GroupRow) {
         "{} {} × {}  {}",
         console.styled(Style::Dim, format!("{number}.")),
         thousands(group.count),
-        console.styled(Style::Error, untrusted::shown(&group.class)),
+        console.styled(Style::Error, untrusted::sanitize(&group.class)),
         console.styled(Style::Strong, format!("{}{certainty}{new}", group.what)),
     ));
     let mut sizes = format!(
@@ -183,11 +183,11 @@ fn show_group(console: &Console, number: usize, group: &GroupRow) {
             .collect();
         if !nested.is_empty() {
             let text = format!("and with it {}", nested.join(", "));
-            let text = untrusted::shown(&text);
+            let text = untrusted::sanitize(&text);
             console.data(format_args!("     {}", console.styled(Style::Dim, text)));
         }
     }
-    let advice = untrusted::shown(&group.advice);
+    let advice = untrusted::sanitize(&group.advice);
     console.data(format_args!("   → {}", console.styled(Style::Help, advice)));
     if console.verbosity() > 0 {
         let signature = format!("     signature {}", group.signature);
@@ -209,7 +209,7 @@ fn show_path(console: &Console, group: &GroupRow) {
         1 => format!("{} … 1 step in use", group.root),
         n => format!("{} … {n} steps in use", group.root),
     };
-    let root = format!("root: {}", untrusted::shown(&root));
+    let root = format!("root: {}", untrusted::sanitize(&root));
     let lead = console.styled(Style::Dim, "   ┬ ");
     console.hanging(lead, console.styled(Style::Dim, root));
     let steps = &group.path[first..];
@@ -235,7 +235,7 @@ fn show_path(console: &Console, group: &GroupRow) {
 }
 
 fn show_step(console: &Console, group: &GroupRow, step: &PathStep, last: bool) {
-    let class = untrusted::shown(&step.class).into_owned();
+    let class = untrusted::sanitize(&step.class).into_owned();
     let name = match step.shape {
         "class" => format!("class {class}"),
         _ if last => format!("{class} {}", step.id),
@@ -252,7 +252,7 @@ fn show_step(console: &Console, group: &GroupRow, step: &PathStep, last: bool) {
     };
     let reason = match reason {
         "" => String::new(),
-        reason => format!(": {}", untrusted::shown(reason)),
+        reason => format!(": {}", untrusted::sanitize(reason)),
     };
     let (branch, bar) = if last { ("╰", " ") } else { ("├", "│") };
     let branch = console.styled(Style::Dim, branch);
@@ -281,14 +281,14 @@ fn show_step(console: &Console, group: &GroupRow, step: &PathStep, last: bool) {
     let owner = owner.rsplit('.').next().unwrap_or(owner);
     let lead = match (step.shape, reference.starts_with(['[', '<'])) {
         ("array", _) => String::new(),
-        (_, true) => untrusted::shown(owner).into_owned(),
-        (_, false) => format!("{}.", untrusted::shown(owner)),
+        (_, true) => untrusted::sanitize(owner).into_owned(),
+        (_, false) => format!("{}.", untrusted::sanitize(owner)),
     };
     let (lead, reference) = match &step.repeated {
         Some(repeated) => (String::new(), repeated.text()),
         None => (lead, reference.clone()),
     };
-    let reference = untrusted::shown(&reference).into_owned();
+    let reference = untrusted::sanitize(&reference).into_owned();
     let bar = console.styled(Style::Dim, "│");
     if step.suspect {
         console.data(format_args!(
@@ -334,13 +334,13 @@ fn show_growth(console: &Console, growth: &GrowthDocument, limit: usize) {
     let mut table =
         Table::new(&["more", "objects", "bytes", "what, and where it hangs"]).keeping_remarks();
     for row in growth.paths.iter().take(limit) {
-        table.row(figures(row), untrusted::shown(&row.class));
+        table.row(figures(row), untrusted::sanitize(&row.class));
         table.style(Style::Strong);
         let way: Vec<String> = row
             .path
             .iter()
             .rev()
-            .map(|s| untrusted::shown(s).into_owned())
+            .map(|s| untrusted::sanitize(s).into_owned())
             .collect();
         if !way.is_empty() {
             table.remark(format!("← {}", way.join(" ← ")));
@@ -354,7 +354,7 @@ fn show_growth(console: &Console, growth: &GrowthDocument, limit: usize) {
     }
     let mut table = Table::new(&["more", "objects", "bytes", "class"]);
     for row in growth.classes.iter().take(limit) {
-        table.row(figures(row), untrusted::shown(&row.class));
+        table.row(figures(row), untrusted::sanitize(&row.class));
     }
     console.data("");
     table.show(console);
@@ -463,7 +463,7 @@ fn show_waste(console: &Console, waste: &WasteDocument, limit: usize) {
         for row in waste.crowded.iter().take(limit) {
             let text = format!(
                 "{} with {} keys in {} of {} buckets: look at hashCode()",
-                untrusted::shown(&row.class),
+                untrusted::sanitize(&row.class),
                 thousands(row.size),
                 thousands(row.used_buckets),
                 thousands(row.buckets)
@@ -483,10 +483,10 @@ fn show_waste(console: &Console, waste: &WasteDocument, limit: usize) {
         for row in waste.loaders.iter().take(limit) {
             let text = format!(
                 "{} {}: of its {} classes, such as {}",
-                untrusted::shown(&row.class),
+                untrusted::sanitize(&row.class),
                 row.id,
                 thousands(row.classes),
-                untrusted::shown(&row.example)
+                untrusted::sanitize(&row.example)
             );
             line(
                 console,
@@ -546,7 +546,7 @@ fn line(console: &Console, figure: &str, text: &str, held_by: Option<&str>) {
     let lead = format!("{figure:>22}  ");
     let room = console.stdout_width().unwrap_or(usize::MAX);
     let left = room.saturating_sub(lead.len() + console::measure_text_width(text) + 2);
-    let held = held_by.map_or(String::new(), |by| format!("← {}", untrusted::shown(by)));
+    let held = held_by.map_or(String::new(), |by| format!("← {}", untrusted::sanitize(by)));
     match fitting(&held, left) {
         Some(held) => console.hanging(
             lead,
@@ -582,7 +582,7 @@ fn equal(console: &Console, title_: &str, all: &Duplicated, what: &str, limit: u
                 format!(
                     "{class}[{}] {}",
                     group.length,
-                    untrusted::shown(&group.value)
+                    untrusted::sanitize(&group.value)
                 )
             }
         };
@@ -595,7 +595,7 @@ fn rooms(console: &Console, rows: &[RoomRow], limit: usize) {
     for row in rows.iter().take(limit) {
         let text = format!(
             "{}  {} of {} slots used",
-            untrusted::shown(&row.class),
+            untrusted::sanitize(&row.class),
             thousands(row.used),
             thousands(row.capacity)
         );
@@ -613,9 +613,9 @@ fn largest(console: &Console, what: &str, remark: &str, rows: &[LargeRow], limit
         let native = if row.native { "native, " } else { "" };
         let value = match row.value.as_str() {
             "" => String::new(),
-            value => format!(" {native}{}", untrusted::shown(value)),
+            value => format!(" {native}{}", untrusted::sanitize(value)),
         };
-        let class = untrusted::shown(&row.class);
+        let class = untrusted::sanitize(&row.class);
         let text = match (class.strip_suffix("[]"), row.length) {
             (Some(element), Some(length)) => format!("{element}[{length}]{value}"),
             _ => format!("{class}{value}"),

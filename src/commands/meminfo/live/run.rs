@@ -13,7 +13,7 @@ use crate::eligibility;
 use crate::error::{ErrorClass, Failure};
 use crate::observe::{self, End, Event, Options, OurWindows, PARTS_EVERY, PartsOptions};
 use crate::recording::beside::Shares;
-use crate::timeline::{Entry, Parts, Resident, Seen, Spent};
+use crate::timeline::{Entry, Observation, ObservationCost, Parts, Resident};
 
 /// Points of a series that are kept for its picture; beyond, neighbours are joined.
 const POINTS: usize = 512;
@@ -279,7 +279,7 @@ pub struct Live {
     /// When the last was.
     pub until_ns: u64,
     /// What it has cost.
-    pub spent: Spent,
+    pub spent: ObservationCost,
     /// What cannot be read on this phone.
     pub unread: Vec<String>,
     /// Why the phone is away, where it is.
@@ -303,7 +303,7 @@ impl Live {
     pub fn take(&mut self, entry: &Entry) {
         self.until_ns = self.until_ns.max(entry.boot_ns);
         match &entry.seen {
-            Seen::Process(process) => {
+            Observation::Process(process) => {
                 self.since_ns.get_or_insert(entry.boot_ns);
                 let before = self.processes.iter().rev();
                 let replaces = before
@@ -325,15 +325,15 @@ impl Live {
                     series: BTreeMap::new(),
                 });
             }
-            Seen::Gone => {
+            Observation::Gone => {
                 if let Some(process) = self.running(entry.pid) {
                     process.gone = true;
                     process.gone_ns = Some(entry.boot_ns);
                 }
             }
-            Seen::Resident(resident) => self.values(entry, &Figure::of_resident(resident)),
-            Seen::Parts(parts) => self.values(entry, &Figure::of_parts(parts)),
-            Seen::Unread(unread) => {
+            Observation::Resident(resident) => self.values(entry, &Figure::of_resident(resident)),
+            Observation::Parts(parts) => self.values(entry, &Figure::of_parts(parts)),
+            Observation::Unread(unread) => {
                 self.unread
                     .push(format!("{}: {}", unread.source.word(), unread.why))
             }
@@ -372,7 +372,7 @@ impl Live {
 
 /// What happens, for whoever shows it.
 #[derive(Debug)]
-pub enum Told<'a> {
+pub enum LiveEvent<'a> {
     /// Something was seen.
     Seen(&'a Entry),
     /// A round is complete.
@@ -389,7 +389,7 @@ pub async fn live(
     device: &Device,
     options: &LiveOptions,
     stop: impl Future<Output = ()>,
-    mut show: impl FnMut(&Live, Told<'_>),
+    mut show: impl FnMut(&Live, LiveEvent<'_>),
 ) -> Result<Live, Failure> {
     let facts = eligibility::facts(device).await?;
     let found = eligibility::resolve_pids(device, &facts, &options.targets, options.user).await?;
@@ -437,7 +437,7 @@ pub async fn live(
             match event {
                 Event::Seen(entry) => {
                     live.take(&entry);
-                    show(&live, Told::Seen(&entry));
+                    show(&live, LiveEvent::Seen(&entry));
                 }
                 Event::Round { boot_ns, spent } => {
                     live.until_ns = live.until_ns.max(boot_ns);
@@ -447,16 +447,16 @@ pub async fn live(
                     if gone {
                         over.take();
                     }
-                    show(&live, Told::Round);
+                    show(&live, LiveEvent::Round);
                 }
                 Event::Lost { why } => {
                     live.away = Some(why);
-                    show(&live, Told::Connection);
+                    show(&live, LiveEvent::Connection);
                 }
                 Event::Line(_) => {}
                 Event::Back { .. } => {
                     live.away = None;
-                    show(&live, Told::Connection);
+                    show(&live, LiveEvent::Connection);
                 }
             }
         },
@@ -542,23 +542,23 @@ mod tests {
     #[test]
     fn a_restarted_process_is_another() {
         let mut live = Live::default();
-        let entry = |at: u64, pid: u32, seen: Seen| Entry {
+        let entry = |at: u64, pid: u32, seen: Observation| Entry {
             boot_ns: at * S,
             pid,
             cost: None,
             seen,
         };
         let process = |restarted| {
-            Seen::Process(crate::timeline::Process {
+            Observation::Process(crate::timeline::Process {
                 name: "a".to_owned(),
                 restarted,
             })
         };
         let resident =
-            |rss: u64| Seen::Resident(Resident::of(crate::timeline::Source::Status, rss));
+            |rss: u64| Observation::Resident(Resident::of(crate::timeline::Source::Status, rss));
         live.take(&entry(1, 7, process(false)));
         live.take(&entry(1, 7, resident(10)));
-        live.take(&entry(2, 7, Seen::Gone));
+        live.take(&entry(2, 7, Observation::Gone));
         live.take(&entry(3, 7, process(true)));
         live.take(&entry(3, 7, resident(20)));
         assert_eq!(live.processes.len(), 2);

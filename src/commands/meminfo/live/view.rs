@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 use self::block::Block;
 use self::rows::Rows;
 use super::args::LiveArgs;
-use super::run::{self, Live, LiveOptions, Told};
+use super::run::{self, Live, LiveEvent, LiveOptions};
 use crate::config::Targets;
 use crate::console::Console;
 use crate::console::signals::watch_signals;
@@ -27,7 +27,7 @@ use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::session::SessionError;
 use crate::units::SignedSize;
-use crate::untrusted::shown;
+use crate::untrusted::sanitize;
 
 /// Shows `targets` until it is ended.
 ///
@@ -122,11 +122,11 @@ impl<'a> View<'a> {
         View { console, form }
     }
 
-    fn show(&mut self, live: &Live, told: &Told<'_>) {
+    fn show(&mut self, live: &Live, told: &LiveEvent<'_>) {
         let console = self.console;
         match (&mut self.form, told) {
-            (Form::JsonLines, Told::Seen(entry)) => console.json(entry),
-            (Form::Csv { headed }, Told::Seen(entry)) => {
+            (Form::JsonLines, LiveEvent::Seen(entry)) => console.json(entry),
+            (Form::Csv { headed }, LiveEvent::Seen(entry)) => {
                 if let Some(line) = rows::csv_line(live, entry) {
                     if !std::mem::replace(headed, true) {
                         console.laid_out(rows::CSV_HEAD);
@@ -134,23 +134,26 @@ impl<'a> View<'a> {
                     console.laid_out(line);
                 }
             }
-            (Form::Lines(rows), Told::Seen(entry)) => {
+            (Form::Lines(rows), LiveEvent::Seen(entry)) => {
                 if let Some(line) = rows.seen(live, entry) {
                     console.data(line);
                 }
             }
-            (Form::Lines(rows), Told::Round) => {
+            (Form::Lines(rows), LiveEvent::Round) => {
                 for line in rows.round(live) {
                     console.data(line);
                 }
             }
-            (Form::Lines(_) | Form::Csv { .. }, Told::Connection) => match &live.away {
-                Some(why) => {
-                    console.say(format_args!("{}; waiting for it to come back", shown(why)))
-                }
+            (Form::Lines(_) | Form::Csv { .. }, LiveEvent::Connection) => match &live.away {
+                Some(why) => console.say(format_args!(
+                    "{}; waiting for it to come back",
+                    sanitize(why)
+                )),
                 None => console.say("connected again"),
             },
-            (Form::Block(block), Told::Round | Told::Connection) => block.draw(console, live),
+            (Form::Block(block), LiveEvent::Round | LiveEvent::Connection) => {
+                block.draw(console, live)
+            }
             _ => {}
         }
     }

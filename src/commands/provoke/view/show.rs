@@ -13,15 +13,15 @@ use crate::provoke::{
     Effect, Event, FEWEST, Launch, Plan, PutBack, Report, Step, Target, Trend, Verdict,
 };
 use crate::units::{ByteSize, HumanDuration, SignedSize, thousands};
+use crate::untrusted::sanitize;
 use crate::untrusted::shell::{quoted, quoted_path};
-use crate::untrusted::shown;
 use crate::views::summary::near;
 
 pub(super) fn put_back_words(done: &PutBack) -> String {
     let mut words: Vec<String> = done
         .settings
         .iter()
-        .map(|s| shown(s).into_owned())
+        .map(|s| sanitize(s).into_owned())
         .collect();
     if done.monkey_ended {
         words.push("monkey ended".to_owned());
@@ -101,9 +101,9 @@ impl Show {
                 };
                 console.warn(format_args!(
                     "{} ({}) died: {}{next}",
-                    shown(&death.process),
+                    sanitize(&death.process),
                     death.pid,
-                    shown(&death.why())
+                    sanitize(&death.why())
                 ));
             }
             Event::Lost { what, goes_on } => console.warn(format_args!(
@@ -142,7 +142,7 @@ impl Show {
         self.head();
         let console = &self.console;
         let indent = self.indent();
-        let mut what = shown(&step.action).into_owned();
+        let mut what = sanitize(&step.action).into_owned();
         if step.of > 1 {
             what.push_str(&format!("  {}/{}", step.time, step.of));
         }
@@ -263,7 +263,7 @@ fn effect_words(effect: &Effect) -> String {
         Effect::Ended => "ended".to_owned(),
         Effect::StillRuns { why } => format!("still runs: {why}"),
     };
-    shown(&text).into_owned()
+    sanitize(&text).into_owned()
 }
 
 fn launch_words(launch: &Launch) -> String {
@@ -282,7 +282,7 @@ fn launch_words(launch: &Launch) -> String {
     if let Some(front) = &launch.behind {
         text.push_str(&format!(", and {front} is in front of it"));
     }
-    shown(&text).into_owned()
+    sanitize(&text).into_owned()
 }
 
 /// What the commands that one would want next are about.
@@ -375,7 +375,7 @@ pub(super) fn report(console: &Console, report: &Report, steps: &[Step], next: &
         console.say(put_back_words(done));
     }
     if let Some(front) = &report.front {
-        console.say(format_args!("left in front: {}", shown(front)));
+        console.say(format_args!("left in front: {}", sanitize(front)));
     }
     let runs = steps.last().is_some_and(|step| step.pid.is_some());
     console.next(&next.commands(report, runs));

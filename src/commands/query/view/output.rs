@@ -11,7 +11,7 @@ use crate::export::csv::cell;
 use crate::export::text::escaped_json;
 use crate::query::{Sink, Value};
 use crate::units::hex;
-use crate::untrusted::shown;
+use crate::untrusted::sanitize;
 
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -225,7 +225,7 @@ fn plain(value: &Value<'_>) -> String {
         Value::Null => "NULL".to_owned(),
         Value::Int(number) => number.to_string(),
         Value::Real(number) => format!("{number:?}"),
-        Value::Text(text) => shown(&String::from_utf8_lossy(text)).into_owned(),
+        Value::Text(text) => sanitize(&String::from_utf8_lossy(text)).into_owned(),
         Value::Blob(bytes) => format!("x'{}'", hex(bytes)),
     }
 }
@@ -293,7 +293,10 @@ impl Sink for Output {
         self.layout = None;
         self.names = match self.form {
             Form::Json | Form::JsonLines => distinct(names),
-            Form::Table => names.iter().map(|name| shown(name).into_owned()).collect(),
+            Form::Table => names
+                .iter()
+                .map(|name| sanitize(name).into_owned())
+                .collect(),
             Form::Csv => names.iter().map(|name| (*name).to_owned()).collect(),
         };
         match self.form {

@@ -19,7 +19,7 @@ use crate::error::{ErrorClass, Failure};
 use crate::flags::context::Context;
 use crate::query::{Sort, TableInfo, prepass};
 use crate::session::Store;
-use crate::untrusted::shown;
+use crate::untrusted::sanitize;
 
 const HELP: [&str; 6] = [
     "Statements end in `;` and may go over several lines. Ctrl-C ends one that runs.",
@@ -342,14 +342,14 @@ pub(super) fn dot(console: &Console, database: &Database, typed: &str) -> Result
             {
                 Some(table) => schema(console, table),
                 None => {
-                    let message = format!("there is no table `{}`", shown(wanted));
+                    let message = format!("there is no table `{}`", sanitize(wanted));
                     return Err(Failure::new(ErrorClass::Usage, "sql", message)
                         .with_help(".tables lists them"));
                 }
             }
         }
         other => {
-            let message = format!("there is no command .{}", shown(other));
+            let message = format!("there is no command .{}", sanitize(other));
             return Err(
                 Failure::new(ErrorClass::Usage, "sql", message).with_help(".help lists them")
             );
@@ -367,7 +367,7 @@ fn list<'t>(console: &Console, tables: impl Iterator<Item = &'t TableInfo>) {
             Sort::Macro => "macro",
             Sort::Temporary => "yours",
         };
-        let name = shown(&table.name);
+        let name = sanitize(&table.name);
         let blanks = " ".repeat(48usize.saturating_sub(name.len()));
         console.data(format_args!(
             "{}{blanks}  {sort:<8}  {}",
@@ -378,7 +378,7 @@ fn list<'t>(console: &Console, tables: impl Iterator<Item = &'t TableInfo>) {
 }
 
 fn schema(console: &Console, table: &TableInfo) {
-    console.data(console.styled(Style::Strong, shown(&table.name)));
+    console.data(console.styled(Style::Strong, sanitize(&table.name)));
     if !table.about.is_empty() {
         console.data(table.about);
     }
@@ -389,7 +389,7 @@ fn schema(console: &Console, table: &TableInfo) {
         let argument = if column.hidden { "argument  " } else { "" };
         console.data(format_args!(
             "  {:<28}  {:<8}  {argument}{}",
-            shown(&column.name),
+            sanitize(&column.name),
             column.kind,
             console.styled(Style::Dim, column.about)
         ));

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use super::java::{Counted, Grouping, TopReport, TopRequest, TopRow, grouping, limited};
-use crate::analyze::histogram::{Among, Histogram, Row, Sums, histogram};
+use crate::analyze::histogram::{Histogram, ObjectScope, Row, Sums, histogram};
 use crate::analyze::label;
 use crate::error::ErrorClass;
 use crate::heap_graph::{DumpFacts, DumpSource, GraphBuilder, NoContents};
 use crate::heaps::java::JavaError;
 use crate::heaps::java::facts::{Figures, HeapFacts};
-use crate::heaps::java::heap::{JavaHeap, Steps};
+use crate::heaps::java::heap::{JavaHeap, ProgressReporter};
 use crate::heaps::java::input::JavaInput;
 use crate::heaps::java::open::{JavaFile, JavaOptions};
 use crate::hprof;
@@ -23,7 +23,7 @@ pub fn count(
     input: &JavaInput,
     options: JavaOptions,
     request: &TopRequest,
-    steps: &Steps,
+    steps: &ProgressReporter,
 ) -> Result<(TopReport, Option<ErrorClass>), JavaError> {
     // Without a graph there is no hierarchy, no heap, and nothing to name.
     let plain = matches!(request.by, Grouping::Class | Grouping::Package)
@@ -67,7 +67,7 @@ pub fn count(
     let heap = file.read(at)?;
     steps.begin("adding up");
     let by = grouping(request.by);
-    let table = histogram(&heap.graph, Among::Everything, by, &request.filter);
+    let table = histogram(&heap.graph, ObjectScope::Everything, by, &request.filter);
     let class = heap.class();
     Ok((report(&heap, &table, request), class))
 }

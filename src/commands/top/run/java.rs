@@ -4,7 +4,7 @@ use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
 use crate::analyze::filter::Filter;
-use crate::analyze::histogram::{self, Among, By, Histogram, Sums};
+use crate::analyze::histogram::{self, Histogram, HistogramKey, ObjectScope, Sums};
 use crate::analyze::paths::{Place, Ways};
 use crate::analyze::{label, largest, tree};
 use crate::heap_graph::{AllocationSite, ClassIndex, ObjectIndex, Reachable};
@@ -187,13 +187,13 @@ pub(super) fn limited(mut rows: Vec<TopRow>, request: &TopRequest) -> (Vec<TopRo
 }
 
 /// How objects are grouped, where that is by themselves.
-pub(super) fn grouping(by: Grouping) -> By {
+pub(super) fn grouping(by: Grouping) -> HistogramKey {
     match by {
-        Grouping::Class | Grouping::Object | Grouping::Root => By::Class,
-        Grouping::Package => By::Package,
-        Grouping::Superclass => By::Superclass,
-        Grouping::Heap => By::Heap,
-        Grouping::Loader => By::Loader,
+        Grouping::Class | Grouping::Object | Grouping::Root => HistogramKey::Class,
+        Grouping::Package => HistogramKey::Package,
+        Grouping::Superclass => HistogramKey::Superclass,
+        Grouping::Heap => HistogramKey::Heap,
+        Grouping::Loader => HistogramKey::Loader,
     }
 }
 
@@ -206,12 +206,14 @@ fn grouped(heap: &JavaHeap, by: Grouping, request: &TopRequest) -> Histogram {
     let by = grouping(by);
     match request.counted {
         Counted::Reachable => {
-            histogram::histogram(graph, Among::Reachable(heap.dominators()), by, filter)
+            histogram::histogram(graph, ObjectScope::Reachable(heap.dominators()), by, filter)
         }
-        Counted::All => histogram::histogram(graph, Among::All(heap.dominators()), by, filter),
+        Counted::All => {
+            histogram::histogram(graph, ObjectScope::All(heap.dominators()), by, filter)
+        }
         Counted::Unreachable => {
             let reachable = Reachable::of(graph, heap.follow);
-            histogram::histogram(graph, Among::Unreachable(&reachable), by, filter)
+            histogram::histogram(graph, ObjectScope::Unreachable(&reachable), by, filter)
         }
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::analyze::native::filter::Filter;
-use crate::analyze::native::groups::{By, Groups};
+use crate::analyze::native::groups::{Groups, RowKey};
 use crate::analyze::native::sampled::SampledColumn;
 use crate::analyze::native::shown::{Shown, Sums};
 use crate::analyze::native::table::{Key, Table};
@@ -29,7 +29,7 @@ use crate::stacks::{Dump, Facts, Measure, StackTable, TRACKED_HEAP, Unit, Values
 #[derive(Debug, Clone)]
 pub struct TopRequest {
     /// What a row or a node stands for.
-    pub by: By,
+    pub by: RowKey,
     /// Which figure of the view orders rows.
     pub order: Order,
     /// The view, by its name; that of the heap where nothing was said.
@@ -264,7 +264,7 @@ pub fn top(file: &NativeFile, request: &TopRequest) -> Result<TopReport, TopErro
             there: there.join(", "),
         });
     }
-    if request.by == By::Thread && dumps.iter().all(|dump| dump.threads.is_empty()) {
+    if request.by == RowKey::Thread && dumps.iter().all(|dump| dump.threads.is_empty()) {
         return Err(TopError::NoThreads {
             name: file.path.display().to_string(),
         });
@@ -395,7 +395,7 @@ impl<'a> Looker<'a> {
         let share = |value: i64| (total != 0).then(|| value as f64 / total as f64);
         let (rows, tree) = match self.request.tree {
             Some(tree) => (None, Some(self.tree(&shown, &groups, &sums, tree, share))),
-            None if self.request.by == By::Thread => {
+            None if self.request.by == RowKey::Thread => {
                 let (rows, count) = self.threads(&shown, share);
                 (Some((rows, count, count)), None)
             }

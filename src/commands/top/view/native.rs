@@ -32,7 +32,7 @@ pub(super) fn show(console: &Console, report: &TopReport, input: &OsStr) {
                 "the process had left by then: the last dump before is {}@{before}",
                 heap.dump.path
             );
-            console.data(console.styled(Style::Help, untrusted::shown(&note)));
+            console.data(console.styled(Style::Help, untrusted::sanitize(&note)));
         }
         console.data("");
         match (&heap.rows, &heap.tree) {

@@ -42,9 +42,9 @@ fn dump(nodes: &[NodeId], hits: &[(i64, i64)], interval: u64) -> Dump {
     }
 }
 
-fn terms(kinship: Kinship) -> Terms {
+fn terms(kinship: DumpRelation) -> Terms {
     Terms {
-        by: By::Function,
+        by: RowKey::Function,
         growing: Growing::Held,
         kinship,
         divisors: [1.0, 1.0],
@@ -70,7 +70,7 @@ fn what_grew_is_told_from_noise() {
         Some(&before),
         Some(&after),
         &filter,
-        &terms(Kinship::OneRun),
+        &terms(DumpRelation::OneRun),
     );
     let own = |name| row(&diff, name).own;
     assert_eq!(own("leak").growth.value, 60.0 * T as f64);
@@ -118,11 +118,11 @@ fn survivors_cancel_within_a_run_only() {
         );
         row(&diff, "cache").own
     };
-    assert!(of(Kinship::OneRun).is_certain);
-    assert!(!of(Kinship::Apart).is_certain);
+    assert!(of(DumpRelation::OneRun).is_certain);
+    assert!(!of(DumpRelation::Apart).is_certain);
     assert_eq!(
-        of(Kinship::Apart).growth.value,
-        of(Kinship::OneRun).growth.value
+        of(DumpRelation::Apart).growth.value,
+        of(DumpRelation::OneRun).growth.value
     );
 }
 
@@ -148,7 +148,7 @@ fn of_a_thousand_callsites_of_two_equal_runs_none_stands_out() {
         Some(&before),
         Some(&after),
         &filter,
-        &terms(Kinship::Apart),
+        &terms(DumpRelation::Apart),
     );
     let outside = |row: &&Row| row.own.growth.low > 0.0 || row.own.growth.high < 0.0;
     assert!(
@@ -169,7 +169,7 @@ fn sides_are_divided_by_their_own_iterations() {
     let of = |divisors| {
         let terms = Terms {
             divisors,
-            ..terms(Kinship::Apart)
+            ..terms(DumpRelation::Apart)
         };
         let filter = Filter::default();
         Diff::of(&table, Some(&before), Some(&after), &filter, &terms).total
@@ -194,10 +194,22 @@ fn one_side_alone_is_new_or_gone() {
     let (table, nodes) = table(&["work"]);
     let only = dump(&nodes, &[(100, 100)], T);
     let filter = Filter::default();
-    let new = Diff::of(&table, None, Some(&only), &filter, &terms(Kinship::Apart));
+    let new = Diff::of(
+        &table,
+        None,
+        Some(&only),
+        &filter,
+        &terms(DumpRelation::Apart),
+    );
     assert_eq!(new.total.status(), "new");
     assert!(new.total.growth.low > 0.0);
-    let gone = Diff::of(&table, Some(&only), None, &filter, &terms(Kinship::Apart));
+    let gone = Diff::of(
+        &table,
+        Some(&only),
+        None,
+        &filter,
+        &terms(DumpRelation::Apart),
+    );
     assert_eq!(gone.total.status(), "gone");
     assert!(gone.total.growth.high < 0.0);
 }
@@ -214,7 +226,7 @@ fn without_an_interval_there_are_no_limits() {
         Some(&before),
         Some(&after),
         &filter,
-        &terms(Kinship::Apart),
+        &terms(DumpRelation::Apart),
     );
     assert!(!diff.has_limits);
     assert_eq!(diff.total.growth.value, 2.0 * T as f64);
@@ -224,7 +236,7 @@ proptest! {
     #[test]
     fn a_dump_and_itself_are_the_same(
         hits in prop::collection::vec((0i64..60, 0i64..5), 1..40),
-        kinship in prop::sample::select(vec![Kinship::OneRun, Kinship::Apart]),
+        kinship in prop::sample::select(vec![DumpRelation::OneRun, DumpRelation::Apart]),
     ) {
         let names: Vec<String> = (0..hits.len()).map(|n| format!("f{n}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -232,7 +244,7 @@ proptest! {
         let hits: Vec<(i64, i64)> = hits.iter().map(|(held, freed)| (*held, held + freed)).collect();
         let one = dump(&nodes, &hits, T);
         let filter = Filter::default();
-        for by in [By::Callsite, By::Function, By::Library] {
+        for by in [RowKey::Callsite, RowKey::Function, RowKey::Library] {
             let terms = Terms { by, ..terms(kinship) };
             let diff = Diff::of(&table, Some(&one), Some(&one), &filter, &terms);
             prop_assert_eq!(diff.total.growth.value, 0.0);
@@ -251,7 +263,7 @@ proptest! {
         let (first, second): (Vec<_>, Vec<_>) = hits.iter().copied().unzip();
         let (before, after) = (dump(&nodes, &first, T), dump(&nodes, &second, T));
         let filter = Filter::default();
-        let terms = terms(Kinship::Apart);
+        let terms = terms(DumpRelation::Apart);
         let diff = Diff::of(&table, Some(&before), Some(&after), &filter, &terms);
         let back = Diff::of(&table, Some(&after), Some(&before), &filter, &terms);
         prop_assert_eq!(diff.total.growth.value, -back.total.growth.value);

@@ -15,12 +15,12 @@ use std::collections::HashMap;
 
 use self::evidence::{Callsites, Units};
 use super::filter::Filter;
-use super::groups::{By, GroupId, Groups};
+use super::groups::{GroupId, Groups, RowKey};
 use super::own::own_frames;
 use super::shown::{Shown, ShownId};
 use crate::sampling::plan::{self, Decider};
 use crate::sampling::verdict::{
-    Course, Doubt, Evidence, FALSE_DISCOVERIES, MIN_HITS_TO_TEST, Terms, Verdict,
+    Course, Evidence, FALSE_DISCOVERIES, InconclusiveReason, MIN_HITS_TO_TEST, Terms, Verdict,
     benjamini_hochberg, judge, steady,
 };
 use crate::sampling::{Estimate, Interval, Rate, Sampled, Turnover, growth};
@@ -109,8 +109,11 @@ impl Site {
             Verdict::Grows { .. } => true,
             Verdict::WithinNoise => false,
             Verdict::CantTell(doubt) => match doubt {
-                Doubt::OneStep | Doubt::Slowing | Doubt::Unsteady | Doubt::TooFewRounds => true,
-                Doubt::TooFewSamples | Doubt::Incomplete => false,
+                InconclusiveReason::OneStep
+                | InconclusiveReason::Slowing
+                | InconclusiveReason::Unsteady
+                | InconclusiveReason::TooFewRounds => true,
+                InconclusiveReason::TooFewSamples | InconclusiveReason::Incomplete => false,
             },
         }
     }
@@ -185,7 +188,7 @@ impl<'a> Growth<'a> {
         let values: Vec<_> = dumps.map(|(dump, _)| &dump.values).collect();
         let shown = Shown::of(table, filter, &values);
         let callsites = Callsites::of(&shown, heaps);
-        let owners = Groups::of(table, By::Line);
+        let owners = Groups::of(table, RowKey::Line);
         let own = own_frames(&shown);
         let by_owner: Vec<usize> = callsites
             .ids
@@ -267,20 +270,23 @@ impl<'a> Growth<'a> {
         let interval = kept.interval();
         match site.verdict {
             // Of missing data no number makes up.
-            Verdict::Grows { .. } | Verdict::WithinNoise | Verdict::CantTell(Doubt::Incomplete) => {
-                Decider {
-                    iterations: None,
-                    interval_bytes: None,
-                }
-            }
+            Verdict::Grows { .. }
+            | Verdict::WithinNoise
+            | Verdict::CantTell(InconclusiveReason::Incomplete) => Decider {
+                iterations: None,
+                interval_bytes: None,
+            },
             // Once more as many rounds show whether it goes on.
             Verdict::CantTell(
-                Doubt::OneStep | Doubt::Slowing | Doubt::Unsteady | Doubt::TooFewRounds,
+                InconclusiveReason::OneStep
+                | InconclusiveReason::Slowing
+                | InconclusiveReason::Unsteady
+                | InconclusiveReason::TooFewRounds,
             ) => Decider {
                 iterations: Some((2 * rounds).max(MIN_ROUNDS)),
                 interval_bytes: None,
             },
-            Verdict::CantTell(Doubt::TooFewSamples) => {
+            Verdict::CantTell(InconclusiveReason::TooFewSamples) => {
                 let churn = kept.bytes().min(site.turnover.released().bytes()).max(0);
                 let by_round = self.rule.iterations;
                 // What it seems to grow by, or else what would matter.

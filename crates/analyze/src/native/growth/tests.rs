@@ -140,7 +140,10 @@ fn the_leak_stands_first_and_a_cache_is_none() {
     assert_eq!(names[0], ("append".to_owned(), GROWS));
     assert_eq!(
         names[1],
-        ("put".to_owned(), Verdict::CantTell(Doubt::OneStep))
+        (
+            "put".to_owned(),
+            Verdict::CantTell(InconclusiveReason::OneStep)
+        )
     );
     let rest: Vec<&str> = names[2..].iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(rest, ["load", "parse"]);
@@ -220,7 +223,10 @@ fn too_few_samples_say_what_would_decide() {
     };
     let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), strict);
     let site = &growth.sites[0];
-    assert_eq!(site.verdict, Verdict::CantTell(Doubt::TooFewSamples));
+    assert_eq!(
+        site.verdict,
+        Verdict::CantTell(InconclusiveReason::TooFewSamples)
+    );
     let decider = growth.decider(site);
     assert!(decider.iterations.expect("rounds") > 4);
     assert!(decider.interval_bytes.expect("an interval") < 4096);
@@ -233,7 +239,10 @@ fn two_dumps_show_growth_but_no_leak() {
     let dumps = [dump(0, &[(leak, 0, 0)]), dump(1, &[(leak, 90, 90)])];
     let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), RULE);
     let site = &growth.sites[0];
-    assert_eq!(site.verdict, Verdict::CantTell(Doubt::TooFewRounds));
+    assert_eq!(
+        site.verdict,
+        Verdict::CantTell(InconclusiveReason::TooFewRounds)
+    );
     assert!(site.is_suspect());
     assert_eq!(growth.decider(site).iterations, Some(6));
 }
@@ -248,7 +257,7 @@ fn missing_data_are_never_noise() {
     let growth = Growth::of(&table, &[heap], &Filter::default(), RULE);
     assert_eq!(
         growth.sites[0].verdict,
-        Verdict::CantTell(Doubt::Incomplete)
+        Verdict::CantTell(InconclusiveReason::Incomplete)
     );
 }
 

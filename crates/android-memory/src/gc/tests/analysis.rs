@@ -10,7 +10,7 @@ fn log(lines: impl IntoIterator<Item = String>) -> GcLog {
     log
 }
 
-fn only(log: &GcLog, known: Known) -> ProcessReport {
+fn only(log: &GcLog, known: GcContext) -> ProcessReport {
     let mut reports = log.processes().map(|p| analyze(p, known));
     let report = reports.next().expect("a process");
     assert!(reports.next().is_none());
@@ -69,7 +69,7 @@ fn rates_are_told_where_every_collection_is_logged() {
             n * 10
         )
     };
-    let report = only(&log((0..4).map(dalvik)), Known::default());
+    let report = only(&log((0..4).map(dalvik)), GcContext::default());
     assert_eq!(report.coverage, Coverage::Every);
     assert_eq!(report.per_minute, Some(6.0));
     assert_eq!(report.span_ns, Some(30_000_000_000));
@@ -79,12 +79,12 @@ fn rates_are_told_where_every_collection_is_logged() {
     );
     assert_eq!(report.pauses.count, 4);
     // Watched for a minute, it is four a minute.
-    let known = Known {
+    let known = GcContext {
         observed: Some(Observed {
             ns: 60_000_000_000,
             by: ObservedBy::Log,
         }),
-        ..Known::default()
+        ..GcContext::default()
     };
     let report = only(&log((0..4).map(dalvik)), known);
     assert_eq!(report.per_minute, Some(4.0));
@@ -92,15 +92,15 @@ fn rates_are_told_where_every_collection_is_logged() {
     let art: Vec<String> = (0..4)
         .map(|n| art(n * 10, "Background", FULL, 20, 30))
         .collect();
-    let report = only(&log(art.clone()), Known::default());
+    let report = only(&log(art.clone()), GcContext::default());
     assert_eq!(
         (report.coverage, report.per_minute),
         (Coverage::Logged, None)
     );
     assert!(report.coverage.caveat().unwrap().contains("cannot be told"));
-    let known = Known {
+    let known = GcContext {
         every: true,
-        ..Known::default()
+        ..GcContext::default()
     };
     assert_eq!(only(&log(art), known).per_minute, Some(6.0));
 }
@@ -115,7 +115,7 @@ fn kinds_are_counted_apart_and_ours_left_out() {
     let process = log.processes().next().unwrap().clone();
     let mut ours = process.clone();
     ours.collections[2].logged.collection.ours = true;
-    let report = analyze(&process, Known::default());
+    let report = analyze(&process, GcContext::default());
     let groups: Vec<(&str, &str, u64, i64)> = report
         .groups
         .iter()
@@ -133,7 +133,7 @@ fn kinds_are_counted_apart_and_ours_left_out() {
         [("Background", YOUNG, 2, 6), ("Explicit", FULL, 1, 3)]
     );
     assert_eq!((report.collections, report.ours), (3, 0));
-    let report = analyze(&ours, Known::default());
+    let report = analyze(&ours, GcContext::default());
     assert_eq!((report.collections, report.ours), (2, 1));
     assert_eq!((report.groups.len(), report.pauses.count), (1, 2));
     // What was live is a fact, whoever asked.
@@ -151,9 +151,9 @@ fn a_live_set_that_grows_is_told_with_its_pace() {
             art(n * 10 + 5, "Background", YOUNG, 45, 60),
         ]
     });
-    let known = Known {
+    let known = GcContext {
         limit: Some(100 << 20),
-        ..Known::default()
+        ..GcContext::default()
     };
     let report = only(&log(lines), known);
     let Growth::Grows(growing) = report.growth else {
@@ -182,7 +182,7 @@ fn a_live_set_that_grows_is_told_with_its_pace() {
 #[test]
 fn a_live_set_that_does_not_grow_is_left_alone() {
     let steady = (0..40).map(|n| art(n, "Background", FULL, 30 + n * 7 % 5, 60));
-    let report = only(&log(steady), Known::default());
+    let report = only(&log(steady), GcContext::default());
     assert!(matches!(
         report.growth,
         Growth::Steady {
@@ -193,7 +193,7 @@ fn a_live_set_that_does_not_grow_is_left_alone() {
     assert_eq!(kinds(&report), Vec::<&str>::new());
     // Only young collections: nothing can be said.
     let young = (0..40).map(|n| art(n, "Background", YOUNG, 20 + n, 90));
-    let report = only(&log(young), Known::default());
+    let report = only(&log(young), GcContext::default());
     assert_eq!(
         report.growth,
         Growth::TooFew {
@@ -206,7 +206,7 @@ fn a_live_set_that_does_not_grow_is_left_alone() {
         art(n, "Background", FULL, 30, 60)
             .replace("30MB/60MB", &format!("{}KB/60MB", 9000 + n * 20))
     });
-    let report = only(&log(little), Known::default());
+    let report = only(&log(little), GcContext::default());
     let Growth::Steady {
         growth,
         noise,
@@ -225,17 +225,17 @@ fn allocations_that_wait_while_the_heap_is_full_are_told() {
     let lines = |live, total| (0..4).map(move |n| art(n, "Alloc", FULL, live, total));
     // 94 of 96 MB: the runtime would leave more, were it free to.
     assert_eq!(
-        kinds(&only(&log(lines(94, 96)), Known::default())),
+        kinds(&only(&log(lines(94, 96)), GcContext::default())),
         ["near"]
     );
     assert_eq!(
-        kinds(&only(&log(lines(94, 140)), Known::default())),
+        kinds(&only(&log(lines(94, 140)), GcContext::default())),
         Vec::<&str>::new()
     );
     // With a limit that is known, what counts is the limit.
-    let limit = |mb: u64| Known {
+    let limit = |mb: u64| GcContext {
         limit: Some(mb << 20),
-        ..Known::default()
+        ..GcContext::default()
     };
     assert_eq!(kinds(&only(&log(lines(94, 100)), limit(100))), ["near"]);
     assert_eq!(
@@ -246,7 +246,7 @@ fn allocations_that_wait_while_the_heap_is_full_are_told() {
     let other = |reason: &'static str, collector: &'static str| {
         only(
             &log((0..4).map(move |n| art(n, reason, collector, 94, 96))),
-            Known::default(),
+            GcContext::default(),
         )
     };
     assert_eq!(kinds(&other("Background", FULL)), Vec::<&str>::new());
@@ -267,7 +267,7 @@ fn errors_pauses_and_habits_are_told() {
     let reported = "01-02 03:04:06.000  7  8 E AndroidRuntime: java.lang.OutOfMemoryError: Failed to allocate a 16777228 byte allocation with 8388608 free bytes and 8MB until OOM, target footprint 201326592, growth limit 201326592";
     let report = only(
         &log([thrown.to_owned(), reported.to_owned()]),
-        Known::default(),
+        GcContext::default(),
     );
     assert_eq!(kinds(&report), ["oom"]);
     assert_eq!(report.out_of_memory.len(), 1);
@@ -282,23 +282,23 @@ fn errors_pauses_and_habits_are_told() {
     assert!(text.contains("an OutOfMemoryError was thrown: 16.0 MiB were asked for, 8.0 MiB were free of at most 192.0 MiB"), "{text}");
 
     let slow = |n: u64| art(n, "Explicit", FULL, 20, 30).replace("paused 2ms", "paused 20ms,1ms");
-    let report = only(&log((0..3).map(slow)), Known::default());
+    let report = only(&log((0..3).map(slow)), GcContext::default());
     assert_eq!(kinds(&report), ["pauses", "explicit"]);
     assert_eq!((report.pauses.count, report.pauses.p50_ns), (6, 1_000_000));
     let slower = slow(0).replace("paused 20ms", "paused 200ms");
-    let report = only(&log([slower]), Known::default());
+    let report = only(&log([slower]), GcContext::default());
     assert_eq!(report.diagnoses[0].severity, Severity::Warning);
 }
 
 #[test]
 fn what_no_collection_tells_of_is_unknown_and_not_zero() {
-    use heaptap_model::timeline::{Collection, Entry, Seen, Source, Timeline};
+    use heaptap_model::timeline::{Collection, Entry, Observation, Source, Timeline};
     let of = |freed: &[Option<i64>]| {
         let entries = (0..).zip(freed).map(|(n, freed_bytes)| Entry {
             boot_ns: n * 1_000_000_000,
             pid: 7,
             cost: None,
-            seen: Seen::Collection(Collection {
+            seen: Observation::Collection(Collection {
                 source: Some(Source::Ftrace),
                 reason: "Background".to_owned(),
                 freed_bytes: *freed_bytes,
@@ -309,7 +309,7 @@ fn what_no_collection_tells_of_is_unknown_and_not_zero() {
             entries: entries.collect(),
         };
         let recorded = of_timeline(timeline).pop().unwrap();
-        let report = analyze(&recorded.log, Known::default());
+        let report = analyze(&recorded.log, GcContext::default());
         assert_eq!(report.groups[0].freed_bytes, report.freed_bytes);
         (report.freed_bytes, report.freed_told)
     };

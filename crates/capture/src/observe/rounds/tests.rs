@@ -54,11 +54,13 @@ fn processes_come_go_and_come_again() {
         round(100, &format!("n 0 5\n{}", sample(5, 9, 100)))
     );
     let seen = push(&mut rounds, &text);
-    assert!(matches!(&seen[0].seen, Seen::Unread(unread) if unread.source == Source::Dmabuf));
     assert!(
-        matches!(&seen[1].seen, Seen::Process(p) if p.name == "com.example.app" && !p.restarted)
+        matches!(&seen[0].seen, Observation::Unread(unread) if unread.source == Source::Dmabuf)
     );
-    let Seen::Resident(resident) = &seen[2].seen else {
+    assert!(
+        matches!(&seen[1].seen, Observation::Process(p) if p.name == "com.example.app" && !p.restarted)
+    );
+    let Observation::Resident(resident) = &seen[2].seen else {
         panic!("{seen:?}");
     };
     assert_eq!((resident.rss, resident.anon), (100 * 1024, Some(40 * 1024)));
@@ -68,15 +70,15 @@ fn processes_come_go_and_come_again() {
 
     // It is gone; another comes in its place, with its number even.
     let seen = push(&mut rounds, &round(101, ""));
-    assert!(matches!(seen[0].seen, Seen::Gone));
+    assert!(matches!(seen[0].seen, Observation::Gone));
     let seen = push(
         &mut rounds,
         &round(102, &format!("n 0 5\n{}", sample(5, 77, 10))),
     );
-    assert!(matches!(&seen[0].seen, Seen::Process(p) if p.restarted));
+    assert!(matches!(&seen[0].seen, Observation::Process(p) if p.restarted));
     let seen = push(&mut rounds, &round(103, &sample(5, 99, 10)));
-    assert!(matches!(seen[0].seen, Seen::Gone));
-    assert!(matches!(&seen[1].seen, Seen::Process(p) if p.restarted));
+    assert!(matches!(seen[0].seen, Observation::Gone));
+    assert!(matches!(&seen[1].seen, Observation::Process(p) if p.restarted));
     // A second process of the name is no restart.
     let seen = push(
         &mut rounds,
@@ -85,7 +87,7 @@ fn processes_come_go_and_come_again() {
             &format!("n 0 5 6\n{}{}", sample(5, 99, 1), sample(6, 1, 1)),
         ),
     );
-    assert!(matches!(&seen[0].seen, Seen::Process(p) if !p.restarted));
+    assert!(matches!(&seen[0].seen, Observation::Process(p) if !p.restarted));
     assert_eq!(rounds.zone_minutes, 60);
 }
 
@@ -95,8 +97,8 @@ fn a_zombie_is_gone_and_what_may_not_be_read_is_said_once() {
     push(&mut rounds, &round(100, &sample(77, 1, 5)));
     let zombie = "s 77 1 0|State: Z (zombie)\nh 77\n";
     let seen = push(&mut rounds, &round(101, zombie));
-    assert!(matches!(&seen[0].seen, Seen::Unread(u) if u.source == Source::Status));
-    assert!(matches!(seen[1].seen, Seen::Gone));
+    assert!(matches!(&seen[0].seen, Observation::Unread(u) if u.source == Source::Status));
+    assert!(matches!(seen[1].seen, Observation::Gone));
     assert!(
         push(&mut rounds, &round(102, "h 77\n")).is_empty(),
         "told once"
@@ -141,7 +143,7 @@ fn what_a_slow_service_says_is_whole_whatever_comes_between() {
     let (other, rest) = answer("g", 101, "Total GPU memory usage:\n  1234 bytes, x");
     push(&mut rounds, &other);
     let seen = push(&mut rounds, &format!("{end}{rest}"));
-    let Seen::Parts(parts) = &seen[0].seen else {
+    let Observation::Parts(parts) = &seen[0].seen else {
         panic!("{seen:?}");
     };
     let Parts {
@@ -156,7 +158,7 @@ fn what_a_slow_service_says_is_whole_whatever_comes_between() {
         (seen[0].boot_ns, seen[0].cost.unwrap().device_ns),
         (100 * S, S)
     );
-    assert!(matches!(&seen[1].seen, Seen::Graphics(g) if g.bytes == 1234));
+    assert!(matches!(&seen[1].seen, Observation::Graphics(g) if g.bytes == 1234));
 }
 
 #[test]
@@ -170,7 +172,7 @@ fn an_app_that_is_asked_collects_for_us() {
         super::super::ours::Whose::Undecided
     );
     let seen = push(&mut rounds, &end);
-    assert!(matches!(&seen[0].seen, Seen::Ours(ours) if ours.until_ns == 101 * S));
+    assert!(matches!(&seen[0].seen, Observation::Ours(ours) if ours.until_ns == 101 * S));
     assert_eq!(
         windows.whose(5, 100 * S + 1),
         super::super::ours::Whose::Ours
@@ -186,7 +188,7 @@ fn what_cannot_be_read_is_said_once_and_a_process_that_went_is_none() {
     }
     let (begin, end) = answer("g", 100, "\nCan't find service: gfxinfo\n");
     let seen = push(&mut rounds, &(begin.clone() + &end));
-    assert!(matches!(&seen[0].seen, Seen::Unread(u) if u.why.contains("find service")));
+    assert!(matches!(&seen[0].seen, Observation::Unread(u) if u.why.contains("find service")));
     assert!(push(&mut rounds, &(begin + &end)).is_empty());
 }
 
@@ -196,7 +198,7 @@ fn gfxinfo_without_figures_of_a_process_says_that_it_showed_no_window() {
     let text = "Applications Graphics Acceleration Info:\n** Graphics info for pid 5 [x] **";
     let (begin, end) = answer("g", 100, text);
     let seen = push(&mut rounds, &(begin + &end));
-    let Seen::Unread(unread) = &seen[0].seen else {
+    let Observation::Unread(unread) = &seen[0].seen else {
         panic!("{seen:?}");
     };
     assert!(
@@ -215,10 +217,13 @@ fn a_gap_is_what_lies_between_two_connections() {
     rounds.lost("still");
     let seen = push(&mut rounds, &round(130, &sample(77, 1, 5)));
     assert!(
-        matches!(&seen[0].seen, Seen::Gap(gap) if gap.until_ns == 130 * S + S / 2 && gap.why == "the cable")
+        matches!(&seen[0].seen, Observation::Gap(gap) if gap.until_ns == 130 * S + S / 2 && gap.why == "the cable")
     );
     assert_eq!(seen[0].boot_ns, 100 * S + S / 2);
-    assert!(matches!(seen[1].seen, Seen::Resident(_)), "no restart");
+    assert!(
+        matches!(seen[1].seen, Observation::Resident(_)),
+        "no restart"
+    );
     assert_eq!(seen.len(), 2);
     // The half answer of before is void.
     assert!(push(&mut rounds, "N p 5 131.00").is_empty());
@@ -245,7 +250,7 @@ fn the_cost_adds_up_over_connections() {
     rounds.lost("x");
     push(&mut rounds, &round(101, ""));
     let Some(Entry {
-        seen: Seen::Spent(spent),
+        seen: Observation::Spent(spent),
         ..
     }) = rounds.last()
     else {

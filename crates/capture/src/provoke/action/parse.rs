@@ -13,7 +13,7 @@ const MOST: u32 = 10_000;
 /// Most events of one monkey.
 const MOST_EVENTS: u32 = 10_000_000;
 /// The largest coordinate.
-const FARTHEST: u32 = 32_767;
+const MAX_COORDINATE: u32 = 32_767;
 /// Longest pause.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// Longest text or link.
@@ -152,9 +152,11 @@ fn whole_ms(long: Duration) -> Duration {
 }
 
 fn point(x: u32, y: u32) -> Result<Point, String> {
-    match x.max(y) <= FARTHEST {
+    match x.max(y) <= MAX_COORDINATE {
         true => Ok(Point { x, y }),
-        false => Err(format!("no screen has more than {FARTHEST} pixels a side")),
+        false => Err(format!(
+            "no screen has more than {MAX_COORDINATE} pixels a side"
+        )),
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::*;
 use heaptap_analyze::native::filter::Filter;
-use heaptap_analyze::native::groups::{By, Groups};
+use heaptap_analyze::native::groups::{Groups, RowKey};
 use heaptap_analyze::native::sampled::{SampledColumn, total};
 use heaptap_analyze::native::shown::Shown;
-use heaptap_analyze::native::table::{Key as RowKey, Table};
+use heaptap_analyze::native::table::{Key as TableKey, Table};
 use heaptap_analyze::sampling::Interval;
 use heaptap_model::stacks::Library;
 use std::collections::BTreeMap;
@@ -110,7 +110,7 @@ fn drawn(callsites: usize) -> StackProfile {
 fn table(
     profile: &StackProfile,
     dump: &Dump,
-    (by, all_frames): (By, bool),
+    (by, all_frames): (RowKey, bool),
 ) -> BTreeMap<String, (Vec<i64>, Vec<i64>)> {
     let filter = Filter {
         all_frames,
@@ -121,7 +121,7 @@ fn table(
     let sums = shown.sums(&dump.values);
     let rows = Table::of(&shown, &groups, &sums);
     let of_row = |row: heaptap_analyze::native::table::Row<'_>| {
-        let RowKey::Group(group) = row.key else {
+        let TableKey::Group(group) = row.key else {
             panic!("grouped");
         };
         let name = groups.name(group).into_owned();
@@ -154,10 +154,10 @@ fn folded_callsites_keep_their_library_their_function_and_their_process() {
             assert!(nodes.len() <= most, "{} of {most}", nodes.len());
             for all_frames in [false, true] {
                 let [was, is] = [(&before, old), (&after, new)]
-                    .map(|(profile, dump)| table(profile, dump, (By::Library, all_frames)));
+                    .map(|(profile, dump)| table(profile, dump, (RowKey::Library, all_frames)));
                 assert_eq!(was, is, "by library, of {most}, all frames: {all_frames}");
                 let [was, is] = [(&before, old), (&after, new)].map(|(profile, dump)| {
-                    let rows = table(profile, dump, (By::Function, all_frames));
+                    let rows = table(profile, dump, (RowKey::Function, all_frames));
                     let own = rows.into_iter().map(|(name, (own, _))| (name, own));
                     let own = own.filter(|(_, own)| own.iter().any(|sum| *sum != 0));
                     own.collect::<BTreeMap<_, _>>()
@@ -287,7 +287,7 @@ fn functions_are_given_up_if_there_are_too_many_and_it_is_said() {
     assert!(!folded.functions && folded.kept == 50, "{folded:?}");
     assert!(profile.dumps[0].values.nodes.len() <= 100);
     let by_library =
-        |profile: &StackProfile| table(profile, &profile.dumps[0], (By::Library, false));
+        |profile: &StackProfile| table(profile, &profile.dumps[0], (RowKey::Library, false));
     assert_eq!(by_library(&before), by_library(&profile));
 }
 

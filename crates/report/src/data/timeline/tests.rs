@@ -2,11 +2,11 @@
 
 use super::*;
 use heaptap_model::timeline::{
-    Collection, Label, Ours, Parts, Process as Seenp, Resident, Timeline as Readings,
+    Collection, HeaptapAction, Label, Parts, Process as Seenp, Resident, Timeline as Readings,
 };
 use proptest::prelude::*;
 
-fn at(boot_ms: u64, pid: u32, seen: Seen) -> Entry {
+fn at(boot_ms: u64, pid: u32, seen: Observation) -> Entry {
     Entry {
         boot_ns: boot_ms * 1_000_000,
         pid,
@@ -26,7 +26,7 @@ fn rss(boot_ms: u64, pid: u32, rss: u64) -> Entry {
         peak: None,
         oom_score_adj: Some(-5),
     };
-    at(boot_ms, pid, Seen::Resident(resident))
+    at(boot_ms, pid, Observation::Resident(resident))
 }
 
 fn of(entries: Vec<Entry>) -> Timeline {
@@ -36,7 +36,7 @@ fn of(entries: Vec<Entry>) -> Timeline {
 #[test]
 fn a_restart_is_another_life_and_a_silence_is_a_gap() {
     let process = |name: &str, restarted| {
-        Seen::Process(Seenp {
+        Observation::Process(Seenp {
             name: name.to_owned(),
             restarted,
         })
@@ -44,7 +44,7 @@ fn a_restart_is_another_life_and_a_silence_is_a_gap() {
     let mut entries = vec![at(0, 7, process("app", false))];
     entries.extend((0..10).map(|n| rss(n * 1000, 7, 100 + n)));
     entries.extend((30..35).map(|n| rss(n * 1000, 7, 100 + n)));
-    entries.push(at(35_000, 7, Seen::Gone));
+    entries.push(at(35_000, 7, Observation::Gone));
     // The same number, another process.
     entries.push(at(40_000, 7, process("app", true)));
     entries.extend((40..45).map(|n| rss(n * 1000, 7, 5)));
@@ -97,17 +97,17 @@ fn collections_keep_what_is_known_and_nothing_else() {
         ours: true,
         ..Collection::default()
     };
-    let ours = Seen::Ours(Ours {
+    let ours = Observation::Ours(HeaptapAction {
         what: "meminfo".to_owned(),
         until_ns: 3_000_000,
     });
-    let label = Seen::Label(Label {
+    let label = Observation::Label(Label {
         label: "now".to_owned(),
     });
     let timeline = of(vec![
         at(1, 7, ours),
         at(1, 0, label),
-        at(2, 7, Seen::Collection(collection)),
+        at(2, 7, Observation::Collection(collection)),
     ]);
     assert_eq!(timeline.processes.len(), 1);
     let rows = &timeline.processes[0].collections;
@@ -157,12 +157,12 @@ fn of_a_long_recording_peaks_and_gaps_stay() {
 
 fn any_entry() -> impl Strategy<Value = Entry> {
     let seen = prop_oneof![
-        Just(Seen::Gone),
-        any::<u64>().prop_map(|rss| Seen::Resident(Resident {
+        Just(Observation::Gone),
+        any::<u64>().prop_map(|rss| Observation::Resident(Resident {
             file: Some(rss),
             ..Resident::of(Source::ProcessStats, rss)
         })),
-        any::<[i64; 2]>().prop_map(|[java, system]| Seen::Parts(Parts {
+        any::<[i64; 2]>().prop_map(|[java, system]| Observation::Parts(Parts {
             source: Source::Meminfo,
             java,
             native: 1,
@@ -177,12 +177,14 @@ fn any_entry() -> impl Strategy<Value = Entry> {
             native_heap: None,
             java_heap: None,
         })),
-        any::<(String, Vec<u64>)>().prop_map(|(reason, pauses)| Seen::Collection(Collection {
-            reason,
-            pauses,
-            ..Collection::default()
-        })),
-        any::<String>().prop_map(|name| Seen::Process(Seenp {
+        any::<(String, Vec<u64>)>().prop_map(|(reason, pauses)| Observation::Collection(
+            Collection {
+                reason,
+                pauses,
+                ..Collection::default()
+            }
+        )),
+        any::<String>().prop_map(|name| Observation::Process(Seenp {
             name,
             restarted: true
         })),
@@ -196,8 +198,8 @@ fn any_entry() -> impl Strategy<Value = Entry> {
     })
 }
 
-fn parts(source: Source, graphics: i64) -> Seen {
-    Seen::Parts(Parts {
+fn parts(source: Source, graphics: i64) -> Observation {
+    Observation::Parts(Parts {
         source,
         java: 1,
         native: 1,

@@ -1,7 +1,7 @@
 //! Bytes by key: what was computed and would be dear to compute again. Owns that what is read
 //! is what was put; what it means is for those who put it.
 
-use super::shelf::Shelf;
+use super::shelf::FileCache;
 use std::io::{self, Write as _};
 
 /// Magic, CRC-32 of the payload, its length.
@@ -10,10 +10,10 @@ const HEADER: usize = 16;
 
 /// Answers by a digest of the question. Shared by threads and processes.
 #[derive(Debug, Clone)]
-pub struct Answers(Shelf);
+pub struct Answers(FileCache);
 
 impl Answers {
-    pub(super) fn new(shelf: Shelf) -> Self {
+    pub(super) fn new(shelf: FileCache) -> Self {
         Answers(shelf)
     }
 

@@ -1,7 +1,7 @@
 //! Libraries and debug files that came from elsewhere, by build ID. Owns that a file found
 //! under a build ID has it; who fetches them is no concern here.
 
-use super::shelf::Shelf;
+use super::shelf::FileCache;
 use crate::symbolize::file::{self, Bytes};
 use heaptap_model::units::BuildId;
 use std::io;
@@ -36,12 +36,12 @@ impl Origin {
 
 /// The libraries that were fetched. Shared by threads and processes.
 #[derive(Debug, Clone)]
-pub struct Libraries(Shelf);
+pub struct Libraries(FileCache);
 
 /// A library that is being fetched: a file to fill, gone if it is not kept.
 #[derive(Debug)]
 pub struct Incoming {
-    shelf: Shelf,
+    shelf: FileCache,
     file: tempfile::NamedTempFile,
 }
 
@@ -65,7 +65,7 @@ pub enum NotKept {
 }
 
 impl Libraries {
-    pub(super) fn new(shelf: Shelf) -> Self {
+    pub(super) fn new(shelf: FileCache) -> Self {
         Libraries(shelf)
     }
 

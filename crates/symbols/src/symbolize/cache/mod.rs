@@ -23,7 +23,7 @@ pub use answers::Answers;
 pub use libraries::{Incoming, Libraries, NotKept, Origin};
 
 use etcetera::AppStrategy as _;
-use shelf::Shelf;
+use shelf::FileCache;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -62,14 +62,14 @@ impl Cache {
     /// # Errors
     /// Where neither it nor a folder for temporary files can be written.
     pub fn of_user() -> io::Result<Self> {
-        Self::of_environment(|name| std::env::var_os(name))
+        Self::from_env(|name| std::env::var_os(name))
     }
 
     /// As [`Cache::of_user`], with the environment given.
     ///
     /// # Errors
     /// As there.
-    pub fn of_environment(get: impl Fn(&str) -> Option<OsString>) -> io::Result<Self> {
+    pub fn from_env(get: impl Fn(&str) -> Option<OsString>) -> io::Result<Self> {
         let folder = match get(CACHE_DIR_VAR).filter(|value| !value.is_empty()) {
             Some(folder) => std::path::absolute(folder),
             None => of_platform(),
@@ -113,7 +113,7 @@ impl Cache {
     }
 
     fn at(folder: &Path, own: Option<Arc<tempfile::TempDir>>) -> Self {
-        let shelf = |name, most| Shelf::new(folder.join(name), most);
+        let shelf = |name, most| FileCache::new(folder.join(name), most);
         Cache {
             libraries: Libraries::new(shelf("libraries", MOST_LIBRARIES)),
             answers: Answers::new(shelf("answers", MOST_ANSWERS)),
@@ -181,7 +181,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let named = folder.path().join("a/b");
         let get = |name: &str| (name == CACHE_DIR_VAR).then(|| named.clone().into_os_string());
-        let cache = Cache::of_environment(get).unwrap();
+        let cache = Cache::from_env(get).unwrap();
         assert_eq!(cache.folder(), named.join("v1"));
         assert!(!cache.is_of_process());
         assert!(named.join("CACHEDIR.TAG").is_file());
@@ -193,7 +193,7 @@ mod tests {
         let taken = folder.path().join("file");
         std::fs::write(&taken, "").unwrap();
         let get = |name: &str| (name == CACHE_DIR_VAR).then(|| taken.clone().into_os_string());
-        let cache = Cache::of_environment(get).unwrap();
+        let cache = Cache::from_env(get).unwrap();
         assert!(cache.is_of_process());
         cache.answers().put(&[1; 32], b"answer").unwrap();
         assert_eq!(cache.answers().get(&[1; 32]).unwrap(), b"answer");

@@ -19,16 +19,16 @@ const NOTE: Duration = Duration::from_secs(3600);
 
 /// A folder of files with names of hex digits, spread over 256 folders.
 #[derive(Debug, Clone)]
-pub(super) struct Shelf {
+pub(super) struct FileCache {
     folder: PathBuf,
     most: u64,
     /// Bytes put since the size was last counted; `u64::MAX` before the first time.
     since_count: Arc<AtomicU64>,
 }
 
-impl Shelf {
+impl FileCache {
     pub(super) fn new(folder: PathBuf, most: u64) -> Self {
-        Shelf {
+        FileCache {
             folder,
             most,
             since_count: Arc::new(AtomicU64::new(u64::MAX)),
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
     use std::io::Write as _;
 
-    fn put(shelf: &Shelf, name: &str, size: usize) -> PathBuf {
+    fn put(shelf: &FileCache, name: &str, size: usize) -> PathBuf {
         let mut file = shelf.unfinished().unwrap();
         file.write_all(&vec![7; size]).unwrap();
         shelf.keep(file, name).unwrap()
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn what_was_used_longest_ago_goes_first() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = Shelf::new(folder.path().join("shelf"), 10_000);
+        let shelf = FileCache::new(folder.path().join("shelf"), 10_000);
         let old = put(&shelf, "aa01", 4000);
         let used = put(&shelf, "aa02", 4000);
         age(&old, 7200);
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_file_larger_than_the_bound_outlives_its_own_keeping() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = Shelf::new(folder.path().join("shelf"), 10_000);
+        let shelf = FileCache::new(folder.path().join("shelf"), 10_000);
         let old = put(&shelf, "aa01", 4000);
         age(&old, 7200);
         let huge = put(&shelf, "aa02", 20_000);
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn small_files_count_as_what_they_take() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = Shelf::new(folder.path().join("shelf"), 10_000);
+        let shelf = FileCache::new(folder.path().join("shelf"), 10_000);
         let names = ["aa01", "aa02", "aa03", "aa04"];
         let paths = names.map(|name| put(&shelf, name, 1));
         let left = paths.iter().filter(|path| path.exists()).count();
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn what_a_dead_process_left_is_taken_away() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = Shelf::new(folder.path().join("shelf"), 10_000);
+        let shelf = FileCache::new(folder.path().join("shelf"), 10_000);
         let (_, left) = shelf.unfinished().unwrap().keep().unwrap();
         let (_, young) = shelf.unfinished().unwrap().keep().unwrap();
         age(&left, 2 * 24 * 3600);
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn the_same_file_may_be_put_twice() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = Shelf::new(folder.path().join("shelf"), 10_000);
+        let shelf = FileCache::new(folder.path().join("shelf"), 10_000);
         put(&shelf, "aa01", 5);
         let path = put(&shelf, "aa01", 5);
         assert_eq!(std::fs::read(path).unwrap(), [7; 5]);

@@ -35,7 +35,7 @@ pub struct Servers {
 
 impl Servers {
     /// `None` where `DEBUGINFOD_URLS` is not set or empty.
-    pub fn of_environment(get: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
+    pub fn from_env(get: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
         let text = |name: &str| get(name).and_then(|value| value.into_string().ok());
         let urls = text("DEBUGINFOD_URLS")?;
         // Words that are no URL, such as `ima:enforcing`, tell elfutils other things.
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     fn servers(variables: &[(&str, &str)]) -> Option<Servers> {
-        Servers::of_environment(|name| {
+        Servers::from_env(|name| {
             let found = variables.iter().find(|(n, _)| *n == name);
             found.map(|(_, value)| OsString::from(value))
         })

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// A file that another one needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted<'a> {
+pub enum SupplementaryRef<'a> {
     /// The debug file that `.gnu_debuglink` names.
     Debug(&'a DebugLink),
     /// The dwz file that `.gnu_debugaltlink` names.
@@ -30,21 +30,25 @@ pub struct Companion {
     /// What it holds.
     pub bytes: Bytes,
     /// Where those files are found that it names itself.
-    pub companions: Arc<dyn Companions>,
+    pub companions: Arc<dyn SupplementaryFiles>,
 }
 
 /// Finds the files that a symbol file needs beside itself.
-pub trait Companions: Send + Sync {
+pub trait SupplementaryFiles: Send + Sync {
     /// The first of the files in question for which `fits` holds: names are only hints, the
     /// check of build ID, CRC or DWO ID is what counts.
-    fn find(&self, wanted: &Wanted<'_>, fits: &dyn Fn(&Bytes) -> bool) -> Option<Companion>;
+    fn find(
+        &self,
+        wanted: &SupplementaryRef<'_>,
+        fits: &dyn Fn(&Bytes) -> bool,
+    ) -> Option<Companion>;
 }
 
 /// A file that stands alone: nothing is looked for.
 pub struct Alone;
 
-impl Companions for Alone {
-    fn find(&self, _: &Wanted<'_>, _: &dyn Fn(&Bytes) -> bool) -> Option<Companion> {
+impl SupplementaryFiles for Alone {
+    fn find(&self, _: &SupplementaryRef<'_>, _: &dyn Fn(&Bytes) -> bool) -> Option<Companion> {
         None
     }
 }
@@ -52,17 +56,17 @@ impl Companions for Alone {
 /// Looks beside a file on this host, where debuggers do: its folder, `.debug/` and `.dwz/`
 /// below it, and for split DWARF the folder that the compiler ran in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Beside {
+pub struct SiblingFiles {
     file: PathBuf,
     /// Whether paths that it names are followed to other folders.
     is_trusted: bool,
 }
 
-impl Beside {
+impl SiblingFiles {
     /// Of the file at this path, which somebody built or installed here: the paths that it names
     /// are followed, to the folder of its build or to a shared one.
-    pub fn new(file: impl Into<PathBuf>) -> Beside {
-        Beside {
+    pub fn new(file: impl Into<PathBuf>) -> SiblingFiles {
+        SiblingFiles {
             file: file.into(),
             is_trusted: true,
         }
@@ -70,8 +74,8 @@ impl Beside {
 
     /// Of a file that came from elsewhere: from a phone, a server, an archive. Of the paths that
     /// it names only the last part counts.
-    pub fn stranger(file: impl Into<PathBuf>) -> Beside {
-        Beside {
+    pub fn stranger(file: impl Into<PathBuf>) -> SiblingFiles {
+        SiblingFiles {
             file: file.into(),
             is_trusted: false,
         }
@@ -83,15 +87,15 @@ impl Beside {
         (self.is_trusted && is_ordinary(&path)).then_some(path)
     }
 
-    fn places(&self, wanted: &Wanted<'_>) -> Vec<PathBuf> {
+    fn places(&self, wanted: &SupplementaryRef<'_>) -> Vec<PathBuf> {
         let folder = self.file.parent().unwrap_or(Path::new(""));
         match wanted {
             // The section holds a file name; folders in it would lead elsewhere.
-            Wanted::Debug(link) => match base(&link.name) {
+            SupplementaryRef::Debug(link) => match base(&link.name) {
                 Some(name) => vec![folder.join(name), folder.join(".debug").join(name)],
                 None => Vec::new(),
             },
-            Wanted::Supplement(supplement) => {
+            SupplementaryRef::Supplement(supplement) => {
                 let mut places: Vec<PathBuf> = self
                     .followed(folder, &supplement.path)
                     .into_iter()
@@ -102,13 +106,13 @@ impl Beside {
                 }
                 places
             }
-            Wanted::Package => {
+            SupplementaryRef::Package => {
                 let mut beside = self.file.clone().into_os_string();
                 beside.push(".dwp");
                 // `lib.so.debug` is the debug file of `lib.so`, whose package is `lib.so.dwp`.
                 vec![beside.into(), self.file.with_extension("dwp")]
             }
-            Wanted::Split { name, folder: ran } => {
+            SupplementaryRef::Split { name, folder: ran } => {
                 let ran = Path::new(ran);
                 let mut places: Vec<PathBuf> = [ran, folder]
                     .into_iter()
@@ -147,8 +151,12 @@ fn base(path: &str) -> Option<&str> {
     (!name.is_empty() && name != "." && name != "..").then_some(name)
 }
 
-impl Companions for Beside {
-    fn find(&self, wanted: &Wanted<'_>, fits: &dyn Fn(&Bytes) -> bool) -> Option<Companion> {
+impl SupplementaryFiles for SiblingFiles {
+    fn find(
+        &self,
+        wanted: &SupplementaryRef<'_>,
+        fits: &dyn Fn(&Bytes) -> bool,
+    ) -> Option<Companion> {
         self.places(wanted).into_iter().find_map(|path| {
             if path == self.file {
                 return None;
@@ -157,7 +165,7 @@ impl Companions for Beside {
             let bytes = Bytes::map(&path).ok().filter(|bytes| fits(bytes))?;
             Some(Companion {
                 bytes,
-                companions: Arc::new(Beside {
+                companions: Arc::new(SiblingFiles {
                     file: path,
                     ..self.clone()
                 }),
@@ -173,23 +181,23 @@ mod tests {
 
     #[test]
     fn paths_of_a_stranger_lead_nowhere_else() {
-        let split = Wanted::Split {
+        let split = SupplementaryRef::Split {
             name: "obj/unit.dwo",
             folder: "/home/dev/build",
         };
-        let own = Beside::new("/libs/lib.so").places(&split);
+        let own = SiblingFiles::new("/libs/lib.so").places(&split);
         assert_eq!(own[0], Path::new("/home/dev/build/obj/unit.dwo"));
         assert_eq!(own.len(), 3);
-        let strange = Beside::stranger("/cache/lib.so").places(&split);
+        let strange = SiblingFiles::stranger("/cache/lib.so").places(&split);
         assert_eq!(strange, [Path::new("/cache/unit.dwo")]);
         let supplement = |path: &str| Supplement {
             path: path.to_owned(),
             build_id: BuildId(vec![1]),
         };
-        let beside = Beside::new("/usr/lib/debug/lib.debug");
+        let beside = SiblingFiles::new("/usr/lib/debug/lib.debug");
         let first = |path: &str| {
             beside
-                .places(&Wanted::Supplement(&supplement(path)))
+                .places(&SupplementaryRef::Supplement(&supplement(path)))
                 .remove(0)
         };
         assert_eq!(first(".dwz/a"), Path::new("/usr/lib/debug/.dwz/a"));

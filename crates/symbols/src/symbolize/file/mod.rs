@@ -27,7 +27,7 @@ mod symtab;
 
 pub use answers::SourceLine;
 pub use breakpad::debug_id;
-pub use companions::{Alone, Beside, Companion, Companions, Wanted};
+pub use companions::{Alone, Companion, SiblingFiles, SupplementaryFiles, SupplementaryRef};
 pub use error::FileError;
 pub use facts::{DebugLink, Facts, Format, Knowledge, Machine, Supplement, identify};
 pub use heaptap_model::bytes::Bytes;
@@ -70,7 +70,10 @@ impl SymbolFile {
     ///
     /// # Errors
     /// Where it is no symbol file, or its headers are damaged.
-    pub fn open(bytes: Bytes, companions: Arc<dyn Companions>) -> Result<SymbolFile, FileError> {
+    pub fn open(
+        bytes: Bytes,
+        companions: Arc<dyn SupplementaryFiles>,
+    ) -> Result<SymbolFile, FileError> {
         if let Some(module) = breakpad::Module::read(&bytes) {
             return Ok(SymbolFile {
                 facts: module.facts(),
@@ -191,7 +194,7 @@ impl Library {
 /// The debug file that a stripped file names.
 fn find_debug_file(
     facts: &Facts,
-    companions: &dyn Companions,
+    companions: &dyn SupplementaryFiles,
     notes: &Notes,
 ) -> Option<(Companion, Elf)> {
     let link = facts.debug_link.as_ref()?;
@@ -210,7 +213,7 @@ fn find_debug_file(
             build_id == facts.build_id
         }
     };
-    let found = companions.find(&Wanted::Debug(link), &fits);
+    let found = companions.find(&SupplementaryRef::Debug(link), &fits);
     if found.is_none() {
         notes.add(Note::needs_debug_file(link));
     }

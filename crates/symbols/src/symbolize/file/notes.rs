@@ -1,7 +1,7 @@
 //! What is missing in a symbol file or wrong with a part of it, for people. The rest is used.
 
 use super::facts::{DebugLink, Supplement};
-use heaptap_model::error::contain;
+use heaptap_model::error::catch_panic;
 use std::fmt;
 use std::sync::Mutex;
 
@@ -105,7 +105,7 @@ impl Notes {
     /// Runs `work` on a part of a file; a panic in it is a note, and the rest of the file is
     /// read. For each thread to do by itself.
     pub fn contain<T>(&self, part: &str, work: impl FnOnce() -> T) -> Option<T> {
-        let result = contain(work);
+        let result = catch_panic(work);
         result
             .map_err(|panic| {
                 self.add(Note::damaged(

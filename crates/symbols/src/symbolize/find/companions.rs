@@ -5,7 +5,9 @@
 use super::Shared;
 use super::names::{build_id_path, is_plain};
 use super::source::Source;
-use crate::symbolize::file::{Beside, Bytes, Companion, Companions, Wanted as Need};
+use crate::symbolize::file::{
+    Bytes, Companion, SiblingFiles, SupplementaryFiles, SupplementaryRef as Need,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,7 +26,7 @@ pub(super) struct Around {
     names: Vec<String>,
 }
 
-impl Companions for Around {
+impl SupplementaryFiles for Around {
     fn find(&self, wanted: &Need<'_>, fits: &dyn Fn(&Bytes) -> bool) -> Option<Companion> {
         // The file itself may have the name of what it wants: a library linked to a debug file
         // of the same name elsewhere.
@@ -75,16 +77,16 @@ impl Around {
         })
     }
 
-    fn beside(&self, file: &Path) -> Beside {
+    fn beside(&self, file: &Path) -> SiblingFiles {
         if self.is_own {
-            Beside::new(file)
+            SiblingFiles::new(file)
         } else {
-            Beside::stranger(file)
+            SiblingFiles::stranger(file)
         }
     }
 
     /// What is around another file of the same library.
-    fn of(&self, file: PathBuf) -> Arc<dyn Companions> {
+    fn of(&self, file: PathBuf) -> Arc<dyn SupplementaryFiles> {
         Arc::new(Around {
             shared: Arc::clone(&self.shared),
             file: Some(file),

@@ -2,12 +2,12 @@
 //! places below a root, and the one path of the mapping itself.
 
 use super::found::{Candidate, Found, Nearest, Place, WhyNot};
-use super::index::{Ground, Tree};
-use super::names::Wanted;
+use super::index::{SearchRoot, Tree};
+use super::names::LibraryQuery;
 use super::source::{self, Source};
 use crate::symbolize::file::Facts;
 use heaptap_model::units::BuildId;
-use heaptap_model::untrusted::shown;
+use heaptap_model::untrusted::sanitize;
 use std::path::{Component, Path};
 
 /// What a look at a path brought.
@@ -20,8 +20,8 @@ pub(super) enum Look {
 }
 
 /// Looks at the file at `path`.
-pub(super) fn look_at(path: &Path, place: Place, wanted: &Wanted, found: &mut Found) -> Look {
-    let text = shown(&path.to_string_lossy()).into_owned();
+pub(super) fn look_at(path: &Path, place: Place, wanted: &LibraryQuery, found: &mut Found) -> Look {
+    let text = sanitize(&path.to_string_lossy()).into_owned();
     let mapped = source::map(path, None);
     let (facts, stamp) = match mapped.and_then(|(b, stamp)| Ok((source::identify(&b)?, stamp))) {
         Ok(read) => read,
@@ -48,7 +48,7 @@ pub(super) fn judge(
     path: String,
     likeness: usize,
     place: Place,
-    wanted: &Wanted,
+    wanted: &LibraryQuery,
     found: &mut Found,
 ) {
     let own = &wanted.library.build_id;
@@ -81,18 +81,23 @@ pub(super) fn judge(
 }
 
 /// The five places below `root`.
-pub(super) fn look_below(root: &Path, place: Place, wanted: &Wanted, found: &mut Found) {
+pub(super) fn look_below(root: &Path, place: Place, wanted: &LibraryQuery, found: &mut Found) {
     for below in wanted.five_places() {
         look_at(&root.join(below), place, wanted, found);
     }
 }
 
 /// Packages below `root` that the library may lie in: those that its path names.
-pub(super) fn look_into_packages(root: &Path, place: Place, wanted: &Wanted, found: &mut Found) {
+pub(super) fn look_into_packages(
+    root: &Path,
+    place: Place,
+    wanted: &LibraryQuery,
+    found: &mut Found,
+) {
     for below in wanted.packages() {
         let path = root.join(below);
         if path.is_file() {
-            let tree = Tree::new(Ground::File(path), None);
+            let tree = Tree::new(SearchRoot::File(path), None);
             tree.search(place, wanted, found);
         }
     }

@@ -2,9 +2,9 @@
 //! where they were looked for in vain. Plain values; owns their order and their words.
 
 use super::companions::Around;
-use super::names::Wanted;
+use super::names::LibraryQuery;
 use super::source::Source;
-use crate::symbolize::file::{Alone, Bytes, Companions, Knowledge};
+use crate::symbolize::file::{Alone, Bytes, Knowledge, SupplementaryFiles};
 use heaptap_model::units::{BuildId, ByteSize};
 use std::cmp::Reverse;
 use std::fmt;
@@ -123,9 +123,9 @@ impl Candidate {
 
     /// Finds the files that this one names and does not hold: beside it, and in all places that
     /// were searched for it.
-    pub fn companions(&self) -> Arc<dyn Companions> {
+    pub fn companions(&self) -> Arc<dyn SupplementaryFiles> {
         match &self.around {
-            Some(around) => Arc::clone(around) as Arc<dyn Companions>,
+            Some(around) => Arc::clone(around) as Arc<dyn SupplementaryFiles>,
             None => Arc::new(Alone),
         }
     }
@@ -299,7 +299,7 @@ impl Found {
 
     /// Notes a file of the library's name that may not be used: it is another build of it, or
     /// nothing tells which.
-    pub(super) fn refuse_build(&mut self, wanted: &Wanted, near: Nearest) {
+    pub(super) fn refuse_build(&mut self, wanted: &LibraryQuery, near: Nearest) {
         let why_not = match (wanted.library.build_id.is_empty(), near.build_id.is_empty()) {
             (true, _) => WhyNot::NothingToCompare,
             (false, true) => WhyNot::NoBuildId,

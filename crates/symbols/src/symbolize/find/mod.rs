@@ -39,9 +39,9 @@ use super::file::{Bytes, Knowledge};
 use super::library::Library;
 use companions::Around;
 use heaptap_model::units::BuildId;
-use heaptap_model::untrusted::shown;
-use index::{Ground, Tree};
-use names::Wanted;
+use heaptap_model::untrusted::sanitize;
+use index::{SearchRoot, Tree};
+use names::LibraryQuery;
 use source::Source;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -119,8 +119,8 @@ impl Finder {
         };
         for root in places.symbols.iter().map(absolute) {
             let how = match root.is_file() {
-                true => How::Tree(tree(Ground::File(root.clone()))),
-                false => How::Both(tree(Ground::Folder(root.clone()))),
+                true => How::Tree(tree(SearchRoot::File(root.clone()))),
+                false => How::Both(tree(SearchRoot::Folder(root.clone()))),
             };
             add(Place::Symbols, &root, how);
         }
@@ -129,23 +129,23 @@ impl Finder {
         }
         for root in places.binary_path.iter().map(absolute) {
             let how = match places.mode {
-                _ if root.is_file() => How::Tree(tree(Ground::File(root.clone()))),
+                _ if root.is_file() => How::Tree(tree(SearchRoot::File(root.clone()))),
                 Mode::Find => How::FivePlaces,
-                Mode::Index => How::Tree(tree(Ground::Folder(root.clone()))),
+                Mode::Index => How::Tree(tree(SearchRoot::Folder(root.clone()))),
             };
             add(Place::BinaryPath, &root, how);
         }
         if let Some(root) = places.breakpad.as_ref().map(absolute) {
-            let how = How::Breakpad(tree(Ground::Folder(root.clone())));
+            let how = How::Breakpad(tree(SearchRoot::Folder(root.clone())));
             add(Place::BreakpadDir, &root, how);
         }
         if let Some(root) = places.project.as_ref().map(absolute) {
-            let how = How::Tree(tree(Ground::Project(root.clone())));
+            let how = How::Tree(tree(SearchRoot::Project(root.clone())));
             add(Place::Project, &root, how);
         }
         if let Some(out) = places.product_out.as_ref().map(absolute) {
             let root = out.join("symbols");
-            let how = How::ProductOut(tree(Ground::Folder(root.clone())));
+            let how = How::ProductOut(tree(SearchRoot::Folder(root.clone())));
             add(Place::ProductOut, &root, how);
         }
         if places.host_paths && places.mode != Mode::Find {
@@ -179,7 +179,7 @@ impl Finder {
     /// Goes on where the search stopped: for when its best candidate turns out to be damaged.
     /// Returns whether there was anything left to search.
     pub fn search_on(&self, library: &Library, found: &mut Found) -> bool {
-        let wanted = Wanted::new(library, self.0.allow_no_build_id);
+        let wanted = LibraryQuery::new(library, self.0.allow_no_build_id);
         if wanted.names.is_none() && library.build_id.is_empty() {
             // Memory without a file behind it: there is nothing to look for.
             return false;
@@ -218,7 +218,7 @@ impl Finder {
             let index = search.how.tree().and_then(Tree::made);
             Looked {
                 place: search.place,
-                path: shown(&search.root.to_string_lossy()).into_owned(),
+                path: sanitize(&search.root.to_string_lossy()).into_owned(),
                 is_there: search.is_there(),
                 files: index.map(|index| index.files),
                 opened: index.map(|index| index.opened),
@@ -244,12 +244,12 @@ pub fn libraries_in(
             Some(why_not) => Err(why_not),
             None => archive::open(&whole, &entry.steps),
         };
-        (shown(&entry.name).into_owned(), bytes)
+        (sanitize(&entry.name).into_owned(), bytes)
     }))
 }
 
 /// What files beside a file of symbols may be named after.
-fn names_of(path: &str, wanted: &Wanted) -> Vec<String> {
+fn names_of(path: &str, wanted: &LibraryQuery) -> Vec<String> {
     let file = path.rsplit(['/', '\\', '!']).next().unwrap_or(path);
     let library = wanted.names.map(|names| names.bare);
     let mut names = vec![file.to_owned(), names::key_of(file).to_owned()];
@@ -276,7 +276,7 @@ impl How {
 }
 
 impl Search {
-    fn make(&self, wanted: &Wanted, found: &mut Found) {
+    fn make(&self, wanted: &LibraryQuery, found: &mut Found) {
         let (root, place) = (&self.root, self.place);
         let full = found.full();
         match &self.how {
@@ -322,13 +322,13 @@ impl Search {
     }
 
     /// Notes that nothing of the library is there.
-    fn tell_nothing(&self, wanted: &Wanted, found: &mut Found) {
+    fn tell_nothing(&self, wanted: &LibraryQuery, found: &mut Found) {
         let path = match self.how {
             // Nothing that is no path of this host was looked for.
             How::HostPath if wanted.host_path().is_none() => return,
             How::Debuginfod(_) => return,
-            How::HostPath => shown(&wanted.library.path).into_owned(),
-            _ => shown(&self.root.to_string_lossy()).into_owned(),
+            How::HostPath => sanitize(&wanted.library.path).into_owned(),
+            _ => sanitize(&self.root.to_string_lossy()).into_owned(),
         };
         let why_not = match self.is_there() {
             true => WhyNot::NotThere,
@@ -339,7 +339,7 @@ impl Search {
 }
 
 /// Adds what was fetched of the library before.
-fn look_in_cache(cache: &Cache, wanted: &Wanted, found: &mut Found) {
+fn look_in_cache(cache: &Cache, wanted: &LibraryQuery, found: &mut Found) {
     for origin in Origin::ALL {
         let kept = cache.libraries().get(&wanted.library.build_id, origin);
         if let Some((path, bytes)) = kept {
@@ -348,8 +348,8 @@ fn look_in_cache(cache: &Cache, wanted: &Wanted, found: &mut Found) {
     }
 }
 
-fn add_kept(path: PathBuf, bytes: &[u8], place: Place, wanted: &Wanted, found: &mut Found) {
-    let text = shown(&path.to_string_lossy()).into_owned();
+fn add_kept(path: PathBuf, bytes: &[u8], place: Place, wanted: &LibraryQuery, found: &mut Found) {
+    let text = sanitize(&path.to_string_lossy()).into_owned();
     match source::identify(bytes) {
         Ok(facts) => found.add(Candidate {
             place,
@@ -366,7 +366,7 @@ fn add_kept(path: PathBuf, bytes: &[u8], place: Place, wanted: &Wanted, found: &
 }
 
 /// Asks the servers for the debug file, and for the library where there is no better one.
-fn ask(client: &Client, wanted: &Wanted, found: &mut Found) {
+fn ask(client: &Client, wanted: &LibraryQuery, found: &mut Found) {
     let id = &wanted.library.build_id;
     if id.is_empty() {
         return;
@@ -381,16 +381,16 @@ fn ask(client: &Client, wanted: &Wanted, found: &mut Found) {
         let path = client.fetch(id, origin, |url, refusal| {
             let why_not = match refusal {
                 Refusal::Missing => WhyNot::NotThere,
-                Refusal::Failed(what) => WhyNot::Server(shown(&what).into_owned()),
+                Refusal::Failed(what) => WhyNot::Server(sanitize(&what).into_owned()),
             };
-            refusals.push((shown(url).into_owned(), why_not));
+            refusals.push((sanitize(url).into_owned(), why_not));
         });
         if let Some(path) = path {
             // It lies in the cache, where only its build ID is read.
             match Bytes::read(&path, 0) {
                 Ok(bytes) => add_kept(path, &bytes, Place::Debuginfod, wanted, found),
                 Err(error) => {
-                    let text = shown(&path.to_string_lossy()).into_owned();
+                    let text = sanitize(&path.to_string_lossy()).into_owned();
                     found.refuse(Place::Debuginfod, text, regular::why_not(&error));
                 }
             }

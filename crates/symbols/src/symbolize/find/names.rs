@@ -14,7 +14,7 @@ const MOST_MODULES: usize = 500;
 
 /// The names of one library, taken apart once for all places.
 #[derive(Debug)]
-pub(super) struct Wanted<'a> {
+pub(super) struct LibraryQuery<'a> {
     pub library: &'a Library,
     /// Whether its name is enough for a file without build ID.
     pub allow_no_build_id: bool,
@@ -34,7 +34,7 @@ pub(super) struct Names<'a> {
     pub bare: &'a str,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> LibraryQuery<'a> {
     pub(super) fn new(library: &'a Library, allow_no_build_id: bool) -> Self {
         let path = library.path.as_str();
         let path = path.strip_suffix(" (deleted)").unwrap_or(path);
@@ -52,7 +52,7 @@ impl<'a> Wanted<'a> {
         if components.len() > MOST_COMPONENTS || !components.iter().all(|c| is_plain(c)) {
             components.clear();
         }
-        Wanted {
+        LibraryQuery {
             library,
             allow_no_build_id,
             components,
@@ -255,7 +255,7 @@ mod tests {
 
     fn five(path: &str) -> Vec<String> {
         let library = library(path);
-        let places = Wanted::new(&library, false).five_places();
+        let places = LibraryQuery::new(&library, false).five_places();
         let places = places
             .iter()
             .map(|p| p.to_str().unwrap().replace('\\', "/"));
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn paths_are_alike_from_the_end() {
         let library = library("/data/app/x/base.apk!lib/arm64-v8a/libfoo.so");
-        let wanted = Wanted::new(&library, false);
+        let wanted = LibraryQuery::new(&library, false);
         let alike = |path: &str| wanted.likeness(path.split('/'));
         assert_eq!(alike("build/obj/arm64-v8a/libfoo.so"), 2);
         assert_eq!(alike("build/obj/x86/libfoo.so"), 1);

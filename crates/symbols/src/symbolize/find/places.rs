@@ -48,7 +48,7 @@ pub struct Places {
 impl Places {
     /// The places that an environment names, those that each host has, and the Gradle project
     /// around `current`. `--symbols` and the cache are for the caller to add.
-    pub fn of_environment(get: impl Fn(&str) -> Option<OsString>, current: &Path) -> Self {
+    pub fn from_env(get: impl Fn(&str) -> Option<OsString>, current: &Path) -> Self {
         let set = |name: &str| get(name).filter(|value| !value.is_empty());
         let folder = |name: &str| set(name).map(PathBuf::from);
         let list = |name: &str| set(name).map_or_else(Vec::new, |value| split_list(&value));
@@ -72,7 +72,7 @@ impl Places {
             product_out: folder("ANDROID_PRODUCT_OUT"),
             host_paths: true,
             build_id_trees,
-            debuginfod: Servers::of_environment(&get),
+            debuginfod: Servers::from_env(&get),
             cache: None,
             allow_no_build_id: false,
         }
@@ -119,7 +119,7 @@ mod tests {
         let current = project.path().join("app/src");
         std::fs::create_dir_all(&current).unwrap();
         std::fs::write(project.path().join("settings.gradle.kts"), "").unwrap();
-        let places = Places::of_environment(get, &current);
+        let places = Places::from_env(get, &current);
         assert_eq!(places.binary_path, [Path::new("out"), Path::new("more")]);
         assert_eq!(places.mode, Mode::Find);
         assert_eq!(places.breakpad, None);
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(places.build_id_trees[0], Path::new("home").join(".debug"));
         assert_eq!(places.project.as_deref(), Some(project.path()));
         assert!(!places.allow_no_build_id);
-        let nothing = Places::of_environment(|_| None, Path::new(""));
+        let nothing = Places::from_env(|_| None, Path::new(""));
         assert_eq!(nothing.mode, Mode::Index);
         assert!(nothing.binary_path.is_empty() && nothing.project.is_none());
     }

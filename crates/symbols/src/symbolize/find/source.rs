@@ -144,7 +144,7 @@ pub(super) fn map(path: &Path, expected: Option<Stamp>) -> Result<(Bytes, Stamp)
     if expected.is_some_and(|expected| expected != stamp) {
         return Err(WhyNot::Changed);
     }
-    let bytes = Bytes::of_file(&file, path).map_err(|error| regular::why_not(&error))?;
+    let bytes = Bytes::from_file(&file, path).map_err(|error| regular::why_not(&error))?;
     Ok((bytes, stamp))
 }
 

@@ -8,7 +8,7 @@ use super::stored::{self, Stored};
 use crate::symbolize::file::{Knowledge, SymbolFile};
 use crate::symbolize::find::{Candidate, Found};
 use crate::symbolize::library::Library;
-use heaptap_model::error::contain;
+use heaptap_model::error::catch_panic;
 use std::num::NonZero;
 
 /// Files that are asked for one library, at most: beyond, they are copies of each other.
@@ -31,7 +31,7 @@ impl Resolver<'_> {
     /// Finds and asks the files of `library`. Whatever happens in reading them is told in the
     /// outcome.
     pub(super) fn one(&self, library: &Library, threads: NonZero<usize>) -> LibraryOutcome {
-        let found = match contain(|| self.finder.find(library)) {
+        let found = match catch_panic(|| self.finder.find(library)) {
             Ok(found) => found,
             // No name of a file is left to tell.
             Err(panic) => {
@@ -83,7 +83,7 @@ impl Resolver<'_> {
                 let library = work.library;
                 let before: Vec<_> = found.candidates.iter().map(Candidate::identity).collect();
                 let search = || self.finder.search_on(library, &mut found);
-                match work.is_let_down() && contain(search).unwrap_or(false) {
+                match work.is_let_down() && catch_panic(search).unwrap_or(false) {
                     true => {
                         work.follow(&before, &found.candidates);
                         continue;
@@ -181,7 +181,7 @@ impl Work<'_> {
         let known = self.positions.iter().position(|&p| p == position);
         let file = known.unwrap_or(self.files.len()) as u8;
         let before = self.lines.rows().to_vec();
-        let read = contain(|| self.read(candidate, file)).unwrap_or_else(|panic| {
+        let read = catch_panic(|| self.read(candidate, file)).unwrap_or_else(|panic| {
             Err(format!(
                 "it could not be read ({panic}), which is a bug of heaptap"
             ))

@@ -7,8 +7,8 @@ use crate::conversion::convert::{DumpName, Selection};
 use crate::error::ErrorClass;
 use crate::export::{java_pprof, java_stacks};
 use crate::heap_graph::{DumpSource, Follow, HeapGraph, ShortestPaths};
-use crate::heaps::java::{JavaError, JavaFile, JavaHeap, JavaOptions, Steps};
-use crate::heaps::look::{self, Look, LookError, LookOptions, Wanted};
+use crate::heaps::java::{JavaError, JavaFile, JavaHeap, JavaOptions, ProgressReporter};
+use crate::heaps::look::{self, DumpScope, LookError, LookOptions, OpenedInput};
 use crate::results::findings::Finding;
 use crate::results::manifest::JAVA_HEAP;
 use crate::stacks::{Facts, StackProfile};
@@ -16,9 +16,9 @@ use std::path::Path;
 
 /// Which dumps are meant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Which {
+pub struct DumpSelection {
     /// By index or label; all where it is empty.
-    pub dumps: Vec<crate::heaps::java::Which>,
+    pub dumps: Vec<crate::heaps::java::DumpSelector>,
 }
 
 /// The dumps of an input that are meant by index or label, by what tells them from others.
@@ -27,15 +27,15 @@ pub struct Which {
 /// Where there is no such dump, or the input can't be read.
 pub fn names(
     input: &Path,
-    which: &Which,
+    which: &DumpSelection,
     look: &LookOptions,
     java: &JavaOptions,
 ) -> Result<Vec<DumpName>, ExportError> {
-    let steps = Steps::default();
-    let wanted = Wanted::These(which.dumps.clone());
+    let steps = ProgressReporter::default();
+    let wanted = DumpScope::These(which.dumps.clone());
     let mut names = Vec::new();
     let native = match look::open(input, &wanted, look, &steps) {
-        Ok(Look::Native(file)) => {
+        Ok(OpenedInput::Native(file)) => {
             let dumps = file.profile.dumps.iter();
             names.extend(dumps.map(|dump| DumpName::InTrace {
                 pid: dump.facts.pid,
@@ -44,7 +44,7 @@ pub fn names(
             }));
             Ok(file.java_dumps > 0)
         }
-        Ok(Look::Java) => Ok(true),
+        Ok(OpenedInput::Java) => Ok(true),
         Err(error @ LookError::NoSuchDump { .. }) => Err(error),
         Err(error) => return Err(error.into()),
     };
@@ -94,12 +94,12 @@ pub(super) struct Gathered {
 pub(super) fn gather(
     request: &ExportRequest,
     mut tables: Option<&mut Folder>,
-    steps: &Steps,
+    steps: &ProgressReporter,
 ) -> Result<Gathered, ExportError> {
     let named = &request.which.dumps;
     let wanted = match named.is_empty() {
-        true => Wanted::All,
-        false => Wanted::These(named.clone()),
+        true => DumpScope::All,
+        false => DumpScope::These(named.clone()),
     };
     let mut gathered = Gathered {
         profile: StackProfile::default(),
@@ -119,7 +119,7 @@ pub(super) fn gather(
         ..request.look.clone()
     };
     match look::open(&request.input, &wanted, &look, steps) {
-        Ok(Look::Native(file)) => {
+        Ok(OpenedInput::Native(file)) => {
             has_native = true;
             has_java = file.java_dumps > 0;
             gathered.class = file.class();
@@ -129,7 +129,7 @@ pub(super) fn gather(
             let dumps = &mut gathered.profile.dumps;
             dumps.retain(|dump| takes(&request.selection, &dump.facts));
         }
-        Ok(Look::Java) => {}
+        Ok(OpenedInput::Java) => {}
         // The dump that was named may be of a Java heap.
         Err(error @ LookError::NoSuchDump { .. }) => unmeant = Some(error),
         Err(error) => return Err(error.into()),
@@ -174,7 +174,7 @@ fn add_java(
     gathered: &mut Gathered,
     tables: &mut Option<&mut Folder>,
     there: &mut Vec<String>,
-    steps: &Steps,
+    steps: &ProgressReporter,
 ) -> Result<(), ExportError> {
     let heaps = &request.selection.heaps;
     if !heaps.is_empty() && !heaps.iter().any(|heap| heap == JAVA_HEAP) {

@@ -3,7 +3,7 @@
 use super::{ExportError, Format};
 use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
 use crate::heaps::look::LookError;
-use crate::naming::frames::Watch;
+use crate::naming::frames::LookupControl;
 use crate::naming::packet_files::{DEOBFUSCATION, SYMBOLS};
 use crate::results::manifest;
 use crate::results::whole_file::WholeFile;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// Where what is written goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Goal {
+pub enum OutputDestination {
     /// Standard output.
     Stdout,
     /// One file, as the user typed it.
@@ -25,19 +25,19 @@ pub enum Goal {
     Folder(PathBuf),
 }
 
-impl Goal {
+impl OutputDestination {
     /// What `-o` means for a format: `-` is standard output; a folder that exists, and a name
     /// that ends like one, is a folder. Of what is not there, a format with many files takes a
     /// name for a file only where it ends like one of its files; the others take it for a file.
-    pub fn of(output: &Path, format: Format) -> Goal {
+    pub fn of(output: &Path, format: Format) -> OutputDestination {
         if output == Path::new("-") {
-            return Goal::Stdout;
+            return OutputDestination::Stdout;
         }
         let text = output.to_string_lossy();
         // Asked once: another process may make a folder of that name between two looks.
         let there = std::fs::metadata(output).ok();
         if there.as_ref().is_some_and(Metadata::is_dir) || text.ends_with(std::path::is_separator) {
-            return Goal::Folder(output.to_owned());
+            return OutputDestination::Folder(output.to_owned());
         }
         let lower = text.to_ascii_lowercase();
         let mut endings = [format.ending()]
@@ -50,8 +50,8 @@ impl Goal {
             _ => true,
         };
         match is_file {
-            true => Goal::File(output.to_owned()),
-            false => Goal::Folder(output.to_owned()),
+            true => OutputDestination::File(output.to_owned()),
+            false => OutputDestination::Folder(output.to_owned()),
         }
     }
 
@@ -62,7 +62,7 @@ impl Goal {
     /// # Errors
     /// Where the file is there already, or has the name of one of the recording's.
     pub fn check(&self, input: &Path, force: bool) -> Result<(), ExportError> {
-        let (Goal::File(path) | Goal::Named(path)) = self else {
+        let (OutputDestination::File(path) | OutputDestination::Named(path)) = self else {
             return Ok(());
         };
         check(path, input, force)
@@ -72,9 +72,9 @@ impl Goal {
     ///
     /// # Errors
     /// Where the file is there already.
-    pub fn into_file(self, name: &str) -> Goal {
+    pub fn into_file(self, name: &str) -> OutputDestination {
         match self {
-            Goal::Folder(folder) => Goal::Named(folder.join(name)),
+            OutputDestination::Folder(folder) => OutputDestination::Named(folder.join(name)),
             other => other,
         }
     }
@@ -124,17 +124,17 @@ fn is_of_recording(name: &OsStr) -> bool {
 
 /// Writes files to a goal.
 pub(super) struct Sink<'a> {
-    goal: &'a Goal,
+    goal: &'a OutputDestination,
     stdout: &'a mut (dyn Write + Send),
-    watch: &'a Watch,
+    watch: &'a LookupControl,
 }
 
 impl<'a> Sink<'a> {
     /// Whoever cancels the watch ends the file that is being written, and leaves none.
     pub(super) fn new(
-        goal: &'a Goal,
+        goal: &'a OutputDestination,
         stdout: &'a mut (dyn Write + Send),
-        watch: &'a Watch,
+        watch: &'a LookupControl,
     ) -> Sink<'a> {
         Sink {
             goal,
@@ -150,18 +150,20 @@ impl<'a> Sink<'a> {
         write: impl FnOnce(&mut Counted<'_>) -> io::Result<()>,
     ) -> Result<(PathBuf, u64), ExportError> {
         let path = match self.goal {
-            Goal::Stdout => PathBuf::from("-"),
-            Goal::File(path) | Goal::Named(path) => path.clone(),
-            Goal::Folder(folder) => folder.join(name),
+            OutputDestination::Stdout => PathBuf::from("-"),
+            OutputDestination::File(path) | OutputDestination::Named(path) => path.clone(),
+            OutputDestination::Folder(folder) => folder.join(name),
         };
         let written = match self.goal {
-            Goal::Stdout => match put(self.stdout, self.watch, write) {
+            OutputDestination::Stdout => match put(self.stdout, self.watch, write) {
                 // Whoever read it has left, and does not want the rest.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
                 written => written,
             },
-            Goal::File(_) => self.put(WholeFile::typed(&path), write),
-            Goal::Named(_) | Goal::Folder(_) => self.put(WholeFile::named(&path), write),
+            OutputDestination::File(_) => self.put(WholeFile::typed(&path), write),
+            OutputDestination::Named(_) | OutputDestination::Folder(_) => {
+                self.put(WholeFile::named(&path), write)
+            }
         };
         match written {
             Ok(bytes) => Ok((path, bytes)),
@@ -184,7 +186,7 @@ impl<'a> Sink<'a> {
 
 fn put(
     out: &mut (dyn Write + Send),
-    watch: &Watch,
+    watch: &LookupControl,
     write: impl FnOnce(&mut Counted<'_>) -> io::Result<()>,
 ) -> io::Result<u64> {
     let mut counted = Counted {
@@ -201,11 +203,11 @@ fn put(
 pub(super) struct Counted<'a> {
     out: BufWriter<&'a mut (dyn Write + Send)>,
     bytes: u64,
-    watch: &'a Watch,
+    watch: &'a LookupControl,
 }
 
 /// Fails once whoever asked does not want to wait any more.
-pub(super) fn unless_cancelled(watch: &Watch) -> io::Result<()> {
+pub(super) fn unless_cancelled(watch: &LookupControl) -> io::Result<()> {
     match watch.is_cancelled() {
         true => Err(io::Error::other("cancelled")),
         false => Ok(()),
@@ -235,10 +237,10 @@ mod tests {
         let there = folder.path().to_owned();
         let file = there.join("notes");
         std::fs::write(&file, "mine").unwrap();
-        let of = |path: &Path, format| match Goal::of(path, format) {
-            Goal::Stdout => "-",
-            Goal::File(_) | Goal::Named(_) => "file",
-            Goal::Folder(_) => "folder",
+        let of = |path: &Path, format| match OutputDestination::of(path, format) {
+            OutputDestination::Stdout => "-",
+            OutputDestination::File(_) | OutputDestination::Named(_) => "file",
+            OutputDestination::Folder(_) => "folder",
         };
         for (name, folded, json, parquet) in [
             ("x.folded", "file", "file", "folder"),
@@ -255,7 +257,7 @@ mod tests {
             assert_eq!(of(&path, Format::Parquet), parquet, "{name}");
         }
         assert_eq!(of(Path::new("-"), Format::Svg), "-");
-        let goal = Goal::File(file.clone());
+        let goal = OutputDestination::File(file.clone());
         let input = there.join("input");
         assert!(matches!(
             goal.check(&input, false),
@@ -285,12 +287,12 @@ mod tests {
             "app.hprof",
             "more/../raw-trace",
         ] {
-            let checked = Goal::File(input.join(name)).check(&input, true);
+            let checked = OutputDestination::File(input.join(name)).check(&input, true);
             assert!(matches!(checked, Err(ExportError::IsOfInput(_))), "{name}");
         }
         // What is made of a recording may stand in its folder, and such names elsewhere.
         for path in ["rec/mine.json", "raw-trace", "rec/more/symbols", "no/x"] {
-            let goal = Goal::File(folder.path().join(path));
+            let goal = OutputDestination::File(folder.path().join(path));
             assert!(goal.check(&input, true).is_ok(), "{path}");
         }
     }

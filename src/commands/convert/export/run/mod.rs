@@ -9,18 +9,18 @@ mod goal;
 mod tables;
 
 pub use error::ExportError;
-pub use gather::{Which, names};
-pub use goal::Goal;
+pub use gather::{DumpSelection, names};
+pub use goal::OutputDestination;
 
 use crate::conversion::convert::Selection;
 use crate::error::ErrorClass;
 use crate::export::chosen::{Chosen, ChosenDump};
 use crate::export::{csv, folded, json, speedscope, svg};
-use crate::heaps::java::{JavaOptions, Steps};
+use crate::heaps::java::{JavaOptions, ProgressReporter};
 use crate::heaps::look::LookOptions;
 use crate::results::findings::Finding;
 use crate::stacks::{Measure, StackProfile};
-use crate::untrusted::shown;
+use crate::untrusted::sanitize;
 use gather::Gathered;
 use goal::Sink;
 use std::io::{self, Write};
@@ -80,7 +80,7 @@ pub struct ExportRequest {
     /// The format.
     pub format: Format,
     /// Which dumps.
-    pub which: Which,
+    pub which: DumpSelection,
     /// And of those.
     pub selection: Selection,
     /// Which columns, by name; all where it is empty.
@@ -126,12 +126,14 @@ pub struct Exported {
 /// Where the input can't be read, holds nothing that was asked for, or a file can't be written.
 pub fn export(
     request: &ExportRequest,
-    goal: &Goal,
+    goal: &OutputDestination,
     stdout: &mut (dyn Write + Send),
-    steps: &Steps,
+    steps: &ProgressReporter,
 ) -> Result<Exported, ExportError> {
     let mut tables = match (request.format, goal) {
-        (Format::Parquet, Goal::Folder(folder)) => tables::Folder::new(folder, &request.look.watch),
+        (Format::Parquet, OutputDestination::Folder(folder)) => {
+            tables::Folder::new(folder, &request.look.watch)
+        }
         _ => None,
     };
     let mut gathered = gather::gather(request, tables.as_mut(), steps)?;
@@ -153,10 +155,10 @@ pub fn export(
         (Format::Parquet, None) => return Err(ExportError::TablesToFile),
         (format, _) if format.has_many_files() => {
             let one = match goal {
-                Goal::Folder(_) => None,
-                Goal::File(_) | Goal::Named(_) | Goal::Stdout => {
-                    Some(one_dump(&chosen, &gathered)?)
-                }
+                OutputDestination::Folder(_) => None,
+                OutputDestination::File(_)
+                | OutputDestination::Named(_)
+                | OutputDestination::Stdout => Some(one_dump(&chosen, &gathered)?),
             };
             write_each(request, &chosen, one, &mut sink, &mut exported)?;
         }
@@ -239,7 +241,7 @@ fn others_left_out(chosen: &Chosen<'_>, one: usize, view: &str) -> Option<Findin
         class: None,
         message: format!(
             "written is 1 of {count} dumps: {}, {view}",
-            shown(&dump.title())
+            sanitize(&dump.title())
         ),
         help: Some("name another with --dump, or a folder with -o for all".to_owned()),
         pid: Some(dump.dump.facts.pid).filter(|&pid| pid != 0),

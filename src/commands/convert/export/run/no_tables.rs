@@ -3,13 +3,13 @@
 use super::{ExportError, File};
 use crate::export::chosen::Chosen;
 use crate::heap_graph::{Dominators, HeapGraph};
-use crate::naming::frames::Watch;
+use crate::naming::frames::LookupControl;
 use std::path::Path;
 
 pub(super) enum Folder {}
 
 impl Folder {
-    pub(super) fn new(_: &Path, _: &Watch) -> Option<Folder> {
+    pub(super) fn new(_: &Path, _: &LookupControl) -> Option<Folder> {
         None
     }
 

@@ -6,7 +6,7 @@ use crate::export::chosen::Chosen;
 use crate::export::parquet::{self, Files, JavaTables};
 use crate::heap_graph::{Dominators, HeapGraph};
 use crate::heaps::look::LookError;
-use crate::naming::frames::Watch;
+use crate::naming::frames::LookupControl;
 use crate::results::whole_file::WholeFile;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub(super) struct Folder {
 
 impl Folder {
     /// Nothing is written yet.
-    pub(super) fn new(path: &Path, watch: &Watch) -> Option<Folder> {
+    pub(super) fn new(path: &Path, watch: &LookupControl) -> Option<Folder> {
         Some(Folder {
             files: Written {
                 watch: watch.clone(),
@@ -73,7 +73,7 @@ impl Folder {
 }
 
 struct Written {
-    watch: Watch,
+    watch: LookupControl,
     folder: PathBuf,
     done: Vec<File>,
 }
@@ -83,7 +83,7 @@ struct TableFile {
     file: WholeFile,
     path: PathBuf,
     bytes: u64,
-    watch: Watch,
+    watch: LookupControl,
 }
 
 impl Write for TableFile {

@@ -11,7 +11,7 @@ use crate::console::sparkline::sparkline;
 use crate::console::wrap::wrap;
 use crate::console::{Console, Style};
 use crate::units::HumanDuration;
-use crate::untrusted::shown;
+use crate::untrusted::sanitize;
 use crate::views::progress::cost;
 
 /// Columns of a figure's name, of a size and of its change.
@@ -115,7 +115,7 @@ impl Block {
             .iter()
             .rev()
             .filter(|of| of.gone && !live.processes.iter().any(|by| by.replaces == Some(of.pid)))
-            .map(|of| format!("{} ({})", shown(&of.name), of.pid))
+            .map(|of| format!("{} ({})", sanitize(&of.name), of.pid))
             .take(4)
             .collect();
         if !gone.is_empty() {
@@ -134,7 +134,7 @@ impl Block {
             say(Style::Dim, cost(core, services, bytes));
         }
         if let Some(why) = &live.away {
-            let text = format!("{}; waiting for it to come back", shown(why));
+            let text = format!("{}; waiting for it to come back", sanitize(why));
             say(Style::Warn, text);
         }
         lines
@@ -159,7 +159,7 @@ fn redrawn(lines: &[String], before: usize, columns: usize) -> String {
 }
 
 fn heading(console: &Console, live: &Live, process: &Watched, columns: usize) -> Vec<String> {
-    let mut text = format!("{}  pid {}", shown(&process.name), process.pid);
+    let mut text = format!("{}  pid {}", sanitize(&process.name), process.pid);
     if let Some(since) = live.since_ns.filter(|_| process.restarted) {
         let at = clock(process.since_ns.saturating_sub(since));
         let _ = write!(text, ", started again at {at}");
@@ -267,7 +267,7 @@ fn picture(before: Option<&Series>, now: &Series, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timeline::{Entry, Process, Resident, Seen, Source};
+    use crate::timeline::{Entry, Observation, Process, Resident, Source};
 
     const S: u64 = 1_000_000_000;
 
@@ -295,16 +295,19 @@ mod tests {
                 if last > 0 {
                     live.take(&Entry {
                         pid: last,
-                        ..entry(Seen::Gone)
+                        ..entry(Observation::Gone)
                     });
                 }
-                live.take(&entry(Seen::Process(Process {
+                live.take(&entry(Observation::Process(Process {
                     name: "a".to_owned(),
                     restarted: last > 0,
                 })));
                 last = *pid;
             }
-            live.take(&entry(Seen::Resident(Resident::of(Source::Status, *rss))));
+            live.take(&entry(Observation::Resident(Resident::of(
+                Source::Status,
+                *rss,
+            ))));
         }
         live
     }

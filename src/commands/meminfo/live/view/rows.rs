@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 
 use super::super::run::{Figure, Live, Watched};
 use super::block::clock;
-use crate::timeline::{Entry, Seen};
-use crate::untrusted::shown;
+use crate::timeline::{Entry, Observation};
+use crate::untrusted::sanitize;
 
 /// The figures of meminfo in a line, with their headings.
 const PARTS: [(Figure, &str); 8] = [
@@ -33,20 +33,20 @@ impl Rows {
     /// The line of what is no sample: who runs, who is gone, what was not seen.
     pub(super) fn seen(&mut self, live: &Live, entry: &Entry) -> Option<String> {
         let said = match &entry.seen {
-            Seen::Process(_) => {
+            Observation::Process(_) => {
                 let process = of(live, entry.pid)?;
-                let name = shown(&process.name);
+                let name = sanitize(&process.name);
                 match (process.restarted, process.replaces) {
                     (true, Some(before)) => format!("{name} was started again, after {before}"),
                     (true, None) => format!("{name} was started again"),
                     (false, _) => format!("{name}"),
                 }
             }
-            Seen::Gone => {
+            Observation::Gone => {
                 self.shown.remove(&entry.pid);
-                format!("{} is gone", shown(&of(live, entry.pid)?.name))
+                format!("{} is gone", sanitize(&of(live, entry.pid)?.name))
             }
-            Seen::Gap(gap) => {
+            Observation::Gap(gap) => {
                 let lasted = gap.until_ns.saturating_sub(entry.boot_ns);
                 format!("nothing was seen for {}", clock(lasted))
             }
@@ -139,7 +139,7 @@ pub(super) fn csv_line(live: &Live, entry: &Entry) -> Option<String> {
     let none = |count: usize| vec![String::new(); count];
     let mut event = "";
     let cells: Vec<String> = match &entry.seen {
-        Seen::Resident(resident) => {
+        Observation::Resident(resident) => {
             let own = vec![
                 resident.source.word().to_owned(),
                 resident.rss.to_string(),
@@ -153,7 +153,7 @@ pub(super) fn csv_line(live: &Live, entry: &Entry) -> Option<String> {
             ];
             [own, none(9)].concat()
         }
-        Seen::Parts(parts) => {
+        Observation::Parts(parts) => {
             let own = [
                 parts.total_pss,
                 parts.java,
@@ -168,7 +168,7 @@ pub(super) fn csv_line(live: &Live, entry: &Entry) -> Option<String> {
             let own = own.iter().map(i64::to_string).collect();
             [source, none(6), own, vec![some(parts.total_rss)]].concat()
         }
-        Seen::Process(process) => {
+        Observation::Process(process) => {
             event = if process.restarted {
                 "restarted"
             } else {
@@ -176,11 +176,11 @@ pub(super) fn csv_line(live: &Live, entry: &Entry) -> Option<String> {
             };
             none(16)
         }
-        Seen::Gone => {
+        Observation::Gone => {
             event = "gone";
             none(16)
         }
-        Seen::Gap(_) => {
+        Observation::Gap(_) => {
             event = "gap";
             none(16)
         }

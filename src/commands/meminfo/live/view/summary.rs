@@ -6,7 +6,7 @@ use super::super::run::{Figure, Live, Series, Watched};
 use super::{change, size};
 use crate::console::{Console, Style};
 use crate::units::HumanDuration;
-use crate::untrusted::shown;
+use crate::untrusted::sanitize;
 use crate::views::progress::cost;
 
 /// Shows what each figure did.
@@ -21,10 +21,10 @@ pub(super) fn end(console: &Console, csv: bool, live: &Live) {
         }
     }
     for unread in &live.unread {
-        console.detail(format_args!("not readable: {}", shown(unread)));
+        console.detail(format_args!("not readable: {}", sanitize(unread)));
     }
     if let Some(why) = &live.away {
-        console.warn(shown(why));
+        console.warn(sanitize(why));
     }
     if let Some((core, services, bytes)) = live.cost() {
         console.say(format_args!(
@@ -53,7 +53,7 @@ fn taken(samples: u64, meminfos: u64) -> String {
 }
 
 fn summary(console: &Console, process: &Watched) {
-    let name = console.styled(Style::Strong, shown(&process.name).into_owned());
+    let name = console.styled(Style::Strong, sanitize(&process.name).into_owned());
     let mut words = format!("{name}  pid {}", process.pid);
     if let Some(before) = process.replaces {
         words += &format!(", started again after {before}");

@@ -35,7 +35,7 @@ use self::split::{SplitSections, Splits};
 use self::unit::{DwarfError, Parts, Unit};
 use self::work::Work;
 use super::answers::Answers;
-use super::companions::{Companion, Companions, Wanted};
+use super::companions::{Companion, SupplementaryFiles, SupplementaryRef};
 use super::elf::Elf;
 use super::notes::{Note, Notes};
 use super::sections::{Allowance, Loan, read_debug};
@@ -57,7 +57,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(super) struct DebugInfo {
     bytes: Bytes,
     elf: Elf,
-    companions: Vec<Arc<dyn Companions>>,
+    companions: Vec<Arc<dyn SupplementaryFiles>>,
     supplement: Option<(Bytes, Elf)>,
 }
 
@@ -192,7 +192,7 @@ impl DebugInfo {
     pub fn new(
         bytes: Bytes,
         elf: Elf,
-        companions: Vec<Arc<dyn Companions>>,
+        companions: Vec<Arc<dyn SupplementaryFiles>>,
         notes: &Notes,
     ) -> DebugInfo {
         let supplement = find_supplement(&bytes, &elf, &companions, notes);
@@ -492,14 +492,14 @@ struct Place {
 fn find_supplement(
     bytes: &Bytes,
     elf: &Elf,
-    companions: &[Arc<dyn Companions>],
+    companions: &[Arc<dyn SupplementaryFiles>],
     notes: &Notes,
 ) -> Option<(Bytes, Elf)> {
     let supplement = elf.facts(bytes).supplement?;
     let fits = |bytes: &Bytes| {
         Elf::read(bytes).is_ok_and(|elf| elf.build_id(bytes) == supplement.build_id)
     };
-    let wanted = Wanted::Supplement(&supplement);
+    let wanted = SupplementaryRef::Supplement(&supplement);
     let found = companions
         .iter()
         .find_map(|companions| companions.find(&wanted, &fits));

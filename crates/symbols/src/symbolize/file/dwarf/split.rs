@@ -7,7 +7,7 @@ use super::names::File;
 use super::unit::{DwarfError, Parts, Slice, Unit};
 use super::work::{Share, Work};
 use super::{Sections, note_of};
-use crate::symbolize::file::companions::{Companions, Wanted};
+use crate::symbolize::file::companions::{SupplementaryFiles, SupplementaryRef};
 use crate::symbolize::file::elf::Elf;
 use crate::symbolize::file::notes::{Note, Notes};
 use crate::symbolize::file::sections::{Allowance, Loan, read_debug};
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Finds split units.
 pub(super) struct Splits<'run> {
-    companions: &'run [Arc<dyn Companions>],
+    companions: &'run [Arc<dyn SupplementaryFiles>],
     allowance: &'run Allowance,
     work: &'run Work,
     notes: &'run Notes,
@@ -40,7 +40,7 @@ struct Package<'run> {
 
 impl<'run> Splits<'run> {
     pub fn new(
-        companions: &'run [Arc<dyn Companions>],
+        companions: &'run [Arc<dyn SupplementaryFiles>],
         allowance: &'run Allowance,
         work: &'run Work,
         notes: &'run Notes,
@@ -65,7 +65,7 @@ impl<'run> Splits<'run> {
             return Some(sections);
         }
         let folder = String::from_utf8_lossy(skeleton.comp_dir);
-        let wanted = Wanted::Split {
+        let wanted = SupplementaryRef::Split {
             name: &name,
             folder: &folder,
         };
@@ -112,7 +112,7 @@ impl<'run> Splits<'run> {
         };
         let found = self.companions.iter();
         let found = found
-            .filter_map(|c| c.find(&Wanted::Package, &is_package))
+            .filter_map(|c| c.find(&SupplementaryRef::Package, &is_package))
             .next()?;
         let elf = Elf::read(&found.bytes).ok()?;
         let loan = self.allowance.loan();

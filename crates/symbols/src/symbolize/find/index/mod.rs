@@ -8,11 +8,11 @@ mod walk;
 use super::archive::Entry;
 use super::found::{Candidate, Found, Nearest, Place, WhyNot};
 use super::gradle;
-use super::names::{Wanted, key_of};
+use super::names::{LibraryQuery, key_of};
 use super::source::{Source, identify};
 use crate::symbolize::cache::{Answers, READER};
 use crate::symbolize::file::{Knowledge, debug_id};
-use heaptap_model::untrusted::shown;
+use heaptap_model::untrusted::sanitize;
 use record::{Content, File, Folder, Folders, Known, Symbols};
 use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ const MOST_UNPACKED: usize = 16;
 
 /// What is walked.
 #[derive(Debug, Clone)]
-pub(super) enum Ground {
+pub(super) enum SearchRoot {
     /// Everything below a folder.
     Folder(PathBuf),
     /// The outputs of builds below a Gradle project.
@@ -33,10 +33,10 @@ pub(super) enum Ground {
     File(PathBuf),
 }
 
-impl Ground {
+impl SearchRoot {
     pub(super) fn path(&self) -> &Path {
         match self {
-            Ground::Folder(path) | Ground::Project(path) | Ground::File(path) => path,
+            SearchRoot::Folder(path) | SearchRoot::Project(path) | SearchRoot::File(path) => path,
         }
     }
 }
@@ -44,7 +44,7 @@ impl Ground {
 /// A tree that is walked when it is first asked.
 #[derive(Debug)]
 pub(super) struct Tree {
-    ground: Ground,
+    ground: SearchRoot,
     cache: Option<Answers>,
     index: OnceLock<Index>,
 }
@@ -74,7 +74,7 @@ struct At {
 }
 
 impl Tree {
-    pub(super) fn new(ground: Ground, cache: Option<Answers>) -> Self {
+    pub(super) fn new(ground: SearchRoot, cache: Option<Answers>) -> Self {
         Tree {
             ground,
             cache,
@@ -91,9 +91,9 @@ impl Tree {
             let earlier = cached.and_then(|bytes| record::read(&bytes));
             let earlier = earlier.unwrap_or_default();
             let walked = match &self.ground {
-                Ground::Folder(root) => walk::walk(std::slice::from_ref(root), earlier),
-                Ground::Project(root) => walk::walk(&gradle::outputs(root), earlier),
-                Ground::File(path) => walk::one(path, earlier),
+                SearchRoot::Folder(root) => walk::walk(std::slice::from_ref(root), earlier),
+                SearchRoot::Project(root) => walk::walk(&gradle::outputs(root), earlier),
+                SearchRoot::File(path) => walk::one(path, earlier),
             };
             if walked.is_changed
                 && let Some(cache) = &self.cache
@@ -113,9 +113,9 @@ impl Tree {
 
     fn key(&self) -> [u8; 32] {
         let kind: &[u8] = match self.ground {
-            Ground::Folder(_) => b"index of a folder\0",
-            Ground::Project(_) => b"index of a project\0",
-            Ground::File(_) => b"index of a file\0",
+            SearchRoot::Folder(_) => b"index of a folder\0",
+            SearchRoot::Project(_) => b"index of a project\0",
+            SearchRoot::File(_) => b"index of a file\0",
         };
         let path = self.ground.path().as_os_str().as_encoded_bytes();
         Sha256::new()
@@ -128,10 +128,10 @@ impl Tree {
     }
 
     /// Adds files of the library's build; notes files of its name that are of another.
-    pub(super) fn search(&self, place: Place, wanted: &Wanted, found: &mut Found) {
+    pub(super) fn search(&self, place: Place, wanted: &LibraryQuery, found: &mut Found) {
         let index = self.index();
         for (path, why_not) in &index.lost {
-            let path = shown(&path.to_string_lossy()).into_owned();
+            let path = sanitize(&path.to_string_lossy()).into_owned();
             found.refuse(place, path, why_not.clone());
         }
         let full = found.full();
@@ -183,7 +183,7 @@ impl Tree {
         at: At,
         verified: bool,
         place: Place,
-        wanted: &Wanted,
+        wanted: &LibraryQuery,
         found: &mut Found,
     ) {
         let Content::Symbols(symbols) = index.content(at) else {
@@ -304,7 +304,7 @@ impl Index {
     }
 
     /// Files of the library's build, in order of their paths.
-    fn of_build(&self, wanted: &Wanted) -> Vec<At> {
+    fn of_build(&self, wanted: &LibraryQuery) -> Vec<At> {
         let id = &wanted.library.build_id;
         if id.is_empty() {
             return Vec::new();
@@ -361,8 +361,8 @@ impl Index {
         let (folder, file) = self.file(at);
         let path = Path::new(folder).join(&file.name);
         match self.entry(at) {
-            Some(entry) => shown(&format!("{}!{}", path.display(), entry.name)).into_owned(),
-            None => shown(&path.to_string_lossy()).into_owned(),
+            Some(entry) => sanitize(&format!("{}!{}", path.display(), entry.name)).into_owned(),
+            None => sanitize(&path.to_string_lossy()).into_owned(),
         }
     }
 
@@ -384,7 +384,7 @@ impl Index {
 }
 
 /// The same rule as of [`crate::symbolize::file::Facts::is_build`], on what the index keeps.
-fn is_build(symbols: &Symbols, wanted: &Wanted) -> bool {
+fn is_build(symbols: &Symbols, wanted: &LibraryQuery) -> bool {
     let id = &wanted.library.build_id;
     if !id.is_empty() && symbols.build_id == id.0 {
         return true;

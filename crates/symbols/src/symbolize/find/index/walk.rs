@@ -14,7 +14,7 @@ use crate::symbolize::find::archive;
 use crate::symbolize::find::found::WhyNot;
 use crate::symbolize::find::regular;
 use crate::symbolize::find::source::{Stamp, identify};
-use heaptap_model::error::contain;
+use heaptap_model::error::catch_panic;
 use std::collections::{HashMap, HashSet};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -255,7 +255,7 @@ impl Walk {
             Job::Folder(folder) => folder.path.clone(),
             Job::Files(path, _) => path.clone(),
         };
-        let done = contain(|| match job {
+        let done = catch_panic(|| match job {
             Job::Folder(folder) => self.folder(&folder),
             Job::Files(path, files) => self.files(&path, files),
         });
@@ -501,7 +501,7 @@ fn list(path: &Path) -> std::io::Result<Listed> {
 
 /// Looks into a file that may be hostile to its reader.
 fn look_with(look: Look, path: &Path, may_be_archive: bool) -> Content {
-    contain(|| look(path, may_be_archive)).unwrap_or_else(|panic| Content::Damaged(bug(&panic)))
+    catch_panic(|| look(path, may_be_archive)).unwrap_or_else(|panic| Content::Damaged(bug(&panic)))
 }
 
 fn bug(panic: &str) -> String {
@@ -521,7 +521,7 @@ pub(super) fn content_of(path: &Path, may_be_archive: bool) -> Content {
             || head.starts_with(b"MODULE ")
             || (archive::is_archive(&head) && may_be_archive);
         match may {
-            true => Bytes::of_file(&file, path).map(Some).map_err(failed),
+            true => Bytes::from_file(&file, path).map(Some).map_err(failed),
             false => Ok(None),
         }
     });

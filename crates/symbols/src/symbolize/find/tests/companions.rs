@@ -1,13 +1,13 @@
 //! Files that a symbol file names are found through the places.
 
 use super::{find, symbols};
-use crate::symbolize::file::{Bytes, DebugLink, Supplement, Wanted};
+use crate::symbolize::file::{Bytes, DebugLink, Supplement, SupplementaryRef};
 use crate::symbolize::find::sample::{FULL, ID, NAMES, OTHER, elf, put, zip};
 use crate::symbolize::find::{Found, Places};
 use heaptap_model::units::BuildId;
 
 /// The bytes of the companion whose bytes are `right`, if it is found.
-fn companion(found: &Found, wanted: &Wanted<'_>, right: &[u8]) -> Option<Bytes> {
+fn companion(found: &Found, wanted: &SupplementaryRef<'_>, right: &[u8]) -> Option<Bytes> {
     let fits = |bytes: &Bytes| **bytes == *right;
     let companion = found.candidates[0].companions().find(wanted, &fits);
     companion.map(|companion| companion.bytes)
@@ -34,15 +34,15 @@ fn debug_files_packages_and_units_are_found_in_trees_by_name() {
         path: "/nowhere/common.debug".to_owned(),
         build_id: BuildId(OTHER.to_vec()),
     };
-    let split = Wanted::Split {
+    let split = SupplementaryRef::Split {
         name: "../obj/unit.dwo",
         folder: "/nowhere",
     };
     for wanted in [
-        Wanted::Debug(&link),
-        Wanted::Package,
+        SupplementaryRef::Debug(&link),
+        SupplementaryRef::Package,
         split,
-        Wanted::Supplement(&supplement),
+        SupplementaryRef::Supplement(&supplement),
     ] {
         assert!(companion(&found, &wanted, &right).is_some(), "{wanted:?}");
         assert!(
@@ -69,7 +69,7 @@ fn a_shared_file_is_found_by_its_build_id() {
         path: "../../.dwz/x.debug".to_owned(),
         build_id: BuildId(OTHER.to_vec()),
     };
-    assert!(companion(&found, &Wanted::Supplement(&supplement), &shared).is_some());
+    assert!(companion(&found, &SupplementaryRef::Supplement(&supplement), &shared).is_some());
 }
 
 #[test]
@@ -82,5 +82,5 @@ fn archives_hold_companions_too() {
     ];
     put(root.path(), "symbols.zip", &zip(&members));
     let found = find(symbols(&[root.path()]), "/x/libfoo.so", &ID);
-    assert!(companion(&found, &Wanted::Package, &package).is_some());
+    assert!(companion(&found, &SupplementaryRef::Package, &package).is_some());
 }
