@@ -10,11 +10,6 @@
 //!
 //! `docs/architecture.md` shows the same on one page, with the table of who may import whom.
 
-#![cfg_attr(
-    not(feature = "virtual-phone"),
-    allow(dead_code, reason = "the demo alone uses it")
-)]
-
 pub use heaptap_analyze as analyze;
 pub use heaptap_model::bytes;
 pub mod cli;

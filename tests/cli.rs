@@ -114,7 +114,7 @@ fn a_file_that_is_not_there_is_told_with_what_may_be_meant() {
     for (typed, help) in [
         ("cold-strat.trace", "help: did you mean cold-start.trace?"),
         ("x", "help: is the path right? Recordings there: rec"),
-        ("gone/x", "help: is the path right? gone is no folder"),
+        ("gone/x", "help: is the path right? gone is not a folder"),
     ] {
         for command in [
             &["top"][..],
@@ -145,6 +145,21 @@ fn a_file_that_is_not_there_is_told_with_what_may_be_meant() {
             assert_eq!(output.status.code(), Some(8), "{args:?}: {stderr}");
             assert!(stderr.contains(help), "{args:?}: {stderr}");
         }
+    }
+}
+
+#[test]
+fn what_is_begun_or_almost_right_is_suggested() {
+    for (args, name) in [
+        (["convert", "x", "--format", "jsno"], "json"),
+        (["record", "--out", "d", "-q"], "--output"),
+        (["top", "--sym", "d", "-q"], "--symbols"),
+    ] {
+        let output = heaptap(&args);
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+        let help = format!("did you mean `{name}`");
+        assert!(stderr.contains(&help), "{args:?}: {stderr}");
     }
 }
 

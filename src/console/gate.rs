@@ -3,7 +3,7 @@
 
 use crate::console::Console;
 use crate::error::{ErrorClass, Failure};
-use crate::results::findings::TRACE_CUT;
+use crate::results::findings::{SAME_MOMENT, TRACE_CUT};
 
 /// Kinds of failures that say: what was named is not there.
 const NOT_THERE: [&str; 4] = [
@@ -27,9 +27,10 @@ pub(crate) fn failure(asked: bool, failure: Failure) -> Failure {
     }
 }
 
-/// Whether a check stays open, as what it looked at may go on: a trace that was cut or still grows.
-pub(crate) fn is_cut<'a>(mut kinds: impl Iterator<Item = &'a str>) -> bool {
-    kinds.any(|kind| kind == TRACE_CUT)
+/// Whether what a check looked at leaves it open: a trace that was cut or still grows, or one
+/// moment on both sides.
+pub(crate) fn is_open<'a>(mut kinds: impl Iterator<Item = &'a str>) -> bool {
+    kinds.any(|kind| [TRACE_CUT, SAME_MOMENT].contains(&kind))
 }
 
 /// What a check had to look at.

@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::bytes::sha256_of;
+use crate::bytes::sha256_of_first;
 use crate::conversion::convert::{self, ConvertError, Input, Plain};
 use crate::conversion::goal::{self, GoalError, Out, PacketOutput, PacketScope};
 use crate::conversion::tracked;
@@ -71,7 +71,7 @@ pub enum SymbolizeError {
         path: PathBuf,
     },
     /// A recording's trace is not the one that was recorded: what was made of that stays.
-    #[error("{} is not the trace that was recorded, or not all of it; nothing was written", path.display())]
+    #[error("{} is not the trace that was recorded, or not all of it", path.display())]
     OtherTrace {
         /// The file.
         path: PathBuf,
@@ -131,8 +131,8 @@ impl Classified for SymbolizeError {
                 quoted_path(path.parent().unwrap_or(path))
             )),
             SymbolizeError::OtherTrace { path } => Some(format!(
-                "copy the folder again from where it came; for what this file has: heaptap convert \
-                 {} -o DIR",
+                "what was made of the whole trace stays; copy the folder again from where it came, \
+                 or convert what this file has: heaptap convert {} -o DIR",
                 quoted_path(path)
             )),
             SymbolizeError::Interrupted => None,
@@ -308,6 +308,37 @@ pub struct Recording {
     pub mappings: Vec<manifest::MappingFile>,
 }
 
+/// Refuses a folder that [`refresh`] would not touch.
+///
+/// # Errors
+/// Where a file of it is a link, or its trace is not the one that was recorded.
+pub fn check(folder: &Path) -> Result<(), SymbolizeError> {
+    let raw = folder.join(RAW_TRACE);
+    // What is read here is written again: nothing comes into the folder through a link.
+    for path in [raw.clone(), folder.join(manifest::FILE_NAME)] {
+        if path.is_symlink() {
+            return Err(SymbolizeError::Linked { path });
+        }
+    }
+    if !raw.is_file() || !folder.join(manifest::FILE_NAME).is_file() {
+        return Ok(());
+    }
+    // What was made of a whole trace is not made anew of a part of it. What stands behind it, such
+    // as packets of names, is nobody's.
+    let Some(recorded) = Manifest::read(folder)?.trace else {
+        return Ok(());
+    };
+    let name = raw.display().to_string();
+    let unreadable = ImportError::unreadable(&name);
+    let size = std::fs::metadata(&raw).map_err(unreadable)?.len();
+    let is_it = size >= recorded.size
+        && sha256_of_first(&raw, recorded.size).map_err(unreadable)? == recorded.sha256;
+    match is_it {
+        true => Ok(()),
+        false => Err(SymbolizeError::OtherTrace { path: raw }),
+    }
+}
+
 /// Brings a recording's folder up to date with the names that are to be had now: `symbols`,
 /// `symbolized-trace`, the profiles and the manifest's account of names. `raw-trace` and all
 /// else that the manifest says stay. Blocks.
@@ -319,14 +350,8 @@ pub fn refresh(
     names: NameOptions,
     watch: LookupControl,
 ) -> Result<Refreshed, SymbolizeError> {
+    check(folder)?;
     let raw = folder.join(RAW_TRACE);
-    // What is read here is written again: nothing comes into the folder through a link.
-    for name in [RAW_TRACE, manifest::FILE_NAME] {
-        let path = folder.join(name);
-        if path.is_symlink() {
-            return Err(SymbolizeError::Linked { path });
-        }
-    }
     if !folder.join(manifest::FILE_NAME).is_file() {
         let files = PacketFiles::new(folder);
         let mut run = Run::new(names, watch, Sink::Folder(files, raw.clone()));
@@ -336,24 +361,21 @@ pub fn refresh(
         return Ok(Refreshed::Symbols(Box::new(run.finish()?)));
     }
     let mut manifest = Manifest::read(folder)?;
-    if !raw.is_file() && !folder.join(SYMBOLIZED_TRACE).is_file() {
+    let symbolized = folder.join(SYMBOLIZED_TRACE);
+    if !raw.is_file() && !symbolized.is_file() {
         return refresh_heap_files(folder, manifest, names);
     }
-    // What was made of a whole trace is not made anew of a part of it.
-    if let Some(recorded) = manifest.trace.as_ref().filter(|_| raw.is_file()) {
-        let hash = sha256_of(&raw).map_err(|source| {
-            ConvertError::Import(ImportError::Unreadable {
-                name: raw.display().to_string(),
-                source,
-            })
-        })?;
-        if hash != recorded.sha256 {
-            return Err(SymbolizeError::OtherTrace { path: raw });
-        }
-    }
     let lists = tracked::known(&manifest);
-    let has_own =
-        is_own_file(&folder.join(SYMBOLIZED_TRACE)) && recorded::missing(folder).is_none();
+    if raw.is_file() && is_own_file(&symbolized) && recorded::missing(folder).is_some() {
+        // Its parts are there: none of their names is lost.
+        let whole = whole_bytes(folder, &raw)?.unwrap_or(u64::MAX);
+        let again = PacketFiles::new(folder).finish(&raw, whole, &mut Vec::new());
+        again.map_err(|source| GoalError::Write {
+            name: symbolized.display().to_string(),
+            source,
+        })?;
+    }
+    let has_own = is_own_file(&symbolized);
     let request = convert::Request {
         input: Input::Path(if has_own { folder } else { &raw }.to_owned()),
         output: folder.to_owned(),

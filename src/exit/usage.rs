@@ -26,15 +26,16 @@ fn with_seen(text: &str, typed: &str, seen: &str) -> String {
 const MOST_TAKERS: usize = 3;
 
 /// Whether clap's suggestion is worth asking: it calls names alike that share a few letters.
-fn is_near(error: &clap::Error, suggested: &str) -> bool {
-    let name = |word: &str| word.trim_start_matches('-').to_owned();
-    let typed = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand]
-        .into_iter()
-        .find_map(|kind| match error.get(kind) {
-            Some(ContextValue::String(typed)) => Some(name(typed)),
-            _ => None,
-        });
-    typed.is_none_or(|typed| nearest(&typed, [name(suggested).as_str()]).is_some())
+fn is_near(typed: Option<&ContextValue>, suggested: &str) -> bool {
+    let Some(ContextValue::String(typed)) = typed else {
+        return true;
+    };
+    let (typed, suggested) = (
+        typed.trim_start_matches('-'),
+        suggested.trim_start_matches('-'),
+    );
+    let is_begun = typed.len() > 1 && suggested.starts_with(typed);
+    is_begun || nearest(typed, [suggested]).is_some()
 }
 
 /// The commands of `root` that take `flag`, where clap knows no such flag.
@@ -92,13 +93,16 @@ pub(crate) fn show(
     let message = lines.next().unwrap_or_default();
     let excerpt = lines.collect();
     let mut help = Vec::new();
-    for kind in [
-        ContextKind::SuggestedSubcommand,
-        ContextKind::SuggestedArg,
-        ContextKind::SuggestedValue,
+    for (kind, typed) in [
+        (
+            ContextKind::SuggestedSubcommand,
+            ContextKind::InvalidSubcommand,
+        ),
+        (ContextKind::SuggestedArg, ContextKind::InvalidArg),
+        (ContextKind::SuggestedValue, ContextKind::InvalidValue),
     ] {
         match error.get(kind) {
-            Some(ContextValue::String(name)) if is_near(error, name) => {
+            Some(ContextValue::String(name)) if is_near(error.get(typed), name) => {
                 help.push(format!("did you mean `{name}`?"))
             }
             Some(ContextValue::Strings(names)) if !names.is_empty() => {

@@ -229,9 +229,17 @@ impl Earlier {
         if request.leaks {
             steps.begin("looking for leaks");
             let mut found = leaks::find(graph);
+            let all = found.groups.len();
             found
                 .groups
                 .retain(|group| request.classes.takes(&group.class));
+            let others = all - found.groups.len();
+            if others > 0 {
+                document.notes.push(format!(
+                    "{others} of {all} groups of leaks are not shown: the filter is about the class \
+                     that leaks"
+                ));
+            }
             found
                 .unheld
                 .retain(|unheld| request.classes.takes(&unheld.class));

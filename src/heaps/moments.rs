@@ -65,9 +65,13 @@ pub fn kept(folder: &Path, timeline: &Timeline, what: &str) -> Vec<KeptFile> {
             boot_ns: entry.boot_ns,
         })
     });
-    let mut kept: Vec<KeptFile> = kept.collect();
-    kept.sort_by_key(|file| (file.capture.number, file.capture.pid));
-    kept
+    // Taken again after a lost cable, it stands for the first.
+    let key = |file: KeptFile| {
+        let capture = &file.capture;
+        ((capture.number, capture.pid, capture.label.clone()), file)
+    };
+    let kept: BTreeMap<_, KeptFile> = kept.map(key).collect();
+    kept.into_values().collect()
 }
 
 /// A dump, as far as its moment is concerned.

@@ -12,17 +12,13 @@ use std::sync::Arc;
 use super::maps::{UsedMap, write_known, write_packets};
 use crate::export::packets::{Written, write_symbols};
 use crate::folder::SYMBOLIZED_TRACE;
+pub use crate::folder::{DEOBFUSCATION, SYMBOLS};
 use crate::import::{self, ImportError};
 use crate::profile::{FrameId, NameMaps, Recording};
 use crate::results::findings;
 use crate::results::manifest::{self, Manifest};
 use crate::results::whole_file::{WholeFile, open_inside};
 use crate::trace::{Surveyed, TraceError};
-
-/// Symbols alone.
-pub const SYMBOLS: &str = "symbols";
-/// What was renamed, alone.
-pub const DEOBFUSCATION: &str = "deobfuscation-packets";
 
 /// The files of a folder while they are written.
 #[derive(Debug)]

@@ -37,6 +37,8 @@ impl Finding {
     }
 }
 
+/// Kind of the finding that a dump is compared with itself.
+pub const SAME_MOMENT: &str = "same-moment";
 /// Kind of the finding that a trace stops early, though all that it has is whole.
 pub const TRACE_CUT: &str = "trace-cut";
 /// Kind of the finding that the files of names could not be written.

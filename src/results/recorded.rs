@@ -2,13 +2,16 @@
 //! Carried over when the trace is converted again.
 
 use std::collections::BTreeMap;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::manifest::{self, DumpKey, Label, Manifest, ManifestError};
+use crate::bytes::{open_regular, sha256_of_first};
 use crate::error::Classified as _;
-use crate::folder::SYMBOLIZED_TRACE;
+use crate::folder::{DEOBFUSCATION, SYMBOLIZED_TRACE, SYMBOLS};
 use crate::import::OpenTrace;
 use crate::units::thousands;
+use crate::untrusted::shell::quoted_path;
 
 /// A dump by what stays when it is converted again.
 type Key = (u64, String, Option<u64>, Option<u64>);
@@ -51,32 +54,46 @@ pub fn beside(input: &Path) -> Result<Option<Recorded>, ManifestError> {
     Ok(Some(Recorded(recorded)))
 }
 
-/// Notes in the trace of a recording that a part of it is gone, where its file is shorter than
-/// what was recorded.
+/// Notes in the trace of a recording that a part of it is gone, or is not what was recorded.
 pub fn compare(input: &Path, traces: &mut [OpenTrace]) {
     if let [trace] = traces {
-        trace.damage = trace.damage.take().or_else(|| missing(input));
+        let damage = trace.damage.take();
+        trace.damage = damage.or_else(|| missing(input)).or_else(|| changed(input));
     }
 }
 
 /// What is gone of the trace of the recording that `input` is or lies in.
 pub fn missing(input: &Path) -> Option<String> {
-    let (recorded, raw) = with_trace(input).ok()??;
-    let symbolized = input.join(SYMBOLIZED_TRACE);
-    let file = match symbolized.is_file() {
-        // It lacks the end of a trace that was recorded without its end.
-        true if !recorded.outcome.complete => return None,
-        true => &symbolized,
-        false => &raw,
+    let folder = match input.file_name() == Some(SYMBOLIZED_TRACE.as_ref()) {
+        true => input.parent()?,
+        false => input,
     };
+    let symbolized = folder.join(SYMBOLIZED_TRACE);
+    let is_symbolized = symbolized.is_file();
+    if is_symbolized && !lacks_names(folder) {
+        return None;
+    }
+    let (recorded, raw) = with_trace(folder).ok()??;
+    if is_symbolized {
+        return Some(match raw.is_file() {
+            true => format!(
+                "its end is missing; `heaptap symbolize {}` makes it anew",
+                quoted_path(folder)
+            ),
+            false => "its end is missing".to_owned(),
+        });
+    }
     let all = recorded.trace.as_ref()?.size;
-    let size = std::fs::metadata(file).ok()?.len();
+    let size = std::fs::metadata(&raw).ok()?.len();
     if size >= all {
         return None;
     }
     let files = recorded.dumps.native.iter().filter_map(|d| d.file.as_ref());
-    let mut files = files.filter_map(|file| Path::new(file).file_name());
-    let beside = match files.any(|file| raw.with_file_name(file).is_file()) {
+    let mut files = files
+        .filter_map(|file| Path::new(file).file_name())
+        .peekable();
+    let has_all = files.peek().is_some() && files.all(|file| raw.with_file_name(file).is_file());
+    let beside = match has_all {
         true => " (*.pb.gz beside it have all dumps)",
         false => "",
     };
@@ -84,6 +101,39 @@ pub fn missing(input: &Path) -> Option<String> {
     Some(format!(
         "it has {size} of the {all} bytes that were recorded{beside}"
     ))
+}
+
+/// That a recording's trace is not what the device wrote.
+fn changed(input: &Path) -> Option<String> {
+    let (recorded, raw) = with_trace(input).ok()??;
+    let symbolized = input.join(SYMBOLIZED_TRACE);
+    let file = match symbolized.is_file() {
+        // It lacks the end of a packet that was cut when it was recorded.
+        true if !recorded.outcome.complete => return None,
+        true => &symbolized,
+        false => &raw,
+    };
+    let trace = recorded.trace?;
+    // What stands behind it, such as packets of names, is nobody's.
+    let hash = sha256_of_first(file, trace.size).ok()?;
+    let what = "its bytes are not those that were recorded (their SHA-256 is in manifest.json)";
+    (hash != trace.sha256).then(|| what.to_owned())
+}
+
+/// Whether a folder's symbolized trace ends before the names that are its last part do.
+fn lacks_names(folder: &Path) -> bool {
+    /// So much of an end is no other's.
+    const TAIL: u64 = 4096;
+    let tail = |name: &str| -> Option<Vec<u8>> {
+        let mut file = open_regular(&folder.join(name)).ok()?;
+        let size = file.metadata().ok()?.len();
+        file.seek(SeekFrom::Start(size.saturating_sub(TAIL))).ok()?;
+        let mut end = Vec::new();
+        file.take(TAIL).read_to_end(&mut end).ok()?;
+        (!end.is_empty()).then_some(end)
+    };
+    let names = tail(DEOBFUSCATION).or_else(|| tail(SYMBOLS));
+    names.is_some_and(|names| !tail(SYMBOLIZED_TRACE).is_some_and(|end| end.ends_with(&names)))
 }
 
 /// The manifest of the recording that `input` is or lies in, and where its trace should be.

@@ -27,8 +27,8 @@ pub(crate) const ATTACHED: &str =
 /// The heading of the column of a view.
 pub(crate) fn view_heading<'a>(dump: &DumpFacts, view: &'a str) -> &'a str {
     match view {
-        "objects" if dump.is_sampled() => "samples",
-        "alloc_objects" if dump.is_sampled() => "alloc_samples",
+        "objects" if dump.counts_samples => "samples",
+        "alloc_objects" if dump.counts_samples => "alloc_samples",
         view => view,
     }
 }

@@ -92,6 +92,7 @@ impl Show {
     }
 
     /// The same for the demo.
+    #[cfg(feature = "virtual-phone")]
     pub(crate) fn of_demo(ctx: &Context) -> Show {
         Show {
             subject: Subject::Demo,
@@ -617,6 +618,10 @@ pub(crate) enum Asked {
     /// Nowhere: `--no-symbolize`.
     NoNames,
     /// In the build that comes with the demo.
+    #[cfg_attr(
+        not(feature = "virtual-phone"),
+        expect(dead_code, reason = "of the demo")
+    )]
     Demo,
 }
 

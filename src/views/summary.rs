@@ -15,7 +15,7 @@ use crate::console::table::Table;
 use crate::console::wrap::wrap;
 use crate::console::{Console, Style};
 use crate::folder::SYMBOLIZED_TRACE;
-use crate::heaps::java::FOLDER;
+use crate::heaps::java::{FOLDER, LabelError, check_label};
 use crate::naming::packet_files::{DEOBFUSCATION, SYMBOLS};
 use crate::pages::PAGE;
 use crate::profile::DumpKind;
@@ -499,6 +499,9 @@ fn next_commands(
     };
     next.push((what.to_owned(), format!("heaptap top {place}{process}")));
     // Labels tell which dumps are worth comparing; without, the ends of the series.
+    let whole: Vec<&manifest::Dump> = mine.iter().copied().filter(|d| d.complete).collect();
+    let mine = if whole.len() > 1 { whole } else { mine.clone() };
+    let last = mine.last().unwrap_or(last);
     let labelled: Vec<&&manifest::Dump> = mine.iter().filter(|d| d.label.is_some()).collect();
     let pair = match labelled.as_slice() {
         [from, .., to] => Some((**from, **to)),
@@ -522,7 +525,11 @@ fn next_commands(
                 let mut later = mine.iter().filter(later);
                 later.all(|other| named(other).as_ref() != Some(name))
             };
-            let which = named(dump).filter(is_last);
+            // A manifest from elsewhere may have labels that are not taken here; one with dots is
+            // found all the same.
+            let is_taken =
+                |name: &String| matches!(check_label(name), Ok(()) | Err(LabelError::Stretch));
+            let which = named(dump).filter(|name| is_last(name) && is_taken(name));
             let which = which.unwrap_or_else(|| dump.number.to_string());
             quoted_dump(near(folder), &which)
         };

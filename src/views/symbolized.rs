@@ -32,7 +32,8 @@ pub(crate) fn refreshed_shown(console: &Console, folder: &Path, refreshed: &Refr
                 &recording.heaps,
                 Remedy::Again(&again),
             );
-            (recording.class.into(), true)
+            let is_renamed = !recording.packets.is_empty() || recording.names_allocations;
+            (recording.class.into(), is_renamed)
         }
     };
     // The manifest knows no page that was written where it could not be.

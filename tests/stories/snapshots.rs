@@ -274,10 +274,8 @@ fn a_label_given_twice_means_the_last_and_what_there_is_is_listed() {
     let same = lab.expect(0, &["diff", "out@login", "out@2"]);
     assert!(same.stderr.contains("the same moment"), "{same}");
     let document = lab.expect(0, &["diff", "out", "out", "--json"]).json();
-    assert_eq!(
-        document["warnings"][0]["kind"], "same-moment",
-        "{document:#}"
-    );
+    let mut warnings = document["warnings"].as_array().unwrap().iter();
+    assert!(warnings.any(|w| w["kind"] == "same-moment"), "{document:#}");
     let differ = lab.expect(0, &["diff", "out@1", "out@2"]);
     assert!(!differ.stderr.contains("the same moment"), "{differ}");
 }

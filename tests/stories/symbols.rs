@@ -469,7 +469,8 @@ fn a_recording_without_names_gets_them_later() {
 #[test]
 fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
     let lab = Lab::new(FAST);
-    lab.expect(0, &recording("out", &["-d", "4s", "--no-discover"]));
+    let record = recording("out", &["-d", "4s", "-c", "1s", "--no-discover"]);
+    lab.expect(0, &record);
     app_symbols(&lab.work().join("syms"));
     let symbolize = ["symbolize", "out", "--no-discover", "--symbols", "syms"];
     lab.expect(0, &symbolize);
@@ -489,9 +490,13 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
     // The copy of the folder ended early: it is said why, once, and made anew of what is whole.
     cut("symbolized-trace");
     let top = lab.expect(8, &["top", "out"]);
-    assert!(top.stderr.contains("bytes that were recorded"), "{top}");
+    let remedy = "its end is missing; `heaptap symbolize out` makes it anew";
+    assert!(top.stderr.contains(remedy), "{top}");
     assert!(!top.stderr.contains("still being written"), "{top}");
-    lab.expect(0, &symbolize);
+    let file = lab.expect(8, &["top", "out/symbolized-trace"]);
+    assert!(file.stderr.contains("its end is missing"), "{file}");
+    // Its names are in a file of their own.
+    lab.expect(0, &["symbolize", "out", "--no-discover"]);
     let again = lab.manifest("out");
     assert_eq!(
         (&again["dumps"], &again["symbolization"]["frames_unnamed"]),
@@ -499,7 +504,20 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
     );
     lab.assert_truth("out");
 
+    // One bit is another: no figure of it can be trusted.
     std::fs::remove_file(path("symbolized-trace")).unwrap();
+    let raw = std::fs::read(path("raw-trace")).unwrap();
+    let mut changed = raw.clone();
+    changed[raw.len() / 2] ^= 0x40;
+    std::fs::write(path("raw-trace"), &changed).unwrap();
+    let top = lab.expect(8, &["top", "out"]);
+    assert!(top.stderr.contains("not those that were recorded"), "{top}");
+    // What stands behind it is nobody's.
+    std::fs::write(path("raw-trace"), [&raw[..], &[0x0a, 0x00]].concat()).unwrap();
+    lab.expect(0, &["top", "out"]);
+    lab.expect(0, &symbolize);
+    std::fs::remove_file(path("symbolized-trace")).unwrap();
+
     cut("raw-trace");
     let left = all();
     for args in [&symbolize[..], &["deobfuscate", "out", "--no-discover"]] {
@@ -512,6 +530,18 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
     assert!(top.stderr.contains("beside it have all dumps"), "{top}");
     lab.run(&["convert", "out", "-o", "again", "--no-discover"]);
     assert_eq!(lab.manifest("again")["outcome"]["complete"], false);
+
+    // Without a trace its profiles stand for it: all of them.
+    std::fs::remove_file(path("raw-trace")).unwrap();
+    let diff = ["diff", "out@1", "out@last", "--fail-over", "1GiB"];
+    lab.expect(0, &diff);
+    let profile = files(&path("")).into_iter();
+    let last = profile.filter(|name| name.ends_with(".pb.gz")).max();
+    std::fs::remove_file(path(&last.unwrap())).unwrap();
+    let gone = lab.expect(12, &diff);
+    assert!(gone.stderr.contains("not in the folder"), "{gone}");
+    let same = ["diff", "out@1", "out@1", "--fail-over", "1GiB"];
+    lab.expect(12, &same);
 }
 
 #[test]

@@ -186,7 +186,7 @@ impl ImportError {
 /// What to do about a file or folder that the system does not give.
 pub fn help_unreadable(path: impl AsRef<Path>, error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => help_missing(path.as_ref()),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => help_missing(path.as_ref()),
         io::ErrorKind::PermissionDenied => "allow this user to read it, then try again".to_owned(),
         _ => "copy it again from where it came".to_owned(),
     }
@@ -198,8 +198,12 @@ fn help_missing(path: &Path) -> String {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
     let folder = parent.unwrap_or(Path::new("."));
     let Ok(entries) = std::fs::read_dir(folder) else {
-        let folder = folder.display().to_string();
-        return format!("is the path right? {} is no folder", sanitize(&folder));
+        let shown = folder.display().to_string();
+        let shown = sanitize(&shown);
+        return match folder.is_dir() {
+            true => format!("is the path right? The names in {shown} cannot be read"),
+            false => format!("is the path right? {shown} is not a folder"),
+        };
     };
     let names: Vec<String> = entries
         .flatten()
@@ -212,11 +216,16 @@ fn help_missing(path: &Path) -> String {
         sanitize(&path.display().to_string()).into_owned()
     };
     let wanted = path.file_name().and_then(|name| name.to_str());
+    // Any letter is near any other.
+    let wanted = wanted.filter(|wanted| wanted.len() > 2);
     let near = wanted.and_then(|wanted| nearest(wanted, names.iter().map(String::as_str)));
     if let Some(near) = near {
         return format!("did you mean {}?", in_folder(near));
     }
-    let is_recording = |name: &&String| trace_in_folder(&folder.join(name), name).is_ok();
+    let is_recording = |name: &&String| {
+        let mut traces = IN_FOLDER.iter();
+        traces.any(|trace| folder.join(name).join(trace).is_file())
+    };
     let mut recordings: Vec<String> = names
         .iter()
         .filter(is_recording)

@@ -156,7 +156,15 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// # Errors
 /// Returns an error if it cannot be read or is not a regular file.
 pub fn sha256_of(path: &Path) -> io::Result<String> {
-    let mut file = open_regular(path)?;
+    sha256_of_first(path, u64::MAX)
+}
+
+/// Returns the SHA-256 of the first `bytes` of a regular file, or of all that it has.
+///
+/// # Errors
+/// Returns an error if it cannot be read or is not a regular file.
+pub fn sha256_of_first(path: &Path, bytes: u64) -> io::Result<String> {
+    let mut file = open_regular(path)?.take(bytes);
     let mut hash = Sha256::new();
     let mut block = vec![0; 1 << 16];
     loop {

@@ -193,7 +193,7 @@ pub fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     result.map_err(|panic| panic_text(&*panic).to_owned())
 }
 
-/// Whether a panic of this thread would be [contained](contain), and is nobody else's matter.
+/// Whether a panic of this thread would be [caught](catch_panic), and is nobody else's matter.
 pub fn is_contained() -> bool {
     CONTAINED.get()
 }

@@ -366,6 +366,9 @@ pub enum MissedReason {
     Detached,
     /// The heaptap that would have taken it had ended.
     Stopped,
+    /// One that a later heaptap knows.
+    #[serde(other)]
+    Other,
 }
 
 impl MissedReason {
@@ -375,7 +378,18 @@ impl MissedReason {
             MissedReason::NoTarget => "no target was running",
             MissedReason::Detached => "the recording ran detached, so heaptap did not follow it",
             MissedReason::Stopped => "heaptap no longer followed the recording",
+            MissedReason::Other => "heaptap could not take it",
         }
+    }
+
+    /// The reason that has these words: earlier versions noted no other.
+    pub fn of_words(why: &str) -> Option<MissedReason> {
+        let all = [
+            MissedReason::NoTarget,
+            MissedReason::Detached,
+            MissedReason::Stopped,
+        ];
+        all.into_iter().find(|reason| reason.why() == why)
     }
 }
 

@@ -54,6 +54,10 @@ async fn of_folder(ctx: &Context, folder: &Path, names: NameOptions) -> Result<O
     }
     let mut folders = vec![folder.to_owned()];
     folders.extend(beside.join(FILE_NAME).is_file().then_some(beside));
+    // All of them or none.
+    for folder in &folders[1..] {
+        symbolize::check(folder)?;
+    }
     let mut named_any = false;
     let mut names_allocations = false;
     let mut files = 0;

@@ -376,7 +376,8 @@ async fn native(
         (Some(_), Some(_)) => Some(ErrorClass::Inconclusive),
         (came_out, _) => came_out.flatten(),
     };
-    let is_cut = gate::is_cut(report.warnings.iter().map(|warning| warning.kind));
+    let is_open = gate::is_open(report.warnings.iter().map(|warning| warning.kind))
+        || report.heaps.iter().any(|heap| heap.backwards);
     let outcome = Outcome::of(missing.into_iter().chain(of_budget));
-    Ok(outcome.left_open(args.fail_over.is_some() && is_cut))
+    Ok(outcome.left_open(args.fail_over.is_some() && is_open))
 }

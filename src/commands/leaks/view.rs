@@ -125,7 +125,7 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Option<Outcome>, Fai
         gate::warn_nothing_judged(console, gate::Judged::Samples, is_filtered);
     }
     // Of data that are missing nobody knows what they would have come to.
-    let lacks = found.class.is_some() || gate::is_cut(found.findings.iter().map(|f| f.kind));
+    let lacks = found.class.is_some() || gate::is_open(found.findings.iter().map(|f| f.kind));
     let inconclusive = found.inconclusive || !found.matches || lacks;
     let verdict = match (args.fail, found.found, inconclusive) {
         (true, true, _) => Some(ErrorClass::Budget),
@@ -217,7 +217,7 @@ async fn java_leaks(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         gate::warn_nothing_judged(console, gate::Judged::Objects, is_filtered);
     }
     let warnings = document.heaps.iter().flat_map(|heap| &heap.warnings);
-    let lacks = gate::is_cut(warnings.map(|warning| warning.kind));
+    let lacks = gate::is_open(warnings.map(|warning| warning.kind));
     let outcome = Outcome::of_budget(
         args.fail.then_some(report.matches),
         report.found(),

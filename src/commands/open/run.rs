@@ -12,6 +12,7 @@ use crate::pages::browser::NoBrowser;
 use crate::pages::{PAGE, is_page};
 use crate::results::findings::Finding;
 use crate::results::manifest::{self, Manifest};
+use crate::results::recorded;
 use crate::units::HumanDuration;
 use crate::untrusted::shell::quoted_path;
 use std::io;
@@ -174,7 +175,10 @@ pub fn choose(path: &Path, report: bool) -> Result<Shown, OpenError> {
         return page_of(path);
     }
     let mut traces = match import::open(path) {
-        Ok(traces) => traces,
+        Ok(mut traces) => {
+            recorded::compare(path, &mut traces);
+            traces
+        }
         // The words for a trace fit where it is no other heap either.
         Err(error) => match import::open_heaps(path) {
             Ok(_) => return page_of(path),

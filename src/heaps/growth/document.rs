@@ -8,6 +8,7 @@ use crate::analyze::native::groups::{file_of, function_of, library_name};
 use crate::analyze::native::growth::{Growth, HeapSeries, Rule, Site, Unit};
 use crate::analyze::sampling::verdict::{InconclusiveReason, Verdict};
 use crate::analyze::sampling::{Estimate, Rate};
+use crate::heaps::java::facts::Warning;
 use crate::stacks::{FrameId, StackTable};
 
 /// The document.
@@ -22,6 +23,8 @@ pub struct NativeLeaksDocument {
     pub(crate) is_filtered: bool,
     /// One for each process, and for each of its lives.
     pub series: Vec<SeriesRow>,
+    /// What the user should know of the inputs.
+    pub warnings: Vec<Warning>,
 }
 
 /// The dumps of one process, compared.
@@ -62,15 +65,19 @@ pub struct SeriesRow {
 }
 
 impl SeriesRow {
-    /// Whether a check has to leave open that something leaks. A callsite with too few samples
-    /// stands in nearly every recording, so that some of them are no reason: only where nothing
-    /// was decided do they keep a check from passing.
+    /// Whether that something leaks is left open.
     pub fn is_inconclusive(&self) -> bool {
-        let decided = self.leaks + self.leaks_below_tolerance + self.within_noise;
-        self.incomplete
-            || self.is_run_left_out
-            || self.suspects > 0
-            || decided == 0 && self.cant_tell > 0
+        self.is_open() || self.decided() == 0 && self.cant_tell > 0
+    }
+
+    /// Whether a check has to leave open that something leaks, whatever else was decided.
+    pub(crate) fn is_open(&self) -> bool {
+        self.incomplete || self.is_run_left_out || self.suspects > 0
+    }
+
+    /// How many sites were decided.
+    pub(crate) fn decided(&self) -> u64 {
+        self.leaks + self.leaks_below_tolerance + self.within_noise
     }
 }
 
@@ -251,6 +258,7 @@ pub(super) fn document(
     request: &NativeLeaksRequest,
 ) -> NativeLeaksDocument {
     NativeLeaksDocument {
+        warnings: Vec::new(),
         heap_kind: "native",
         tolerance_bytes: request.tolerance,
         is_filtered: !request.filter.takes_all(),

@@ -3,6 +3,13 @@
 use crate::error::{Classified, ErrorClass};
 use crate::heaps::look::LookError;
 
+fn all_but(left: usize) -> String {
+    match left {
+        0 => "all dumps".to_owned(),
+        left => format!("all dumps but {left}"),
+    }
+}
+
 /// Why there is nothing to compare.
 #[derive(Debug, thiserror::Error)]
 pub enum NativeLeaksError {
@@ -32,7 +39,7 @@ pub enum NativeLeaksError {
         has_java: bool,
     },
     /// Too few dumps are left without those whose data are incomplete.
-    #[error("data are missing from all dumps but {left}: growth can't be told")]
+    #[error("data are missing from {}: growth can't be told", all_but(*.left))]
     Incomplete {
         /// Dumps whose data are complete.
         left: usize,

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 
 use crate::analyze::native::filter::Filter;
 use crate::error::ErrorClass;
+use crate::heaps::java::facts::Warning;
 use crate::heaps::java::{JavaInput, ProgressReporter};
 use crate::heaps::look::{self, DumpScope, LookOptions, NativeFile, OpenedInput};
 use crate::results::findings::Finding;
@@ -124,9 +125,14 @@ pub fn leaks(
         },
         error => error,
     })?;
-    let document = document::document(&inputs.table, &series, request);
+    let mut document = document::document(&inputs.table, &series, request);
+    document.warnings = findings.iter().map(Warning::from).collect();
     let found = document.series.iter().any(|series| series.leaks > 0);
-    let inconclusive = document.series.iter().any(SeriesRow::is_inconclusive);
+    // A callsite with too few samples stands in nearly every recording: only where nothing at all
+    // was decided do they keep a check from passing.
+    let is_undecided = document.series.iter().all(|series| series.decided() == 0)
+        && document.series.iter().any(|series| series.cant_tell > 0);
+    let inconclusive = is_undecided || document.series.iter().any(SeriesRow::is_open);
     let matches = document.series.iter().any(|series| series.matches);
     Ok(Some(NativeLeaks {
         matches,

@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use super::heap::JavaHeap;
 use crate::analyze::histogram::Sums;
 use crate::heap_graph::{DumpSource, Follow, SizeModel};
-use crate::results::findings::Finding;
+use crate::results::findings::{Finding, SAME_MOMENT};
 
 /// Where a heap came from and how it was looked at.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -58,7 +58,7 @@ impl Warning {
     /// Of a comparison of a dump with itself.
     pub fn same_moment() -> Warning {
         Warning {
-            kind: "same-moment",
+            kind: SAME_MOMENT,
             message: "both sides are the same moment, so nothing can differ".to_owned(),
             help: Some("name two: INPUT@LABEL, INPUT@N, INPUT@last".to_owned()),
         }

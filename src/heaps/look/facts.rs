@@ -45,6 +45,10 @@ pub struct DumpFacts {
     pub flags: Flags,
     /// Something of it is missing: figures are lower bounds.
     pub unfinished: bool,
+    /// Its counts are of samples: sampling scales bytes up, and leaves counts as they are. Other
+    /// tools may scale both.
+    #[serde(skip)]
+    pub counts_samples: bool,
     /// Profiling began while the process ran: allocations from before are missing.
     #[serde(skip)]
     pub is_attached: bool,
@@ -74,11 +78,12 @@ impl DumpFacts {
             asked_sampling_interval_bytes: (asked != 0).then_some(asked),
             flags: facts.flags,
             unfinished: facts.unfinished,
+            counts_samples: knows_start && facts.sampling_interval_bytes != 1,
             is_attached: knows_start && !facts.flags.from_startup && !is_refused,
         }
     }
 
-    /// Whether its counts are of samples: sampling scales bytes up, and leaves counts as they are.
+    /// Whether its bytes are estimates.
     pub fn is_sampled(&self) -> bool {
         self.sampling_interval_bytes != 1
     }

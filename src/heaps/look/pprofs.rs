@@ -9,12 +9,15 @@ use super::native::{ListedDump, NativeFile};
 use super::open::{LookOptions, joined};
 use crate::analyze::native::sampled;
 use crate::error::ErrorClass;
+use crate::heaps::java::DumpSelector;
 use crate::heaps::trace_findings;
 use crate::import::{ImportError, PprofInput, read_pprof};
 use crate::profile::{DumpNumbers, SystemInfo};
 use crate::results::findings::Finding;
+use crate::results::lists::join_list;
 use crate::results::manifest::{self, Manifest, Totals};
 use crate::stacks::{Dump, Facts, StackProfile, TRACKED_HEAP, View};
+use crate::untrusted::sanitize;
 
 /// The file of pprofs.
 ///
@@ -81,6 +84,7 @@ pub(super) fn open(
         }));
     }
     findings.extend(flagged);
+    findings.extend(manifest.and_then(|manifest| missing(manifest, inputs, wanted)));
     let (process, heap) = (options.process.as_deref(), options.heap.as_deref());
     let chosen = choose(name, &listed, process, heap, wanted)?;
     let mut place = 0;
@@ -101,6 +105,35 @@ pub(super) fn open(
         system: SystemInfo::default(),
         memory: Default::default(),
         symbolization: None,
+    })
+}
+
+/// That profiles which a folder's manifest names are not in it. Who named a dump that is there
+/// misses nothing.
+fn missing(manifest: &Manifest, inputs: &[PprofInput], wanted: &DumpScope) -> Option<Finding> {
+    let is_there = |file: &String| {
+        let mut names = inputs.iter().map(|input| Path::new(&input.name));
+        names.any(|name| name.file_name() == Path::new(file).file_name())
+    };
+    let files = manifest
+        .dumps
+        .native
+        .iter()
+        .filter_map(|dump| dump.file.as_ref());
+    let gone: Vec<&String> = files.filter(|file| !is_there(file)).collect();
+    let needs_all = match wanted {
+        DumpScope::All | DumpScope::Last => true,
+        DumpScope::These(all) => all.contains(&DumpSelector::Last),
+    };
+    (!gone.is_empty()).then(|| Finding {
+        kind: "profile-missing",
+        class: needs_all.then_some(ErrorClass::Incomplete),
+        message: format!(
+            "of the profiles in manifest.json these are not in the folder: {}",
+            join_list(gone.iter().map(|file| sanitize(file).into_owned()))
+        ),
+        help: Some("copy the folder again from where it came".to_owned()),
+        pid: None,
     })
 }
 

@@ -13,6 +13,7 @@ use crate::results::manifest;
 use crate::results::output::file_name;
 use crate::results::whole_file::folder_inside;
 use crate::session::SessionError;
+use crate::session::unfinished::place;
 use crate::timeline::{HeaptapAction, Kept, Observation};
 
 /// What the end of a recording is called in names of files.
@@ -114,7 +115,7 @@ impl At {
         let mut file = manifest::temporary_in(path.parent().unwrap_or(&self.folder))?;
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
-        let name = persist_beside(file, &self.folder, &name)?;
+        let name = persist_beside(file, &self.folder, &name, extension)?;
         self.kept(what, pid, boot_ns, name);
         Ok(())
     }
@@ -141,20 +142,27 @@ impl At {
     }
 }
 
-/// Persists a file as `name` in `folder`, or as `name-2`, `name-3` … where that is taken. The name
-/// that it got.
-fn persist_beside(mut file: NamedTempFile, folder: &Path, name: &str) -> io::Result<String> {
-    let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
+/// Persists a file as `name` in `folder`, or as `name~2`, `name~3` … before the extension where
+/// that is taken. The name that it got.
+fn persist_beside(
+    file: NamedTempFile,
+    folder: &Path,
+    name: &str,
+    extension: &str,
+) -> io::Result<String> {
+    let stem = name.strip_suffix(extension).unwrap_or(name);
+    let stem = stem.trim_end_matches('.');
+    let mut file = file.into_temp_path();
     let mut taken = 1;
     loop {
         let name = match taken {
             1 => name.to_owned(),
-            more => format!("{stem}-{more}.{extension}"),
+            more => format!("{stem}~{more}.{extension}"),
         };
-        match file.persist_noclobber(folder.join(&name)) {
-            Ok(_) => return Ok(name),
-            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => file = error.file,
-            Err(error) => return Err(error.error),
+        match place(file, &folder.join(&name)) {
+            Ok(()) => return Ok(name),
+            Err((error, again)) if error.kind() == io::ErrorKind::AlreadyExists => file = again,
+            Err((error, _)) => return Err(error),
         }
         taken += 1;
     }
@@ -170,11 +178,16 @@ mod tests {
         let persist = |text: &str| {
             let mut file = NamedTempFile::new_in(folder.path()).unwrap();
             file.write_all(text.as_bytes()).unwrap();
-            persist_beside(file, folder.path(), "01-a.txt").unwrap()
+            persist_beside(file, folder.path(), "01-v1.2.smaps.gz", "smaps.gz").unwrap()
         };
         let names = ["of 7", "of 9", "of 11"].map(persist);
-        assert_eq!(names, ["01-a.txt", "01-a-2.txt", "01-a-3.txt"]);
-        let first = std::fs::read_to_string(folder.path().join("01-a.txt"));
+        let expected = [
+            "01-v1.2.smaps.gz",
+            "01-v1.2~2.smaps.gz",
+            "01-v1.2~3.smaps.gz",
+        ];
+        assert_eq!(names, expected);
+        let first = std::fs::read_to_string(folder.path().join(expected[0]));
         assert_eq!(first.unwrap(), "of 7");
     }
 }

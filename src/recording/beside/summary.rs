@@ -94,7 +94,9 @@ fn list(folder: &Path, entry: &Entry, beside: &mut Beside) {
                 what: missed.what.clone(),
                 label: label(&missed.label),
                 number: missed.number,
-                reason: missed.reason,
+                reason: missed
+                    .reason
+                    .or_else(|| MissedReason::of_words(&missed.why)),
                 why: missed.why.clone(),
             })
         }

@@ -161,7 +161,6 @@ fn by_names(folder: &Path) -> Result<Vec<KeptFile>, MeminfoError> {
         return Ok(Vec::new());
     }
     let mut found: Vec<(u32, String, PathBuf)> = Vec::new();
-    let mut of_moment: BTreeMap<u32, usize> = BTreeMap::new();
     for entry in texts.read_dir().map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
         let is_text = path.extension().is_some_and(|extension| extension == "txt");
@@ -170,11 +169,34 @@ fn by_names(folder: &Path) -> Result<Vec<KeptFile>, MeminfoError> {
         if let Some((number, label)) = stem.split_once('-')
             && let Ok(number) = number.parse::<u32>()
         {
-            *of_moment.entry(number).or_default() += 1;
             found.push((number, label.to_owned(), path.clone()));
         }
     }
     found.sort();
+    // Of a moment that was taken again the last stands for all.
+    let take = |label: &str| {
+        let (first, take) = label.rsplit_once('~')?;
+        Some((first.to_owned(), take.parse::<u32>().ok()?))
+    };
+    let firsts: Vec<_> = found
+        .iter()
+        .map(|(n, label, _)| (*n, label.clone()))
+        .collect();
+    let mut last: BTreeMap<(u32, String), (u32, PathBuf)> = BTreeMap::new();
+    for (number, label, path) in found {
+        let again = take(&label).filter(|(first, _)| firsts.contains(&(number, first.clone())));
+        let (label, take) = again.unwrap_or((label, 1));
+        let known = last.entry((number, label)).or_insert((take, path.clone()));
+        if take > known.0 {
+            *known = (take, path);
+        }
+    }
+    let mut of_moment: BTreeMap<u32, usize> = BTreeMap::new();
+    for (number, _) in last.keys() {
+        *of_moment.entry(*number).or_default() += 1;
+    }
+    let found = last.into_iter();
+    let found = found.map(|((number, label), (_, path))| (number, label, path));
     let file = |(number, label, path): (u32, String, PathBuf)| {
         // A number behind the only text of a moment may be part of its label.
         let several = of_moment.get(&number).is_some_and(|count| *count > 1);
@@ -194,7 +216,7 @@ fn by_names(folder: &Path) -> Result<Vec<KeptFile>, MeminfoError> {
             boot_ns: 0,
         }
     };
-    Ok(found.into_iter().map(file).collect())
+    Ok(found.map(file).collect())
 }
 
 #[cfg(test)]

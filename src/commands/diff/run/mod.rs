@@ -295,9 +295,10 @@ pub fn diff(
         std::cmp::Reverse(heap.total.before.bytes.max(heap.total.after.bytes))
     });
     let both = [&before.findings, &after.findings];
+    // Names that only one side has make every row look grown or gone.
+    let unnamed = after.names_missing().or_else(|| before.names_missing());
     let mut warnings: Vec<Warning> = Vec::new();
-    // What has no name in the one has none in the other, as a rule.
-    for finding in both.into_iter().flatten().chain(&after.names_missing()) {
+    for finding in both.into_iter().flatten().chain(&unnamed) {
         let warning = Warning::from(finding);
         if !warnings.contains(&warning) {
             warnings.push(warning);

@@ -73,9 +73,9 @@ pub(super) async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         gate::warn_nothing_judged(console, gate::Judged::Objects, is_filtered);
     }
     let warnings = [&report.before, &report.after].into_iter();
-    let is_cut = gate::is_cut(warnings.flat_map(|heap| &heap.warnings).map(|w| w.kind));
+    let is_open = gate::is_open(warnings.flat_map(|heap| &heap.warnings).map(|w| w.kind));
     let outcome = Outcome::of_budget(judged, excess.is_some(), class);
-    Ok(outcome.left_open(judged.is_some() && is_cut))
+    Ok(outcome.left_open(judged.is_some() && is_open))
 }
 
 fn show(console: &Console, report: &DiffReport, by: Option<ByArg>) {
