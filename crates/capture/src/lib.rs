@@ -30,7 +30,7 @@
 //! what it would accept but not do:
 //!
 //! ```
-//! use heaptap_capture::config::{Options, Surroundings, Targets, resolve};
+//! use heaptap_capture::config::{DeviceLimits, Options, Targets, resolve};
 //! use std::time::Duration;
 //!
 //! let targets = Targets { names: vec!["com.example.app".to_owned()], ..Targets::default() };
@@ -41,7 +41,7 @@
 //!     ..Options::default()
 //! };
 //! let spec = resolve(None, &options)?.spec;
-//! let config = spec.encode(&Surroundings::default())?;
+//! let config = spec.encode(&DeviceLimits::default())?;
 //! assert_eq!(config.config.duration_ms, Some(30_000));
 //! assert!(config.text.contains("sampling_interval_bytes: 4096"));
 //!

@@ -2,7 +2,7 @@
 //! journal on the host from which a later process can go on. Emits events; never prints.
 //!
 //! ```text
-//! Opening ──► Session::start ──► follow ──► stop ──► pull ──► (convert) ──► remove_remote ──► forget
+//! SessionHeader ──► Session::start ──► follow ──► stop ──► pull ──► (convert) ──► remove_remote ──► forget
 //!                 │ journal        ▲                                                │
 //!                 ▼                │ Session::resume, in another process             ▼
 //!              Store ──────────────┘                                      nothing is left
