@@ -3,9 +3,9 @@
 //!
 //! ```text
 //! SessionHeader ──► Session::start ──► follow ──► stop ──► pull ──► (convert) ──► remove_remote ──► forget
-//!                 │ journal        ▲                                                │
-//!                 ▼                │ Session::resume, in another process             ▼
-//!              Store ──────────────┘                                      nothing is left
+//!                       │ journal        ▲                                                │
+//!                       ▼                │ Session::resume, in another process             ▼
+//!                    Store ──────────────┘                                      nothing is left
 //! ```
 //!
 //! The journal is written and synced before the device is told anything. Whoever finishes a
