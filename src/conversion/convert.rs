@@ -5,6 +5,7 @@
 
 use super::java_profiles::Pending;
 use super::java_summary::JavaSummary;
+pub use super::selection::{Choices, DumpName, Selection};
 use crate::error::{Classified, ErrorClass};
 use crate::export::gzip::Gzip;
 use crate::export::pprof::{Pprof, PprofOptions};
@@ -19,16 +20,13 @@ use crate::naming::packet_files::PacketFiles;
 use crate::profile::{DumpKind, DumpNumbers, Health, HeapDump, Package};
 use crate::results::deduped::Deduped;
 use crate::results::findings::{self, Finding};
-use crate::results::lists::join_list;
 use crate::results::manifest;
-use crate::results::manifest::JAVA_HEAP;
 use crate::results::output::file_name;
 use crate::results::summary::{HeapSummary, Summarizer};
 use crate::results::whole_file::write_named;
-use crate::stacks::TRACKED_HEAP;
 use crate::stacks::naming::FrameNamer;
-use crate::trace::{JavaDump, Surveyed, TraceError};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::trace::{Surveyed, TraceError};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -43,128 +41,6 @@ pub enum Input {
     Path(PathBuf),
     /// Standard input.
     Stdin,
-}
-
-/// Which dumps are wanted; an empty list is no restriction.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Selection {
-    /// Process ids.
-    pub pids: Vec<u64>,
-    /// Heap names.
-    pub heaps: Vec<String>,
-    /// Trace times in ns, exactly.
-    pub timestamps: Vec<u64>,
-    /// Those that were named one by one, where any were.
-    pub named: Option<Vec<DumpName>>,
-}
-
-/// What tells a dump from all others of an input.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DumpName {
-    /// A dump of a trace.
-    InTrace {
-        /// Process id.
-        pid: u64,
-        /// Name of the heap, that of Java heaps too.
-        heap: String,
-        /// Trace time in ns, where a clock tells it.
-        time_ns: Option<u64>,
-    },
-    /// An HPROF, by its file.
-    Hprof(String),
-}
-
-impl Selection {
-    /// Whether the dumps that were named, if any were, have this one among them.
-    pub(super) fn names(&self, pid: u64, heap: &str, time_ns: Option<u64>) -> bool {
-        let of = (pid, heap, time_ns);
-        let is = |name: &DumpName| match name {
-            DumpName::InTrace { pid, heap, time_ns } => (*pid, heap.as_str(), *time_ns) == of,
-            DumpName::Hprof(_) => false,
-        };
-        self.named.as_ref().is_none_or(|all| all.iter().any(is))
-    }
-
-    /// The same for a list of allocations that a runtime tracked.
-    pub(super) fn takes_list(&self, list: &super::tracked::List) -> bool {
-        let (pid, heap) = (u64::from(list.pid), TRACKED_HEAP);
-        self.names(pid, heap, Some(list.time_ns))
-            && (self.pids.is_empty() || self.pids.contains(&pid))
-            && (self.heaps.is_empty() || self.heaps.iter().any(|of| of == heap))
-            && (self.timestamps.is_empty() || self.timestamps.contains(&list.time_ns))
-    }
-
-    /// The same for an HPROF.
-    fn names_hprof(&self, file: &str) -> bool {
-        let is = |name: &DumpName| matches!(name, DumpName::Hprof(name) if name == file);
-        self.named.as_ref().is_none_or(|all| all.iter().any(is))
-    }
-
-    fn takes(&self, dump: &HeapDump) -> bool {
-        let time = time_of(dump);
-        self.names(dump.pid, &dump.heap, dump.time_ns)
-            && (self.pids.is_empty() || self.pids.contains(&dump.pid))
-            && (self.heaps.is_empty() || self.heaps.contains(&dump.heap))
-            && (self.timestamps.is_empty() || self.timestamps.contains(&time))
-    }
-}
-
-/// The time that `--timestamps` knows a dump by.
-fn time_of(dump: &HeapDump) -> u64 {
-    dump.time_ns.unwrap_or(dump.raw_time_ns)
-}
-
-/// What a selection that took nothing could have taken.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Choices {
-    /// Number of dumps.
-    pub dumps: u64,
-    /// Process ids and names.
-    pub processes: BTreeMap<u64, String>,
-    /// Names of heaps.
-    pub heaps: BTreeSet<String>,
-    /// Trace times in ns.
-    pub times: BTreeSet<u64>,
-}
-
-impl Choices {
-    fn add(&mut self, dump: &HeapDump) {
-        self.dumps += 1;
-        self.processes
-            .entry(dump.pid)
-            .or_insert_with(|| dump.process.clone());
-        if !self.heaps.contains(&dump.heap) {
-            self.heaps.insert(dump.heap.clone());
-        }
-        self.times.insert(time_of(dump));
-    }
-
-    fn add_java(&mut self, dump: &JavaDump) {
-        self.dumps += 1;
-        self.processes
-            .entry(dump.pid)
-            .or_insert_with(|| dump.process.clone());
-        self.heaps.insert(JAVA_HEAP.to_owned());
-        self.times.insert(dump.time_ns);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.dumps == 0
-    }
-
-    /// All of them in a sentence, as far as that is worth reading.
-    fn describe(&self) -> String {
-        let process = |(pid, name): (&u64, &String)| match name.as_str() {
-            "" => pid.to_string(),
-            name => format!("{pid} ({name})"),
-        };
-        format!(
-            "the trace has the processes {}; the heaps {}; dumps at {} ns",
-            join_list(self.processes.iter().map(process)),
-            join_list(self.heaps.iter().cloned()),
-            join_list(self.times.iter().map(u64::to_string)),
-        )
-    }
 }
 
 /// What to convert, and how.
@@ -268,13 +144,11 @@ impl Converted {
         ErrorClass::first_of(classes)
     }
 
-    /// Whether nothing is missing, as far as the traces tell.
-    pub fn is_complete(&self) -> bool {
-        self.class().is_none()
-            && !self
-                .findings
-                .iter()
-                .any(|found| found.kind == findings::TRACE_CUT)
+    /// Whether a trace stops early: what it has is whole, and later dumps are missing.
+    pub fn is_cut(&self) -> bool {
+        self.findings
+            .iter()
+            .any(|found| found.kind == findings::TRACE_CUT)
     }
 
     /// The findings as the manifest keeps them.

@@ -5,5 +5,6 @@ pub mod convert;
 pub mod goal;
 pub mod java_profiles;
 pub mod java_summary;
+mod selection;
 pub mod symbolize;
 pub mod tracked;

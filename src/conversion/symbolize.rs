@@ -366,7 +366,7 @@ pub fn refresh(
         return refresh_heap_files(folder, manifest, names);
     }
     let lists = tracked::known(&manifest);
-    if raw.is_file() && is_own_file(&symbolized) && recorded::missing(folder).is_some() {
+    if raw.is_file() && is_own_file(&symbolized) && recorded::lacks_names(folder) {
         // Its parts are there: none of their names is lost.
         let whole = whole_bytes(folder, &raw)?.unwrap_or(u64::MAX);
         let again = PacketFiles::new(folder).finish(&raw, whole, &mut Vec::new());

@@ -14,7 +14,6 @@ use crate::error::ErrorClass;
 use crate::heaps::trace_findings::GUESSES;
 use crate::profile::Health;
 use crate::results::findings;
-use crate::results::findings::TRACE_CUT;
 use crate::results::manifest;
 use crate::session::{DurationBounds, SessionState};
 use std::collections::BTreeMap;
@@ -174,7 +173,7 @@ pub(super) fn settle(converted: &mut Converted, cause: Cause, told: bool) {
         && !(by_phone || cause == Cause::Unknown);
     converted.findings.retain_mut(|finding| {
         let cut = match finding.kind {
-            TRACE_CUT => true,
+            findings::TRACE_CUT => true,
             kind if GUESSES.contains(&kind) => return !(by_phone || told),
             _ => false,
         };
@@ -204,7 +203,7 @@ const CONSEQUENCES: [&str; 3] = ["packets-lost", "callstacks-lost", "dump-unfini
 
 /// What the exit code tells of a recording.
 pub(super) fn class(converted: &Converted, cause: Cause, some_empty: bool) -> Option<ErrorClass> {
-    let incomplete = some_empty || converted.findings.iter().any(|f| f.kind == TRACE_CUT);
+    let incomplete = some_empty || converted.is_cut();
     let incomplete = incomplete.then_some(ErrorClass::Incomplete);
     let all = [converted.class(), cause.class(), incomplete];
     ErrorClass::first_of(all.into_iter().flatten())

@@ -57,71 +57,60 @@ pub fn beside(input: &Path) -> Result<Option<Recorded>, ManifestError> {
 /// Notes in the trace of a recording that a part of it is gone, or is not what was recorded.
 pub fn compare(input: &Path, traces: &mut [OpenTrace]) {
     if let [trace] = traces {
-        let damage = trace.damage.take();
-        trace.damage = damage.or_else(|| missing(input)).or_else(|| changed(input));
+        trace.damage = trace.damage.take().or_else(|| damage(input));
     }
 }
 
-/// What is gone of the trace of the recording that `input` is or lies in.
-pub fn missing(input: &Path) -> Option<String> {
-    let folder = match input.file_name() == Some(SYMBOLIZED_TRACE.as_ref()) {
-        true => input.parent()?,
-        false => input,
-    };
-    let symbolized = folder.join(SYMBOLIZED_TRACE);
+fn damage(input: &Path) -> Option<String> {
+    let is_named = input.file_name() == Some(SYMBOLIZED_TRACE.as_ref());
+    let input = if is_named { input.parent()? } else { input };
+    let symbolized = input.join(SYMBOLIZED_TRACE);
     let is_symbolized = symbolized.is_file();
-    if is_symbolized && !lacks_names(folder) {
-        return None;
-    }
-    let (recorded, raw) = with_trace(folder).ok()??;
-    if is_symbolized {
+    let (recorded, raw) = with_trace(input).ok()??;
+    if is_symbolized && lacks_names(input) {
         return Some(match raw.is_file() {
             true => format!(
                 "its end is missing; `heaptap symbolize {}` makes it anew",
-                quoted_path(folder)
+                quoted_path(input)
             ),
             false => "its end is missing".to_owned(),
         });
     }
-    let all = recorded.trace.as_ref()?.size;
-    let size = std::fs::metadata(&raw).ok()?.len();
-    if size >= all {
+    // Of a trace that was cut when it was recorded, it lacks the last packet.
+    if is_symbolized && !recorded.outcome.complete {
         return None;
     }
-    let files = recorded.dumps.native.iter().filter_map(|d| d.file.as_ref());
-    let mut files = files
-        .filter_map(|file| Path::new(file).file_name())
-        .peekable();
-    let has_all = files.peek().is_some() && files.all(|file| raw.with_file_name(file).is_file());
-    let beside = match has_all {
-        true => " (*.pb.gz beside it have all dumps)",
-        false => "",
-    };
-    let (size, all) = (thousands(size), thousands(all));
-    Some(format!(
-        "it has {size} of the {all} bytes that were recorded{beside}"
-    ))
-}
-
-/// That a recording's trace is not what the device wrote.
-fn changed(input: &Path) -> Option<String> {
-    let (recorded, raw) = with_trace(input).ok()??;
-    let symbolized = input.join(SYMBOLIZED_TRACE);
-    let file = match symbolized.is_file() {
-        // It lacks the end of a packet that was cut when it was recorded.
-        true if !recorded.outcome.complete => return None,
-        true => &symbolized,
-        false => &raw,
-    };
-    let trace = recorded.trace?;
+    let trace = recorded.trace.as_ref()?;
+    let file = if is_symbolized { &symbolized } else { &raw };
+    let size = std::fs::metadata(file).ok()?.len();
+    if size < trace.size {
+        let beside = match has_all_profiles(&recorded, &raw) {
+            true => " (*.pb.gz beside it have all dumps)",
+            false => "",
+        };
+        let (size, all) = (thousands(size), thousands(trace.size));
+        return Some(format!(
+            "it has {size} of the {all} bytes that were recorded{beside}"
+        ));
+    }
     // What stands behind it, such as packets of names, is nobody's.
     let hash = sha256_of_first(file, trace.size).ok()?;
     let what = "its bytes are not those that were recorded (their SHA-256 is in manifest.json)";
     (hash != trace.sha256).then(|| what.to_owned())
 }
 
+/// Whether each native dump of a recording has its profile beside the trace.
+fn has_all_profiles(recorded: &Manifest, raw: &Path) -> bool {
+    let files = recorded.dumps.native.iter().filter_map(|d| d.file.as_ref());
+    let files = files.filter_map(|file| Path::new(file).file_name());
+    let mut there = files
+        .map(|file| raw.with_file_name(file).is_file())
+        .peekable();
+    there.peek().is_some() && there.all(|is_there| is_there)
+}
+
 /// Whether a folder's symbolized trace ends before the names that are its last part do.
-fn lacks_names(folder: &Path) -> bool {
+pub fn lacks_names(folder: &Path) -> bool {
     /// So much of an end is no other's.
     const TAIL: u64 = 4096;
     let tail = |name: &str| -> Option<Vec<u8>> {

@@ -483,7 +483,7 @@ fn next_commands(
         .iter()
         .filter(|d| d.pid == heap.pid && d.heap == heap.heap && d.file.is_some())
         .collect();
-    let Some(last) = mine.last() else {
+    let Some(&last) = mine.last() else {
         return next;
     };
     let place = quoted_path(near(folder));
@@ -500,13 +500,13 @@ fn next_commands(
     next.push((what.to_owned(), format!("heaptap top {place}{process}")));
     // Labels tell which dumps are worth comparing; without, the ends of the series.
     let whole: Vec<&manifest::Dump> = mine.iter().copied().filter(|d| d.complete).collect();
-    let mine = if whole.len() > 1 { whole } else { mine.clone() };
-    let last = mine.last().unwrap_or(last);
+    let mine = if whole.len() > 1 { whole } else { mine };
+    let last = mine.last().copied().unwrap_or(last);
     let labelled: Vec<&&manifest::Dump> = mine.iter().filter(|d| d.label.is_some()).collect();
     let pair = match labelled.as_slice() {
         [from, .., to] => Some((**from, **to)),
-        [from] if from.number != last.number => Some((**from, *last)),
-        _ if mine.len() > 1 => Some((mine[0], *last)),
+        [from] if from.number != last.number => Some((**from, last)),
+        _ if mine.len() > 1 => Some((mine[0], last)),
         _ => None,
     };
     if let Some((from, to)) = pair

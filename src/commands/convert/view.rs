@@ -128,14 +128,14 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             return Err(failure);
         }
     };
-    let (class, is_complete) = (converted.class(), converted.is_complete());
+    let (class, is_cut) = (converted.class(), converted.is_cut());
     manifest.warnings.extend(converted.warnings());
     let class = match tracked {
         Some(tracked) => tracked.enter(&mut manifest, class),
         None => class,
     };
     manifest.outcome.exit_code = class.map_or(0, ErrorClass::exit_code);
-    manifest.outcome.complete = class.is_none() && is_complete;
+    manifest.outcome.complete = class.is_none() && !is_cut;
     manifest.dumps = Dumps {
         native: converted.dumps,
         java: converted.java,

@@ -1,6 +1,7 @@
 //! pprofs as dumps: each is one. What a profile does not say of itself, its file's name and the
 //! manifest of its folder do.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::choice::{DumpScope, choose};
@@ -111,9 +112,11 @@ pub(super) fn open(
 /// That profiles which a folder's manifest names are not in it. Who named a dump that is there
 /// misses nothing.
 fn missing(manifest: &Manifest, inputs: &[PprofInput], wanted: &DumpScope) -> Option<Finding> {
+    let names = inputs.iter().map(|input| Path::new(&input.name));
+    let there: BTreeSet<_> = names.filter_map(Path::file_name).collect();
     let is_there = |file: &String| {
-        let mut names = inputs.iter().map(|input| Path::new(&input.name));
-        names.any(|name| name.file_name() == Path::new(file).file_name())
+        let name = Path::new(file).file_name();
+        name.is_some_and(|name| there.contains(name))
     };
     let files = manifest
         .dumps

@@ -178,13 +178,10 @@ fn by_names(folder: &Path) -> Result<Vec<KeptFile>, MeminfoError> {
         let (first, take) = label.rsplit_once('~')?;
         Some((first.to_owned(), take.parse::<u32>().ok()?))
     };
-    let firsts: Vec<_> = found
-        .iter()
-        .map(|(n, label, _)| (*n, label.clone()))
-        .collect();
     let mut last: BTreeMap<(u32, String), (u32, PathBuf)> = BTreeMap::new();
     for (number, label, path) in found {
-        let again = take(&label).filter(|(first, _)| firsts.contains(&(number, first.clone())));
+        // In order of names the first one comes before those that were taken again.
+        let again = take(&label).filter(|(first, _)| last.contains_key(&(number, first.clone())));
         let (label, take) = again.unwrap_or((label, 1));
         let known = last.entry((number, label)).or_insert((take, path.clone()));
         if take > known.0 {

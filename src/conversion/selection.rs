@@ -1,0 +1,130 @@
+//! Which dumps of an input are converted, and what there was to choose from.
+
+use crate::profile::HeapDump;
+use crate::results::lists::join_list;
+use crate::results::manifest::JAVA_HEAP;
+use crate::stacks::TRACKED_HEAP;
+use crate::trace::JavaDump;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Which dumps are wanted; an empty list is no restriction.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Selection {
+    /// Process ids.
+    pub pids: Vec<u64>,
+    /// Heap names.
+    pub heaps: Vec<String>,
+    /// Trace times in ns, exactly.
+    pub timestamps: Vec<u64>,
+    /// Those that were named one by one, where any were.
+    pub named: Option<Vec<DumpName>>,
+}
+
+/// What tells a dump from all others of an input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DumpName {
+    /// A dump of a trace.
+    InTrace {
+        /// Process id.
+        pid: u64,
+        /// Name of the heap, that of Java heaps too.
+        heap: String,
+        /// Trace time in ns, where a clock tells it.
+        time_ns: Option<u64>,
+    },
+    /// An HPROF, by its file.
+    Hprof(String),
+}
+
+impl Selection {
+    /// Whether the dumps that were named, if any were, have this one among them.
+    pub(super) fn names(&self, pid: u64, heap: &str, time_ns: Option<u64>) -> bool {
+        let of = (pid, heap, time_ns);
+        let is = |name: &DumpName| match name {
+            DumpName::InTrace { pid, heap, time_ns } => (*pid, heap.as_str(), *time_ns) == of,
+            DumpName::Hprof(_) => false,
+        };
+        self.named.as_ref().is_none_or(|all| all.iter().any(is))
+    }
+
+    /// The same for a list of allocations that a runtime tracked.
+    pub(super) fn takes_list(&self, list: &super::tracked::List) -> bool {
+        let (pid, heap) = (u64::from(list.pid), TRACKED_HEAP);
+        self.names(pid, heap, Some(list.time_ns))
+            && (self.pids.is_empty() || self.pids.contains(&pid))
+            && (self.heaps.is_empty() || self.heaps.iter().any(|of| of == heap))
+            && (self.timestamps.is_empty() || self.timestamps.contains(&list.time_ns))
+    }
+
+    /// The same for an HPROF.
+    pub(super) fn names_hprof(&self, file: &str) -> bool {
+        let is = |name: &DumpName| matches!(name, DumpName::Hprof(name) if name == file);
+        self.named.as_ref().is_none_or(|all| all.iter().any(is))
+    }
+
+    pub(super) fn takes(&self, dump: &HeapDump) -> bool {
+        let time = time_of(dump);
+        self.names(dump.pid, &dump.heap, dump.time_ns)
+            && (self.pids.is_empty() || self.pids.contains(&dump.pid))
+            && (self.heaps.is_empty() || self.heaps.contains(&dump.heap))
+            && (self.timestamps.is_empty() || self.timestamps.contains(&time))
+    }
+}
+
+/// The time that `--timestamps` knows a dump by.
+fn time_of(dump: &HeapDump) -> u64 {
+    dump.time_ns.unwrap_or(dump.raw_time_ns)
+}
+
+/// What a selection that took nothing could have taken.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Choices {
+    /// Number of dumps.
+    pub dumps: u64,
+    /// Process ids and names.
+    pub processes: BTreeMap<u64, String>,
+    /// Names of heaps.
+    pub heaps: BTreeSet<String>,
+    /// Trace times in ns.
+    pub times: BTreeSet<u64>,
+}
+
+impl Choices {
+    pub(super) fn add(&mut self, dump: &HeapDump) {
+        self.dumps += 1;
+        self.processes
+            .entry(dump.pid)
+            .or_insert_with(|| dump.process.clone());
+        if !self.heaps.contains(&dump.heap) {
+            self.heaps.insert(dump.heap.clone());
+        }
+        self.times.insert(time_of(dump));
+    }
+
+    pub(super) fn add_java(&mut self, dump: &JavaDump) {
+        self.dumps += 1;
+        self.processes
+            .entry(dump.pid)
+            .or_insert_with(|| dump.process.clone());
+        self.heaps.insert(JAVA_HEAP.to_owned());
+        self.times.insert(dump.time_ns);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.dumps == 0
+    }
+
+    /// All of them in a sentence, as far as that is worth reading.
+    pub(super) fn describe(&self) -> String {
+        let process = |(pid, name): (&u64, &String)| match name.as_str() {
+            "" => pid.to_string(),
+            name => format!("{pid} ({name})"),
+        };
+        format!(
+            "the trace has the processes {}; the heaps {}; dumps at {} ns",
+            join_list(self.processes.iter().map(process)),
+            join_list(self.heaps.iter().cloned()),
+            join_list(self.times.iter().map(u64::to_string)),
+        )
+    }
+}
