@@ -44,7 +44,7 @@ pub fn damaged(name: &str, what: &str) -> Finding {
     finding(
         "input-damaged",
         ErrorClass::BadInput,
-        format!("{name}: {what}; what came before was read"),
+        format!("{name}: {what}; what could be read was read"),
         FETCH_AGAIN,
     )
 }

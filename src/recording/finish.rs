@@ -148,6 +148,26 @@ impl DumpScan for Scan {
 /// # Errors
 /// Where the trace cannot be fetched, kept or read; the device's copy then stays.
 pub async fn finish(
+    session: Session,
+    ended_by: EndedBy,
+    names: Option<&NameOptions>,
+    controls: &mut Controls,
+    tell: &EventHandler,
+) -> Result<Finished, Failure> {
+    let id = session.id().clone();
+    let finished = finish_session(session, ended_by, names, controls, tell).await;
+    finished.map_err(|mut failure| {
+        let says = |text: &String| text.contains("heaptap collect");
+        let is_told = failure.help.iter().chain(&failure.hints).any(says);
+        if failure.class == ErrorClass::HostWrite && !is_told {
+            let hint = format!("what was recorded is not lost: heaptap collect {id} -o DIR");
+            failure.hints.push(hint);
+        }
+        failure
+    })
+}
+
+async fn finish_session(
     mut session: Session,
     ended_by: EndedBy,
     names: Option<&NameOptions>,

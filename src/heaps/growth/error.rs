@@ -92,8 +92,7 @@ impl Classified for NativeLeaksError {
                     .to_owned()
             }
             NativeLeaksError::Incomplete { .. } => {
-                "record again with a longer interval (-i 16k) or more shared memory \
-                 (--shmem-size 64MiB)"
+                "`heaptap top` says of each dump what it lacks, why, and how to record again"
                     .to_owned()
             }
             NativeLeaksError::NoInterval { .. } => {

@@ -78,7 +78,8 @@ impl ProfileFile {
         let about = About {
             measures: &measures,
             default_measure: default.unwrap_or(0),
-            sampling_interval_bytes: last.map_or(0, |dump| dump.facts.sampling_interval_bytes),
+            // With it the error of a difference would be taken for that of a dump.
+            sampling_interval_bytes: 0,
             wall_time_ns: last.and_then(|dump| dump.facts.wall_time_ns),
             comments: &comments,
         };
