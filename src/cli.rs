@@ -160,7 +160,8 @@ async fn run_typed(console: &Console, typed: Vec<OsString>) -> Result<Outcome, F
         Err(error) => return exit::usage::show(console, &error, &Cli::command()),
     };
     let context = Context::new(console.clone(), cli.globals);
-    dispatch(&context, cli.command).await
+    let done = dispatch(&context, cli.command).await;
+    done.map_err(|failure| context.without_collect(failure))
 }
 
 async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {

@@ -15,6 +15,10 @@ use crate::error::{ErrorClass, Failure};
 use crate::phone::VirtualPhone;
 use crate::recording::choice::Scope;
 
+/// How to have a virtual phone that outlives a command.
+const LASTING_PHONE: &str = "let `heaptap virtual-phone --port 5038` run in another terminal, and \
+                             record with --adb-server 127.0.0.1:5038";
+
 /// What every command is given.
 pub struct Context {
     /// Where to talk.
@@ -84,12 +88,32 @@ impl Context {
         }
         let message = "--virtual and --detach exclude each other: the virtual phone ends with this \
                        command, and the recording with it";
-        Err(
-            Failure::new(ErrorClass::Usage, "option-conflict", message).with_help(
-                "leave out --detach; or let `heaptap virtual-phone --port 5038` run in another \
-                 terminal, and record with --adb-server 127.0.0.1:5038",
-            ),
-        )
+        let help = format!("leave out --detach; or {LASTING_PHONE}");
+        Err(Failure::new(ErrorClass::Usage, "option-conflict", message).with_help(help))
+    }
+
+    /// The failure without the advice to fetch a recording from a phone that is gone.
+    pub(crate) fn without_collect(&self, mut failure: Failure) -> Failure {
+        let advises = |text: &String| text.contains("heaptap collect");
+        let is_advised = failure.help.iter().chain(&failure.hints).any(advises);
+        if self.globals.virtual_phone.is_none() || !is_advised {
+            return failure;
+        }
+        if failure.class == ErrorClass::NotFetched {
+            failure.class = ErrorClass::Incomplete;
+            failure.kind = "recording-lost";
+        }
+        failure.hints.retain(|hint| !advises(hint));
+        failure.help = failure.help.filter(|help| !advises(help));
+        let gone = format!(
+            "the virtual phone ended with this command, and the recording with it; for one that \
+             stays {LASTING_PHONE}"
+        );
+        match failure.help {
+            None => failure.help = Some(gone),
+            Some(_) => failure.hints.push(gone),
+        }
+        failure
     }
 
     /// What the flags and adb's variables say of the device, for a choice among sessions.

@@ -3,7 +3,7 @@
 
 use crate::error::ErrorClass;
 use crate::profile::{Health, HeapRequest, Recording};
-use crate::results::findings::{Finding, TRACE_CUT};
+use crate::results::findings::{BUSY, FINAL_DUMP_MISSING, Finding, TRACE_CUT};
 use crate::stacks::Unexpanded;
 use crate::units::thousands;
 
@@ -248,7 +248,7 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
                 "final-flush-failed",
                 ErrorClass::Incomplete,
                 "the last flush timed out: the final dump may be missing",
-                "the process was too busy: record again with a longer interval (-i)",
+                BUSY,
             ));
         }
     }
@@ -315,6 +315,16 @@ fn why_nothing(recording: &Recording, health: &Health, has_entries: bool) -> Fin
         return closed;
     }
     let targets = targets(&recording.requests);
+    if health.stop_timed_out_ns.is_some() {
+        return empty(
+            FINAL_DUMP_MISSING,
+            format!(
+                "heapprofd had not finished with {targets} when the tracing service stopped \
+                 waiting for it, so its only dump is missing"
+            ),
+            BUSY,
+        );
+    }
     if health.missing_profile_packets > 0
         || health
             .service

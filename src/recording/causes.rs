@@ -246,6 +246,14 @@ pub(super) fn why_empty(
         log,
     };
     let whole = !cause.is_the_phone() && is_whole(&converted.health);
+    let timed_out = converted
+        .health
+        .iter()
+        .any(|h| h.stop_timed_out_ns.is_some());
+    let is_told = |finding: &findings::Finding| {
+        finding.kind == findings::FINAL_DUMP_MISSING && finding.pid.is_none()
+    };
+    let all_are_told = converted.findings.iter().any(is_told);
     let silent = plan.heaps.is_empty() && converted.health.iter().all(|h| h.profile_packets == 0);
     empty
         .iter()
@@ -256,6 +264,8 @@ pub(super) fn why_empty(
             let cause = causes.into_iter().next()?;
             if !matches!(cause.id, FindingId::NoAllocation | FindingId::NoDump) {
                 Some(warning(plan, target, cause))
+            } else if timed_out {
+                (!all_are_told).then(|| final_dump_missing(target))
             } else if !whole {
                 None
             } else if silent && plan.java.is_none() {
@@ -284,6 +294,21 @@ fn warning(plan: &Plan, target: &EmptyTarget, finding: Finding) -> manifest::War
             _ => format!("{}: {nothing}: {what} ({})", target.name, finding.why),
         },
         help: finding.fix,
+        pid: target.pid.map(u64::from),
+        dumps: Vec::new(),
+    }
+}
+
+/// Others have dumps; of this process the only one was not written before the service gave up.
+fn final_dump_missing(target: &EmptyTarget) -> manifest::Warning {
+    manifest::Warning {
+        kind: findings::FINAL_DUMP_MISSING.to_owned(),
+        message: format!(
+            "{}: no samples: heapprofd had not finished when the tracing service stopped waiting \
+             for it",
+            target.name
+        ),
+        help: Some(findings::BUSY.to_owned()),
         pid: target.pid.map(u64::from),
         dumps: Vec::new(),
     }

@@ -136,6 +136,7 @@ async fn prepare(
         snapshots: SnapshotMethod::Impossible,
         with: Vec::new(),
         output: folder.path().to_owned(),
+        duration_ms: None,
     }));
     Ok(opening)
 }

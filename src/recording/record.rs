@@ -95,6 +95,8 @@ pub struct Checked {
     pub with: Vec<Source>,
     /// Where the results will be.
     pub output: PathBuf,
+    /// How long it will last, ms; `None` where it ends by other means.
+    pub duration_ms: Option<u64>,
 }
 
 /// Steps beside the session's own.
@@ -393,6 +395,7 @@ async fn prepare(
         snapshots: opening.snapshots.clone(),
         with: options.with.sources().collect(),
         output: folder.path().to_owned(),
+        duration_ms: fitted.duration.map(|d| d.as_millis() as u64),
     }));
     Ok(Prepared {
         packages,

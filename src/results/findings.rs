@@ -57,6 +57,12 @@ pub fn is_note(kind: &str) -> bool {
     matches!(kind, deduped::KIND | NAMES_MISSING)
 }
 
+/// Kind of the finding that heapprofd did not write its final dump in time.
+pub const FINAL_DUMP_MISSING: &str = "final-dump-missing";
+/// What helps a heapprofd that does not keep up.
+pub(crate) const BUSY: &str =
+    "the process was too busy: record again with a longer interval (-i 16k)";
+
 /// Kind of what is said of functions without a name.
 pub const NAMES_MISSING: &str = "names-missing";
 
@@ -186,6 +192,17 @@ pub fn findings_for_dump(dump: &HeapDump) -> Vec<Finding> {
             },
         );
     }
+    if dump.precedes_lost_stop && !flags.disconnected && !ended_by_heapprofd(flags) {
+        add(
+            FINAL_DUMP_MISSING,
+            incomplete,
+            format!(
+                "{who}: heapprofd had not finished when the tracing service stopped waiting for \
+                 it, so the final dump is missing; this is the one before"
+            ),
+            BUSY,
+        );
+    }
     // What ended its profile lets go of it, too: that is no second cause.
     if flags.disconnected && !flags.rejected_concurrent && !ended_by_heapprofd(flags) {
         add(
@@ -312,7 +329,7 @@ mod tests {
         let incomplete = Some(ErrorClass::Incomplete);
         assert_eq!(kinds(|_| {}), []);
         type Change = fn(&mut HeapDump);
-        let cases: [(Change, &str, Option<ErrorClass>); 12] = [
+        let cases: [(Change, &str, Option<ErrorClass>); 13] = [
             (
                 |d| d.flags.rejected_concurrent = true,
                 "rejected-concurrent",
@@ -341,6 +358,11 @@ mod tests {
             ),
             (|d| d.flags.client_error = 9, "client-error", incomplete),
             (|d| d.unfinished = true, "dump-unfinished", incomplete),
+            (
+                |d| d.precedes_lost_stop = true,
+                FINAL_DUMP_MISSING,
+                incomplete,
+            ),
             (|d| d.flags.disconnected = true, "disconnected", None),
             (|d| d.unwinding_errors = 100, "unwinding-errors", None),
             (

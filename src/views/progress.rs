@@ -50,9 +50,14 @@ pub(crate) struct Show {
     labels: BTreeSet<String>,
     can_snapshot: bool,
     recording: bool,
+    /// When its time is over, as far as it has one and that is not said yet.
+    ends_after: Option<Duration>,
     stopping: bool,
     pulling: Option<ProgressBar>,
 }
+
+/// A last dump that takes no longer is not worth a word.
+const LAST_DUMP_TAKES: Duration = Duration::from_secs(3);
 
 /// Why a recording takes no labels.
 const NO_SNAPSHOTS: &str = "none in this recording, because this build cannot dump on request and \
@@ -86,6 +91,7 @@ impl Show {
             labels: BTreeSet::new(),
             can_snapshot: false,
             recording: false,
+            ends_after: None,
             stopping: false,
             pulling: None,
         }
@@ -215,6 +221,7 @@ impl Show {
     fn checked(&mut self, checked: &Checked) {
         self.can_snapshot =
             checked.snapshots != SnapshotMethod::Impossible || !checked.with.is_empty();
+        self.ends_after = checked.duration_ms.map(Duration::from_millis);
         self.console.say(&checked.device);
         for (who, finding) in by_cause(&checked.findings) {
             if self.subject == Subject::Demo && finding.severity == Severity::Note {
@@ -399,7 +406,17 @@ impl Show {
                 "a data source of the phone is slow to start; the recording goes on without \
                  waiting for it",
             ),
-            SessionEvent::Progress(progress) => self.last = progress.clone(),
+            SessionEvent::Progress(progress) => {
+                self.last = progress.clone();
+                let is_over = |ends: Duration| progress.elapsed > ends + LAST_DUMP_TAKES;
+                if !self.stopping && self.ends_after.is_some_and(is_over) {
+                    self.ends_after = None;
+                    console.say(
+                        "its time is over: waiting for the phone to write the last dump (Ctrl-C \
+                         twice leaves it there)",
+                    );
+                }
+            }
             SessionEvent::ConnectionLost { why } => console.say(format_args!(
                 "{why}; the recording goes on on the phone, waiting for it to come back"
             )),

@@ -398,6 +398,55 @@ fn a_virtual_phone_is_not_left_alone_with_a_recording() {
     }
 }
 
+#[test]
+fn nothing_is_promised_of_a_virtual_phone_that_is_gone() {
+    let desk = Desk::new();
+    let phone = "--virtual=speed=20,fault=pull-fail";
+    let failure = desk.failure(6, &["record", phone, "-n", APP, "-d", "2s", "-o", "out"]);
+    assert_eq!(failure["kind"], "recording-lost", "{failure}");
+    let help = failure["help"].as_str().unwrap();
+    assert!(help.contains("ended with this command"), "{help}");
+    assert!(
+        !failure.to_string().contains("heaptap collect"),
+        "{failure}"
+    );
+}
+
+#[test]
+fn processes_of_different_names_are_not_compared_in_silence() {
+    let desk = Desk::new();
+    for (name, out) in [
+        ("com.example.app", "app"),
+        ("com.example.app:service", "service"),
+    ] {
+        let args = [
+            "record",
+            "--virtual=speed=20",
+            "-n",
+            name,
+            "-d",
+            "2s",
+            "-o",
+            out,
+        ];
+        desk.expect(0, &args);
+    }
+    let ended = desk.expect(0, &["diff", "app", "service", "--fail-over", "1gb"]);
+    let told = text(&ended.stderr);
+    let message = "com.example.app is compared with com.example.app:service, another process";
+    assert!(told.contains(message), "{told}");
+    // Profiles alone are no trace, and told to be what they are.
+    for entry in std::fs::read_dir(desk.path("app")).unwrap().flatten() {
+        let name = entry.file_name().into_string().unwrap();
+        if !name.ends_with(".pb.gz") {
+            std::fs::remove_file(entry.path()).unwrap();
+        }
+    }
+    let failure = desk.failure(8, &["convert", "app", "-o", "again"]);
+    assert_eq!(failure["kind"], "no-trace-inside", "{failure}");
+    assert!(failure["help"].as_str().unwrap().contains("`heaptap top`"));
+}
+
 /// What `sh` makes of a command line of heaptap.
 #[cfg(unix)]
 fn pasted(desk: &Desk, line: &str) -> Vec<String> {

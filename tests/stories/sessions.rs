@@ -72,6 +72,28 @@ fn a_second_interrupt_leaves_it_on_the_phone_for_collect() {
     assert_eq!(lab.traces().len(), 1);
 }
 
+/// heapprofd does not write in time what it holds, as of a process that keeps it too busy.
+#[test]
+fn a_final_dump_that_does_not_come_is_told() {
+    let lab = Lab::new("android=14,build=userdebug,speed=20,fault=stop-timeout");
+    let warning = |folder: &str| {
+        let manifest = lab.manifest(folder);
+        assert_eq!(manifest["outcome"]["complete"], false, "{manifest:#}");
+        let warnings = manifest["warnings"].as_array().unwrap();
+        assert_eq!(warnings.len(), 1, "{manifest:#}");
+        assert_eq!(warnings[0]["kind"], "final-dump-missing");
+        warnings[0]["message"].to_string()
+    };
+    let record = ["record", "-n", APP, "-d", "4500ms", "-o"];
+    lab.expect(6, &[&record[..], &["some", "-c", "1s"]].concat());
+    assert!(warning("some").contains("this is the one before"));
+    // Looked at again, it is told again.
+    let top = lab.run(&["top", "some"]);
+    assert!(top.stderr.contains("final dump is missing"), "{top}");
+    lab.expect(7, &[&record[..], &["none", "--no-snapshots"]].concat());
+    assert!(warning("none").contains("its only dump is missing"));
+}
+
 #[test]
 fn another_host_finds_a_recording_by_its_name() {
     let lab = Lab::new(FAST);

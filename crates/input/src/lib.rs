@@ -282,6 +282,11 @@ impl Classified for ImportError {
             ImportError::Unwritable { .. } => {
                 "make room in the temporary folder, or name another in TMPDIR".to_owned()
             }
+            ImportError::NoTraceInside { members, .. }
+                if members.iter().any(|name| name.ends_with(".pb.gz")) =>
+            {
+                detect::Kind::Pprof.help().to_owned()
+            }
             ImportError::NoTraceInside { .. } => {
                 "give the trace file itself: raw-trace of a recording's folder, or *.pftrace"
                     .to_owned()

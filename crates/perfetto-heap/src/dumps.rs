@@ -438,6 +438,10 @@ where
             client_spinlock_blocked_us: header.client_spinlock_blocked_us,
             unfinished,
             open,
+            precedes_lost_stop: written
+                .or(time_ns)
+                .zip(self.health.stop_timed_out_ns)
+                .is_some_and(|(written, stop)| written < stop),
             samples,
         })
     }

@@ -246,6 +246,10 @@ pub(super) fn read_stats(message: &[u8]) -> Result<ServiceStats, WireError> {
 pub(super) enum ServiceEvent {
     /// Tracing began.
     Started,
+    /// The data sources were asked for what they have; older services do not tell it.
+    FlushStarted,
+    /// All of them answered, or the service waited no longer.
+    Flushed,
     /// No more data will be taken.
     Disabled,
     /// The buffers were read: so far, or, once disabled, to their end.
@@ -260,6 +264,8 @@ pub(super) fn read_service_event(message: &[u8]) -> Result<ServiceEvent, WireErr
     while let Some((number, value)) = fields.next()? {
         match number {
             2 if value.flag() => event = ServiceEvent::Started,
+            3 if value.flag() => event = ServiceEvent::Flushed,
+            9 if value.flag() => event = ServiceEvent::FlushStarted,
             4 if value.flag() => event = ServiceEvent::BuffersRead,
             5 if value.flag() => event = ServiceEvent::Disabled,
             _ => {}
@@ -281,18 +287,77 @@ pub(super) struct Ending {
     complete: bool,
     /// A trace before this one in the file was cut off.
     cut_before: bool,
+    stop: Stop,
+}
+
+/// Follows how long the service waited for its data sources to stop. It flushes them, asks them
+/// to stop, waits for all or for `data_source_stop_timeout_ms`, and says that it is disabled.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stop {
+    /// What the config says; 0 is the service's default.
+    limit_ms: u64,
+    tells_starts: bool,
+    /// When the flush that was begun last ended: the stop follows the last of all.
+    flushed_ns: Option<u64>,
+    /// When the stop began that some data source never answered.
+    timed_out_ns: Option<u64>,
+}
+
+impl Stop {
+    /// `TracingServiceImpl`'s own limit, where the config has none.
+    const DEFAULT_LIMIT_MS: u64 = 5_000;
+
+    fn event(&mut self, event: ServiceEvent, at: u64) {
+        match event {
+            ServiceEvent::FlushStarted => {
+                self.tells_starts = true;
+                self.flushed_ns = None;
+            }
+            ServiceEvent::Flushed if self.tells_starts => {
+                self.flushed_ns.get_or_insert(at);
+            }
+            ServiceEvent::Flushed => self.flushed_ns = Some(at),
+            ServiceEvent::Disabled => {
+                let limit_ms = match self.limit_ms {
+                    0 => Stop::DEFAULT_LIMIT_MS,
+                    limit_ms => limit_ms,
+                };
+                let is_late =
+                    |began: &u64| at.saturating_sub(*began) >= limit_ms.saturating_mul(1_000_000);
+                self.timed_out_ns = self.flushed_ns.filter(is_late);
+            }
+            ServiceEvent::Started | ServiceEvent::BuffersRead | ServiceEvent::Other => {}
+        }
+    }
 }
 
 impl Ending {
-    pub(super) fn config(&mut self) {
+    /// Of a `TraceConfig` (33).
+    pub(super) fn config(&mut self, message: &[u8]) {
         self.has_config = true;
+        let mut fields = Fields::new(message);
+        // What cannot be read of it is told by who reads the rest.
+        while let Ok(Some((number, value))) = fields.next() {
+            if number == 23 {
+                self.stop.limit_ms = value.number();
+            }
+        }
+    }
+
+    /// When the stop began, trace time in ns, that some data source did not answer in time.
+    pub(super) fn stop_timed_out_ns(&self) -> Option<u64> {
+        self.stop.timed_out_ns
     }
 
     pub(super) fn stats(&mut self) {
         self.has_stats = true;
     }
 
-    pub(super) fn event(&mut self, event: ServiceEvent) {
+    /// `at` is its time, BOOTTIME in ns.
+    pub(super) fn event(&mut self, event: ServiceEvent, at: Option<u64>) {
+        if let Some(at) = at {
+            self.stop.event(event, at);
+        }
         match event {
             ServiceEvent::Started => {
                 if self.started {
@@ -300,6 +365,10 @@ impl Ending {
                     *self = Ending {
                         has_config: true,
                         cut_before: self.cut_short(),
+                        stop: Stop {
+                            limit_ms: self.stop.limit_ms,
+                            ..Stop::default()
+                        },
                         ..Ending::default()
                     };
                 }
@@ -310,7 +379,9 @@ impl Ending {
                 self.said_more = true;
                 self.complete |= self.disabled;
             }
-            ServiceEvent::Other => self.said_more = true,
+            ServiceEvent::FlushStarted | ServiceEvent::Flushed | ServiceEvent::Other => {
+                self.said_more = true;
+            }
         }
     }
 
@@ -331,6 +402,37 @@ mod tests {
         let mut out = vec![number << 3 | 2, bytes.len() as u8];
         out.extend(bytes);
         out
+    }
+
+    /// When the stop began that timed out, in s, after events at times in s; the limit is 20 s.
+    fn stop_timed_out(events: &[(ServiceEvent, u64)]) -> Option<u64> {
+        let mut ending = Ending::default();
+        ending.config(&[0xb8, 1, 0xa0, 0x9c, 1]);
+        for (event, at) in events {
+            ending.event(*event, Some(at * 1_000_000_000));
+        }
+        ending.stop_timed_out_ns().map(|at| at / 1_000_000_000)
+    }
+
+    #[test]
+    fn a_stop_that_lasts_as_long_as_the_service_waits_has_timed_out() {
+        use ServiceEvent::{Disabled, FlushStarted, Flushed, Started};
+        let start = (Started, 0);
+        let flush = |at| [(FlushStarted, at), (Flushed, at)];
+        // Of periodic flushes the last counts.
+        let quick = [&[start], &flush(5)[..], &flush(30), &[(Disabled, 31)]].concat();
+        assert_eq!(stop_timed_out(&quick), None);
+        let slow = [&[start], &flush(5)[..], &flush(30), &[(Disabled, 50)]].concat();
+        assert_eq!(stop_timed_out(&slow), Some(30));
+        // A busy process: its final flush is slow, and others begun meanwhile end behind it.
+        let begun = [(FlushStarted, 3), (FlushStarted, 8)];
+        let ended = [(Flushed, 13), (Flushed, 18), (Disabled, 33)];
+        assert_eq!(stop_timed_out(&[&begun[..], &ended].concat()), Some(13));
+        // Older services tell no starts.
+        let older = [(Flushed, 5), (Flushed, 30), (Disabled, 49)];
+        assert_eq!(stop_timed_out(&older), None);
+        let older = [(Flushed, 5), (Flushed, 30), (Disabled, 51)];
+        assert_eq!(stop_timed_out(&older), Some(30));
     }
 
     #[test]

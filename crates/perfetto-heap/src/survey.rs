@@ -118,6 +118,7 @@ impl Survey {
         survey.health.smaps_errors = survey.smaps.errors;
         survey.whole_bytes = packets.whole_bytes();
         survey.health.cut_bytes = health.cut_bytes;
+        survey.health.stop_timed_out_ns = survey.ending.stop_timed_out_ns();
         survey.health.ends_early = survey.ending.cut_short() || health.cut_bytes > 0;
         Ok((survey, packets.into_window()))
     }
@@ -234,7 +235,7 @@ impl Survey {
                     "a packet of deobfuscation",
                 ),
                 payload::TRACE_CONFIG if !recording.has_config => {
-                    self.ending.config();
+                    self.ending.config(message);
                     (
                         metadata::read_config(message, recording, allowance),
                         "the config",
@@ -255,9 +256,9 @@ impl Survey {
                 },
                 payload::SERVICE_EVENT => match metadata::read_service_event(message) {
                     Ok(event) => {
-                        self.ending.event(event);
+                        // They always count in BOOTTIME.
+                        self.ending.event(event, packet.timestamp);
                         if event == ServiceEvent::Started {
-                            // Service events always count in BOOTTIME.
                             recording.started_ns = recording.started_ns.or(packet.timestamp);
                         }
                         continue;

@@ -377,7 +377,10 @@ async fn native(
         (came_out, _) => came_out.flatten(),
     };
     let is_open = gate::is_open(report.warnings.iter().map(|warning| warning.kind))
-        || report.heaps.iter().any(|heap| heap.backwards || heap.after.is_none());
+        || report
+            .heaps
+            .iter()
+            .any(|heap| heap.backwards || heap.after.is_none());
     let outcome = Outcome::of(missing.into_iter().chain(of_budget));
     Ok(outcome.left_open(args.fail_over.is_some() && is_open))
 }

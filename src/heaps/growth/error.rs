@@ -38,6 +38,14 @@ pub enum NativeLeaksError {
         /// Whether the inputs hold Java heaps, of which one is enough.
         has_java: bool,
     },
+    /// The warm-up leaves fewer than two dumps.
+    #[error("--warmup leaves out {left_out} of {of} dumps: growth takes two at least")]
+    WarmupTooLong {
+        /// Dumps left out.
+        left_out: usize,
+        /// Dumps that could be compared without it.
+        of: usize,
+    },
     /// Too few dumps are left without those whose data are incomplete.
     #[error("data are missing from {}: growth can't be told", all_but(*.left))]
     Incomplete {
@@ -60,6 +68,7 @@ impl Classified for NativeLeaksError {
             NativeLeaksError::JavaAmong { .. }
             | NativeLeaksError::NothingHeld { .. }
             | NativeLeaksError::TooFewDumps { .. }
+            | NativeLeaksError::WarmupTooLong { .. }
             | NativeLeaksError::NoInterval { .. } => ErrorClass::Usage,
         }
     }
@@ -70,6 +79,7 @@ impl Classified for NativeLeaksError {
             NativeLeaksError::JavaAmong { .. } => "java-among-native",
             NativeLeaksError::NothingHeld { .. } => "nothing-held",
             NativeLeaksError::TooFewDumps { .. } => "too-few-dumps",
+            NativeLeaksError::WarmupTooLong { .. } => "warmup-too-long",
             NativeLeaksError::Incomplete { .. } => "incomplete-series",
             NativeLeaksError::NoInterval { .. } => "no-interval",
         }
@@ -90,6 +100,9 @@ impl Classified for NativeLeaksError {
                 "record with `heaptap record -n NAME`, and after each round of what you repeat call \
                  `heaptap snapshot --label round-N`"
                     .to_owned()
+            }
+            NativeLeaksError::WarmupTooLong { of, .. } => {
+                format!("leave out {} at most", of.saturating_sub(2))
             }
             NativeLeaksError::Incomplete { .. } => {
                 "`heaptap top` says of each dump what it lacks, why, and how to record again"

@@ -97,6 +97,7 @@ pub(super) fn series_of(
     let mut all = Vec::new();
     let mut short = Vec::new();
     let mut cut_short = None;
+    let mut too_long = None;
     let restarts = restarts(lives.keys());
     for (life, heaps) in lives {
         let left_out = others.remove(&life);
@@ -144,6 +145,9 @@ pub(super) fn series_of(
             let warm = kept.len().saturating_sub(warmup.min(kept.len()));
             let members = members(inputs, &kept[kept.len() - warm..], request)?;
             if members.len() < 2 {
+                if kept.len() >= 2 && warm < 2 {
+                    too_long.get_or_insert((kept.len() - warm, kept.len()));
+                }
                 if complete < chosen.len() {
                     cut_short = Some(complete);
                 }
@@ -178,9 +182,10 @@ pub(super) fn series_of(
         all.push(series);
     }
     if all.is_empty() {
-        return Err(match cut_short {
-            Some(left) => NativeLeaksError::Incomplete { left },
-            None => NativeLeaksError::TooFewDumps {
+        return Err(match (cut_short, too_long) {
+            (_, Some((left_out, of))) => NativeLeaksError::WarmupTooLong { left_out, of },
+            (Some(left), None) => NativeLeaksError::Incomplete { left },
+            (None, None) => NativeLeaksError::TooFewDumps {
                 there: short.join(", "),
                 has_java: false,
             },

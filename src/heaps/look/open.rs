@@ -399,9 +399,14 @@ impl<'a> Reading<'a> {
         for (place, dump) in &dumps {
             said.insert((dump.facts.pid, &dump.facts.heap), *place);
         }
-        for place in said.values() {
-            self.findings
-                .extend(self.flagged.remove(place).unwrap_or_default());
+        for ((pid, heap), place) in said {
+            let mut found = self.flagged.remove(&place).unwrap_or_default();
+            let is_later = |later: &ListedDump| later.facts.pid == pid && later.facts.heap == heap;
+            if self.listed[place + 1..].iter().any(is_later) {
+                // What is missing behind the last dump is nothing to an earlier one.
+                found.retain(|finding| finding.kind != findings::FINAL_DUMP_MISSING);
+            }
+            self.findings.append(&mut found);
         }
         profile.dumps = dumps.into_iter().map(|(_, dump)| dump).collect();
         NativeFile {

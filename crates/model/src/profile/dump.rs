@@ -141,6 +141,9 @@ pub struct HeapDump {
     pub unfinished: bool,
     /// The file ends before the dump does: it is still being written, or was cut off.
     pub open: bool,
+    /// The service gave up waiting for heapprofd when recording was stopped, later than this
+    /// dump: if it is the last of its process and heap, the final one is missing.
+    pub precedes_lost_stop: bool,
     /// Callsites with their cumulative figures, in order of [`CallsiteId`]; a callsite that
     /// freed all it allocated stays.
     pub samples: Vec<(CallsiteId, Figures)>,

@@ -53,6 +53,9 @@ pub struct Health {
     /// The trace stops before the tracing service said that it was done: the file was cut off,
     /// or the service was killed.
     pub ends_early: bool,
+    /// When the stop began, trace time (BOOTTIME) in ns, that a data source did not answer within
+    /// the service's limit: what it would have written last is missing.
+    pub stop_timed_out_ns: Option<u64>,
     /// Packets of mappings that contradict themselves or break off.
     pub smaps_errors: u64,
     /// Packets of Java heap dumps, which are not profiles of the native heap.

@@ -464,9 +464,12 @@ impl<'a> Recording<'a> {
     /// Flush, final dumps, the rest of the file, begun at `from`.
     fn stop(&mut self, from: BootNs) -> Outcome {
         let kernel = self.kernel;
-        let timeout = kernel.faults.value(FaultKind::StopTimeout, 5_000);
+        let timeout = kernel
+            .faults
+            .value(FaultKind::StopTimeout, self.stop_limit_ms());
         let takes = timeout.map_or(STOP_TAKES, |ms| ms * MILLI);
         let until = (from + takes).max(self.java_done(from));
+        self.flush(from);
         // A signal that is caught here changes nothing any more.
         loop {
             match kernel.block(self.pid, Some(until), || None::<()>) {
@@ -487,15 +490,14 @@ impl<'a> Recording<'a> {
         self.step_java(now);
         let written = self.probes.step(kernel, now, true);
         self.put(written);
-        self.flush(now);
         if timeout.is_none() {
             for i in 0..self.heaps.len() {
                 let mut out = Vec::new();
                 self.heaps[i].finish(kernel, now, &mut out);
                 self.take(i, &out);
             }
-            self.buffers.iter_mut().for_each(TraceBuffer::flush);
         }
+        self.buffers.iter_mut().for_each(TraceBuffer::flush);
         self.clock(now);
         self.event(Event::Disabled, now);
         self.write(now, true);
@@ -515,11 +517,16 @@ impl<'a> Recording<'a> {
         self.java.iter_mut().for_each(JavaSource::stop);
         let done = self.java.iter().filter_map(JavaSource::done_at).max();
         let done = done.filter(|_| self.kernel.spec.android >= 12);
-        let limit = match self.config.data_source_stop_timeout_ms() {
+        let limit = self.stop_limit_ms();
+        done.map_or(from, |done| done.min(from + limit * MILLI))
+    }
+
+    /// So long the service waits at most for its data sources to stop.
+    fn stop_limit_ms(&self) -> u64 {
+        match self.config.data_source_stop_timeout_ms() {
             0 => 5_000,
             ms => u64::from(ms),
-        };
-        done.map_or(from, |done| done.min(from + limit * MILLI))
+        }
     }
 
     /// Killed while the file was being written: a part of it is there.

@@ -78,6 +78,14 @@ pub(super) fn of<'a>(
     if let ([one], [other]) = (&left[..], &right[..]) {
         let (heap, like) = (&one.facts.heap, &other.facts.heap);
         if heap == like || heap.is_empty() || like.is_empty() {
+            let (name, other_name) = (&one.facts.process, &other.facts.process);
+            if !name.is_empty() && !other_name.is_empty() && name != other_name {
+                notes.push(Warning {
+                    kind: "other-process",
+                    message: format!("{name} is compared with {other_name}, another process"),
+                    help: Some("--process NAME chooses one that both have".to_owned()),
+                });
+            }
             let pairs = vec![Pair {
                 before: Some(one),
                 after: Some(other),
@@ -88,6 +96,16 @@ pub(super) fn of<'a>(
     let (left, right) = (latest(left), latest(right));
     let mut pairs = Vec::new();
     for (key, dump) in &left {
+        if !right.contains_key(key) {
+            notes.push(Warning {
+                kind: "heap-missing",
+                message: format!(
+                    "the second input lacks {}: what it holds by then is unknown",
+                    before.describe(dump)
+                ),
+                help: Some("compare dumps in which it still ran".to_owned()),
+            });
+        }
         pairs.push(Pair {
             before: Some(dump),
             after: right.get(key).copied(),
