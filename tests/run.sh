@@ -5,8 +5,12 @@
 # sudo): adb, Go's pprof, llvm-symbolizer, hprof-conv, VisualVM's reader, a Python with
 # Perfetto's protos. Tests that need one of them are ignored by `cargo test` and run here by name
 # (see tests/common/judge.rs). What can't be had fails the run in CI (the variable CI); elsewhere
-# it is listed at the end as not run. `fast` is the inner loop: no installing, no bench, the dev
-# profile.
+# it is listed at the end as not run.
+#
+# `fast` is the inner loop: what an edit can have broken, in the dev profile; no installing, no
+# bench. Of the crates that are edited, all tests; of those that depend on them, the unit tests.
+# The program's own suites run where src, tests, fixtures, docs or the like are edited. An edit is
+# what differs from main, or else the last commit.
 #
 # Data from outside of the repository is read where these name a folder of it:
 #   HEAPTAP_HPROF          heap dumps, beside them what jmap, hprof-slurp and VisualVM say of them
@@ -91,14 +95,39 @@ find_judges() {
     lacks "DuckDB on Parquet" "$absent"
 }
 
+# Files that differ from main, or else those of the last commit.
+edited_files() {
+  local base
+  base=$(git merge-base HEAD main 2>/dev/null) || base=HEAD
+  { git diff --name-only "$base"; git ls-files --others --exclude-standard; } | grep . ||
+    git diff --name-only HEAD~1
+}
+# Packages that files belong to: a crate's, or the program's.
+packages_of() {
+  sed -E 's|^crates/([^/]+)/.*|crates/\1|; t; s|.*|.|' | sort -u | while read -r folder; do
+    sed -n '/^name = /{s/.*"\(.*\)"/\1/p;q}' "$folder/Cargo.toml"
+  done
+}
+# Packages of the workspace that depend on one, itself left out.
+dependents() {
+  cargo tree --workspace --locked --offline -e normal -i "$1" --prefix none --format '{p}' |
+    sed -nE 's|^([a-z0-9-]+) v[^ ]+ \(/.*|\1|p' | sort -u | grep -vx "$1" || true
+}
+
 if [ "$tier" = fast ]; then
+  mapfile -t edited < <(edited_files | packages_of)
+  mapfile -t units < <(for package in "${edited[@]}"; do dependents "$package"; done | sort -u |
+    grep -vxFf <(printf '%s\n' "${edited[@]}") || true)
+  say "edited: ${edited[*]}; unit tests of ${units[*]:-no other}"
   cargo fmt --all --check
-  cargo clippy --workspace --all-targets --locked -- -D warnings
+  cargo clippy "${edited[@]/#/-p}" --all-targets --locked -- -D warnings
   find_judges
   find_given
   # Nothing was installed for it: what CI must have may be missing.
-  env -u CI cargo test --workspace --locked
-  judged
+  env -u CI cargo test "${edited[@]/#/-p}" --locked
+  [ ${#units[@]} = 0 ] || env -u CI cargo test "${units[@]/#/-p}" --lib --locked
+  [ ${#judges[@]} = 0 ] ||
+    cargo test "${edited[@]/#/-p}" --locked --tests -- --ignored "${judges[@]}"
   summary
   exit
 fi

@@ -21,7 +21,7 @@
 //! A mapping file of R8 is text: a line `original -> obfuscated:` a class, and below it its members
 //! with ranges of lines. Several entries can answer for one method: inlined calls stand in order,
 //! innermost first. [`deobfuscate::Retracer`] answers by retrace's rules, which
-//! `tests/retrace` compares with the original.
+//! `tests/formats/retrace` compares with the original.
 //!
 //! # Worked examples
 //!

@@ -1,0 +1,307 @@
+//! The command line as scripts meet it: exit codes, streams, JSON, help, completions.
+
+mod foreign;
+#[cfg(unix)]
+mod narrow;
+
+use std::io::Read as _;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn heaptap(args: &[&str]) -> Output {
+    command(args).output().expect("the binary runs")
+}
+
+fn command(args: &[&str]) -> Command {
+    let mut command = crate::program::heaptap();
+    command.args(args);
+    command
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("UTF-8")
+}
+
+#[test]
+fn help_and_version_are_data() {
+    for args in [
+        &["--help"][..],
+        &["help"],
+        &["help", "record"],
+        &["record", "--help"],
+    ] {
+        let output = heaptap(args);
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
+        assert!(text(&output.stdout).contains("Usage:"), "{args:?}");
+        assert!(output.stderr.is_empty(), "{args:?}");
+    }
+    let version = heaptap(&["--version"]);
+    assert!(text(&version.stdout).starts_with(concat!("heaptap ", env!("CARGO_PKG_VERSION"))));
+}
+
+#[test]
+fn wrong_usage_exits_2_with_a_hint_on_stderr() {
+    let output = heaptap(&["recrod"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+    let stderr = text(&output.stderr);
+    assert!(stderr.starts_with("error: "), "{stderr}");
+    assert!(
+        stderr.contains("did you mean ") && stderr.contains("`record`"),
+        "{stderr}"
+    );
+
+    for args in [
+        &[][..],
+        &["record", "--duration"],
+        &["record", "-n", "a", "--block-client", "--no-block-client"],
+        &["record", "-n", "a", "-d", "soon"],
+        &["devices", "--json", "--json-lines"],
+        &["devices", "--virtual", "-s", "x"],
+        &["completions", "tcsh"],
+    ] {
+        let output = heaptap(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(!output.stderr.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn in_json_a_failure_is_a_document() {
+    for args in [
+        &["recrod", "--json"][..],
+        &["--json", "record", "-d", "soon"],
+        &["--json-lines", "nonsense"],
+        &["--json"],
+    ] {
+        let output = heaptap(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let error = &document["error"];
+        assert_eq!(error["code"], 2, "{args:?}");
+        assert_eq!(error["kind"], "usage");
+        assert!(error["message"].as_str().is_some_and(|m| !m.is_empty()));
+        assert!(error["help"].is_string());
+    }
+}
+
+#[test]
+fn a_flag_of_another_command_is_told_and_no_flag_that_is_not_near() {
+    let output = heaptap(&["top", "rec", "--fail"]);
+    assert_eq!(output.status.code(), Some(2));
+    let stderr = text(&output.stderr);
+    assert!(!stderr.contains("--all`"), "{stderr}");
+    assert!(
+        stderr.contains("help: --fail is an option of `heaptap leaks`"),
+        "{stderr}"
+    );
+    let near = heaptap(&["top", "rec", "--tre"]);
+    assert!(text(&near.stderr).contains("did you mean `--tree`?"));
+}
+
+#[test]
+fn a_file_that_is_not_there_is_told_with_what_may_be_meant() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("cold-start.trace"), "x").expect("written");
+    std::fs::create_dir(folder.path().join("rec")).expect("made");
+    std::fs::write(folder.path().join("rec/raw-trace"), "x").expect("written");
+    for (typed, help) in [
+        ("cold-strat.trace", "help: did you mean cold-start.trace?"),
+        ("x", "help: is the path right? Recordings there: rec"),
+        ("gone/x", "help: is the path right? gone is not a folder"),
+    ] {
+        for command in [
+            &["top"][..],
+            &["leaks"],
+            &["report"],
+            &["query"],
+            &["convert"],
+            &["convert", "--format", "json"],
+            &["paths", "--class", "x"],
+            &["symbolize"],
+            &["deobfuscate"],
+            &["open"],
+            &["hprof", "conv"],
+            &["diff", "rec"],
+        ] {
+            let mut args = command.to_vec();
+            args.push(typed);
+            match command {
+                ["query"] => args.push("select 1"),
+                ["hprof", _] => args.push("out.hprof"),
+                _ => {}
+            }
+            let output = self::command(&args)
+                .current_dir(folder.path())
+                .output()
+                .expect("runs");
+            let stderr = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(8), "{args:?}: {stderr}");
+            assert!(stderr.contains(help), "{args:?}: {stderr}");
+        }
+    }
+}
+
+#[test]
+fn what_is_begun_or_almost_right_is_suggested() {
+    for (args, name) in [
+        (["convert", "x", "--format", "jsno"], "json"),
+        (["record", "--out", "d", "-q"], "--output"),
+        (["top", "--sym", "d", "-q"], "--symbols"),
+    ] {
+        let output = heaptap(&args);
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+        let help = format!("did you mean `{name}`");
+        assert!(stderr.contains(&help), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn the_help_of_the_virtual_phone_lists_each_key_and_fault() {
+    let output = heaptap(&["virtual-phone", "--help"]);
+    let help = text(&output.stdout);
+    for (key, values) in heaptap::phone::PhoneSpec::KEYS {
+        assert!(
+            help.contains(&format!("- {key}: {values}")),
+            "{key}: {help}"
+        );
+    }
+    assert!(help.contains("pull-cut"), "{help}");
+}
+
+#[test]
+fn colours_follow_the_flag_and_never_a_pipe() {
+    let plain = heaptap(&["--help"]);
+    assert!(!text(&plain.stdout).contains('\x1b'));
+    let coloured = heaptap(&["--color", "always", "--help"]);
+    assert!(text(&coloured.stdout).contains('\x1b'));
+    let never = heaptap(&["--color=never", "nonsense"]);
+    assert!(!text(&never.stderr).contains('\x1b'));
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let mut child = command(&["completions", "bash"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    drop(child.stdout.take());
+    let mut said = String::new();
+    child
+        .stderr
+        .take()
+        .expect("piped")
+        .read_to_string(&mut said)
+        .expect("UTF-8");
+    assert_eq!(child.wait().expect("ends").code(), Some(0), "{said}");
+    assert_eq!(said, "");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_stdout_is_told() {
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .expect("Linux has it");
+    let output = command(&["completions", "bash"])
+        .stdout(full)
+        .output()
+        .expect("the binary runs");
+    assert_eq!(output.status.code(), Some(11));
+    assert!(text(&output.stderr).contains("standard output"));
+}
+
+#[test]
+fn completions_know_the_commands() {
+    for shell in ["bash", "zsh", "fish", "powershell"] {
+        let output = heaptap(&["completions", shell]);
+        assert_eq!(output.status.code(), Some(0), "{shell}");
+        let script = text(&output.stdout);
+        for word in ["virtual-phone", "snapshot", "shmem-size"] {
+            assert!(script.contains(word), "{shell} completes {word}");
+        }
+    }
+}
+
+#[test]
+fn print_config_needs_no_device() {
+    let output = heaptap(&[
+        "record",
+        "-n",
+        "com.example.app",
+        "-i",
+        "16k",
+        "--print-config",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let config = heaptap::config::parse_text(text(&output.stdout)).expect("Perfetto's text");
+    assert!(config.write_into_file());
+    assert!(text(&output.stdout).contains("sampling_interval_bytes: 16384"));
+}
+
+#[test]
+fn a_refused_config_says_why_before_any_device_is_asked() {
+    for (args, words) in [
+        (&["-n", "a", "-i", "0"][..], "crashes the target"),
+        (&["-n", "a", "--shmem-size", "3mb"], "power of two"),
+        (
+            &["-n", "a", "--no-startup", "--no-running"],
+            "exclude each other",
+        ),
+        (&["-n", "a", "--set", "heapprofd.no_runing=1"], "no field"),
+        (
+            &["-n", "a", "--config", "leek-hunt"],
+            "did you mean `leak-hunt`?",
+        ),
+        (&[], "no process is named"),
+    ] {
+        let mut all = vec!["record"];
+        all.extend(args);
+        let output = heaptap(&all);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let stderr = text(&output.stderr);
+        assert!(stderr.contains(words), "{stderr}");
+        assert!(stderr.contains("help: "), "{stderr}");
+    }
+}
+
+#[test]
+fn a_wrong_target_says_how_one_is_named() {
+    for (args, words) in [
+        (
+            &["record", "com.example.app"][..],
+            "heaptap record -n com.example.app",
+        ),
+        (&["record", "--pid", "abc"], "names go with -n"),
+        (&["record", "--pid", "0"], "a process id is a number"),
+        (&["collect", "--forget"], "SESSION"),
+    ] {
+        let output = heaptap(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let stderr = text(&output.stderr);
+        assert!(stderr.contains(words), "{stderr}");
+    }
+}
+
+#[test]
+fn retired_options_are_taken_and_said_to_be() {
+    let output = heaptap(&[
+        "record",
+        "-n",
+        "a",
+        "--no-start",
+        "--idle-allocations",
+        "--print-config",
+    ]);
+    assert_eq!(output.status.code(), Some(0));
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("--no-start has no effect"), "{stderr}");
+    assert!(
+        stderr.contains("--idle-allocations has no effect"),
+        "{stderr}"
+    );
+}

@@ -1,0 +1,187 @@
+//! Terminals of 60 and 100 columns: what is printed fits, and no word of it is broken.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use crate::cli::command;
+
+fn fixture(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fixtures")
+        .join(name);
+    path.to_string_lossy().into_owned()
+}
+
+/// What a command prints on a terminal of so many columns.
+fn printed(columns: u16, args: &[&str]) -> String {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
+    let terminal = openpt(flags).expect("a terminal");
+    grantpt(&terminal).expect("it is ours");
+    unlockpt(&terminal).expect("it opens");
+    let size = Winsize {
+        ws_row: 50,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    let name = ptsname(&terminal, Vec::new()).expect("it has a name");
+    let name = PathBuf::from(name.into_string().expect("of ASCII"));
+    let inside = File::options()
+        .read(true)
+        .write(true)
+        .open(name)
+        .expect("it opens");
+    tcsetwinsize(&inside, size).expect("it has a size");
+    let mut child = command(args)
+        .arg("--color=never")
+        .stdout(Stdio::from(inside))
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary runs");
+    let mut bytes = Vec::new();
+    // The end of a terminal is an error on Linux.
+    let _ended = File::from(terminal).read_to_end(&mut bytes);
+    let status = child.wait().expect("it ends");
+    assert_ne!(status.code(), Some(2), "{args:?}");
+    String::from_utf8(bytes)
+        .expect("UTF-8")
+        .replace("\r\n", "\n")
+}
+
+/// The same for a pipe, which cuts nothing.
+fn whole(args: &[&str]) -> String {
+    let output = command(args)
+        .arg("--color=never")
+        .output()
+        .expect("the binary runs");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// Words of a line: what stands between blanks.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split([' ', '\n']).filter(|word| !word.is_empty())
+}
+
+/// Fails where a line is wider than the terminal, unless it is one word or the input's path that
+/// is; where a word was cut, which an ellipsis between letters tells; or where a word is not one of the whole text.
+fn assert_unbroken(columns: u16, args: &[&str]) {
+    let text = printed(columns, args);
+    let whole = whole(args);
+    let separators = [',', ';', ':'];
+    let known: BTreeSet<&str> = words(&whole)
+        .flat_map(|word| [word, word.trim_end_matches(separators)])
+        .collect();
+    assert!(text.lines().count() > 2, "{args:?}: {text}");
+    for line in text.lines() {
+        let width = console::measure_text_width(line);
+        let is_one_word = words(line).filter(|word| word.chars().count() > 1).count() <= 1;
+        let is_path = |arg: &&&str| std::path::Path::new(arg).is_absolute();
+        let has_path = args.iter().filter(is_path).any(|arg| line.contains(arg));
+        assert!(
+            width <= usize::from(columns) || is_one_word || has_path,
+            "{args:?}: {width} columns\n{line}\n{text}"
+        );
+        for word in words(line) {
+            if word.chars().all(|c| !c.is_alphanumeric())
+                || known.contains(word.trim_end_matches(separators))
+            {
+                continue;
+            }
+            // A caller without its parameters.
+            if ["(", "<"]
+                .iter()
+                .any(|more| whole.contains(&format!("{word}{more}")))
+            {
+                continue;
+            }
+            // A shortened name: `….util.Map`, `…Map::put`, `a::B<…>::c(…)`.
+            let mut parts = word.split('…').filter(|part| !part.is_empty());
+            let is_shortened = word.contains('…')
+                && !word.ends_with('…')
+                && parts.all(|part| {
+                    let at = whole.find(part);
+                    let before = at.and_then(|at| whole[..at].chars().next_back());
+                    at.is_some()
+                        && (!part.starts_with(char::is_alphanumeric)
+                            || !before.is_some_and(|c| c.is_alphanumeric() || c == '_'))
+                });
+            // What a narrow terminal adds of its own.
+            const OWN: &str = "no room for … a wider terminal, a pipe, --csv and --json have all";
+            let is_own = OWN.contains(word) || line.starts_with("no room for");
+            assert!(
+                is_shortened || is_own,
+                "{args:?}: {word:?} of {line:?}\n{text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn at_sixty_columns_no_word_is_broken() {
+    let java = fixture("hprof/leaklab-after.hprof.zst");
+    let before = fixture("hprof/leaklab-before.hprof.zst");
+    let android = fixture("hprof/android-a.hprof.gz");
+    let native = fixture("conversions/c_cont.pftrace");
+    let rust = fixture("conversions/rust_cont_symbolized.pftrace");
+    let meminfo = fixture("meminfo/synthetic_api34_d.txt");
+    let whole_phone = fixture("meminfo/synthetic_api34_a.txt");
+    for args in [
+        &["apps", "--virtual"][..],
+        &["apps", "--virtual", "--all"],
+        &["top", &java],
+        &["top", &java, "--tree"],
+        &["top", &android],
+        &["top", &native],
+        &["top", &rust, "--all-frames"],
+        &["top", &rust, "--tree"],
+        &["leaks", &java],
+        &["leaks", &android],
+        &["leaks", &before, &java],
+        &["leaks", &native],
+        &["meminfo", &meminfo],
+        &["meminfo", &meminfo, "--explain"],
+        &["meminfo", &whole_phone],
+        &["paths", &java, "--class", "DetailActivity"],
+        &["paths", &android, "--class", "Bitmap"],
+        &["diff", &before, &java],
+        &["hprof", "info", &java],
+    ] {
+        assert_unbroken(60, args);
+    }
+}
+
+#[test]
+fn at_a_hundred_columns_leaks_shows_the_callers_without_template_arguments() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let recording = folder.path().join("rec");
+    let recording = recording.to_str().expect("UTF-8");
+    let made = command(&["demo", "-o", recording])
+        .output()
+        .expect("the binary runs");
+    assert!(made.status.success(), "{made:?}");
+    let text = printed(100, &["leaks", recording]);
+    let mut lines = text.lines().skip_while(|line| !line.contains("called by "));
+    let first = lines.next().unwrap_or_else(|| panic!("no callers: {text}"));
+    let more = lines.take_while(|line| line.trim_start().starts_with("← "));
+    let callers = std::iter::once(first)
+        .chain(more)
+        .collect::<Vec<_>>()
+        .concat();
+    for caller in [
+        "EventRecorder::Subscribe",
+        "Telemetry_subscribe",
+        "FeedActivity.onResume",
+    ] {
+        assert!(callers.contains(caller), "{caller}: {text}");
+    }
+    assert!(!callers.contains("__nd"), "{text}");
+    assert_unbroken(100, &["leaks", recording]);
+    assert_unbroken(60, &["leaks", recording]);
+    assert_unbroken(60, &["top", recording]);
+}

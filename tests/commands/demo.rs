@@ -1,0 +1,404 @@
+//! `heaptap demo` from outside: the folder it leaves, what its manifest says, and that the
+//! profile names the app's leak first.
+
+use std::collections::BTreeSet;
+use std::io::Read as _;
+use std::path::Path;
+use std::process::Output;
+
+use heaptap::proto::pprof::Profile;
+use heaptap::report::data;
+use heaptap::results::manifest::Manifest;
+use heaptap::stacks::allocators::is_allocator;
+use prost::Message as _;
+
+/// The function of the virtual phone's app that leaks.
+const LEAK: &str = "example::telemetry::EventHistory::Append";
+
+fn demo(folder: &Path, args: &[&str]) -> Output {
+    crate::program::heaptap()
+        .arg("demo")
+        .arg("-o")
+        .arg(folder)
+        .args(args)
+        // Whoever reaches for a real adb server fails.
+        .env("ADB_SERVER_SOCKET", "tcp:127.0.0.1:1")
+        .output()
+        .expect("the binary runs")
+}
+
+fn read_profile(path: &Path) -> Profile {
+    let file = std::fs::File::open(path).expect("it is there");
+    let mut bytes = Vec::new();
+    flate2::read::GzDecoder::new(file)
+        .read_to_end(&mut bytes)
+        .expect("gzip");
+    Profile::decode(bytes.as_slice()).expect("a profile")
+}
+
+/// A line of a location.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Line {
+    function: String,
+    system_name: String,
+    file: String,
+    line: i64,
+    /// Whether its function was inlined into that of the next line.
+    inlined: bool,
+}
+
+/// Lines of the stack that holds most, innermost first.
+fn largest_stack(profile: &Profile) -> Vec<Line> {
+    let text = |id: i64| profile.string_table[usize::try_from(id).expect("an index")].clone();
+    let space = profile
+        .sample_type
+        .iter()
+        .position(|t| text(t.r#type) == "space")
+        .expect("bytes held");
+    let sample = profile
+        .sample
+        .iter()
+        .max_by_key(|s| s.value[space])
+        .expect("samples");
+    let mut lines = Vec::new();
+    for id in &sample.location_id {
+        let location = profile.location.iter().find(|l| l.id == *id);
+        let location = location.expect("it is defined");
+        for (at, line) in location.line.iter().enumerate() {
+            let function = profile.function.iter().find(|f| f.id == line.function_id);
+            let function = function.expect("it is defined");
+            lines.push(Line {
+                function: text(function.name),
+                system_name: text(function.system_name),
+                file: text(function.filename),
+                line: line.line,
+                inlined: at + 1 < location.line.len(),
+            });
+        }
+    }
+    lines
+}
+
+#[test]
+fn the_demo_leaves_a_recording_that_names_the_leak() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let folder = parent.path().join("out");
+    let output = demo(&folder, &[]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    it_ends_with_the_answer(&stdout, &stderr);
+
+    let manifest = Manifest::read(&folder).expect("a manifest");
+    assert!(manifest.outcome.complete, "{:?}", manifest.outcome);
+    let labels: Vec<&str> = manifest.labels.iter().map(|l| l.name.as_str()).collect();
+    let rounds = [
+        "before", "round-1", "round-2", "round-3", "round-4", "after",
+    ];
+    assert_eq!(labels, rounds);
+    assert!(manifest.labels.iter().all(|l| !l.dumps.is_empty()));
+    assert_eq!(manifest.dumps.len(), 7, "six snapshots and the end");
+    let held: Vec<i64> = manifest
+        .dumps
+        .native
+        .iter()
+        .map(|d| d.totals.space.expect("malloc knows frees"))
+        .collect();
+    assert!(held[0] < held[3] && held[3] < held[6], "it leaks: {held:?}");
+
+    let mut expected: BTreeSet<String> = ["raw-trace", "manifest.json"]
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
+    expected.extend(["symbols", "symbolized-trace", "java", "report.html"].map(str::to_owned));
+    let beside = [
+        "memory.jsonl",
+        "gc.jsonl",
+        "logcat.txt",
+        "meminfo",
+        "smaps",
+        "malloc-info",
+    ];
+    expected.extend(beside.map(str::to_owned));
+    expected.extend(manifest.dumps.native.iter().filter_map(|d| d.file.clone()));
+    let files: BTreeSet<String> = std::fs::read_dir(&folder)
+        .expect("listed")
+        .map(|entry| {
+            let name = entry.expect("listed").file_name();
+            name.into_string().expect("UTF-8")
+        })
+        .collect();
+    let mut files = files;
+    files.remove("deobfuscation-packets");
+    assert_eq!(files, expected, "nothing else is left behind");
+
+    let java = Manifest::read(&folder.join("java")).expect("a manifest of its own");
+    assert!(java.outcome.complete, "{:?}", java.outcome);
+    what_it_suggests_shows_plain_names(&stderr);
+
+    leaks_name_what_was_planted(&folder, &stderr);
+    what_was_read_beside_is_shown(&folder, &manifest);
+    of_two_recordings_each_keeps_its_own(&folder);
+    java_heaps_beside_the_recording_belong_to_it(&folder);
+
+    let last = manifest.dumps.native[6].file.as_ref().expect("a profile");
+    let profile = read_profile(&folder.join(last));
+    let stack = largest_stack(&profile);
+    let asker = stack.iter().find(|l| !is_allocator(&l.function));
+    let asker = asker.expect("a caller");
+    assert!(asker.function.starts_with(LEAK), "{stack:#?}");
+    assert!(asker.file.ends_with("/event_history.cpp"), "{asker:?}");
+    assert_eq!((asker.line, asker.inlined), (6, false));
+    assert_eq!(
+        stack[0].function, "malloc",
+        "the profile keeps what viewers leave out"
+    );
+    let of = |name: &str| stack.iter().find(|l| l.function.contains(name));
+    let inlined = of("EventRecorder::Subscribe").expect("its caller");
+    assert!(
+        inlined.inlined && inlined.file.ends_with("/telemetry.h"),
+        "{inlined:?}"
+    );
+    let java = of("com.example.app.feed.FeedPresenter.refresh").expect("deobfuscated");
+    assert_eq!(java.system_name, "a.b.a");
+}
+
+/// What leaks, how sure that is, in which line, and what to do next; on a screen.
+fn it_ends_with_the_answer(stdout: &str, stderr: &str) {
+    for said in [
+        "for certain",
+        LEAK,
+        "event_history.cpp:6",
+        "none of it freed",
+        "com.example.app.ui.DetailActivity",
+        "for certain: mDestroyed is true",
+        "held by Navigator.previous",
+        "→ Set Navigator.previous to null",
+    ] {
+        assert!(stdout.contains(said), "{said}: {stdout}");
+    }
+    // Which of the two streams comes first is the terminal's: only their lines are counted.
+    let (progress, next) = stderr.split_once("\nnext:").expect("next commands");
+    let progress: Vec<&str> = progress.lines().filter(|line| !line.is_empty()).collect();
+    assert!(progress.len() <= 6, "it is brief: {progress:#?}");
+    let answer = stdout.lines().count() + next.lines().count() + 2;
+    assert!(answer <= 30, "{answer} lines:\n{stdout}{stderr}");
+    for alarm in [
+        "warning",
+        "error",
+        "denied",
+        "not readable",
+        "ERROR",
+        "note",
+    ] {
+        assert!(
+            !stderr.contains(alarm) && !stdout.contains(alarm),
+            "{alarm}: {stderr}{stdout}"
+        );
+    }
+}
+
+/// Every command that is suggested for the recording runs, and shows no minified name.
+fn what_it_suggests_shows_plain_names(stderr: &str) {
+    let (_, next) = stderr.split_once("\nnext:\n").expect("next commands");
+    let (next, own) = next.split_once("\n\n").expect("and those for a phone");
+    assert!(own.contains("heaptap record -n com.example.app"), "{own}");
+    let mut shown = 0;
+    for line in next.lines() {
+        let (command, _) = line.trim().split_once("  ").expect("what it shows");
+        let words: Vec<&str> = command.split(' ').skip(1).collect();
+        if words[0] == "open" {
+            continue;
+        }
+        let run = crate::program::heaptap()
+            .args(&words)
+            .output()
+            .expect("the binary runs");
+        let said = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.code(), Some(0), "{command}: {said}");
+        assert!(!said.contains("minified"), "{command}: {said}");
+        let text = String::from_utf8_lossy(&run.stdout);
+        for minified in [" a.a", " c.b", "b.a\n", "FeedActivity.b ", "a.b.a"] {
+            assert!(
+                !text.contains(minified),
+                "{command} shows {minified:?}:\n{text}"
+            );
+        }
+        shown += 1;
+    }
+    assert!(shown >= 4, "{next}");
+}
+
+/// Memory over time is there, whole at each label, and the commands that follow show it.
+fn what_was_read_beside_is_shown(folder: &Path, manifest: &Manifest) {
+    let beside = manifest.beside.as_ref().expect("it was recorded");
+    for what in ["meminfo", "smaps", "malloc-info"] {
+        let kept = beside.files.iter().filter(|file| file.what == what);
+        assert_eq!(kept.count(), 7, "six labels and the end: {what}");
+    }
+    assert!(beside.missed.is_empty(), "{:?}", beside.missed);
+    for args in [&["meminfo", "--file"][..], &["reconcile"], &["gc"]] {
+        let run = crate::program::heaptap()
+            .args(args)
+            .arg(folder)
+            .output()
+            .expect("the binary runs");
+        let said = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.code(), Some(0), "{args:?}: {said}");
+        let shown = String::from_utf8_lossy(&run.stdout);
+        assert!(
+            shown.contains("Heap") || shown.contains("live set: "),
+            "{shown}"
+        );
+    }
+    let page = std::fs::read_to_string(folder.join("report.html")).expect("a page");
+    let (_, read) = page
+        .split_once("id=\"heaptap-static\"")
+        .expect("a part to read");
+    let (read, _) = read.split_once("heaptap-data").expect("its data");
+    assert!(read.contains("PSS with what is swapped"), "{read}");
+}
+
+/// A page of two recordings has the memory over time of each, with the dumps that are its own.
+fn of_two_recordings_each_keeps_its_own(folder: &Path) {
+    let page = folder.join("two.html");
+    let run = crate::program::heaptap()
+        .arg("report")
+        .args([folder, folder])
+        .arg("-o")
+        .arg(&page)
+        .output()
+        .expect("the binary runs");
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(0), "{said}");
+    let page = std::fs::read_to_string(page).expect("a page");
+    let data = data::from_page(&page).expect("it has data");
+    let header = data::Data::decode(&data).expect("just written").header;
+    assert!(header.timeline.is_none(), "no clock for both");
+    let [one, other] = &header.timelines[..] else {
+        panic!("{:?}", header.timelines.len());
+    };
+    assert_eq!(one.timeline, other.timeline);
+    assert!(!one.timeline.processes.is_empty());
+    assert_ne!(one.name, other.name);
+    let dumps = header.dumps.len();
+    let ranges = (one.from..one.to, other.from..other.to);
+    assert_eq!(ranges, (0..dumps / 2, dumps / 2..dumps));
+    let went = header.went.expect("figures of the whole");
+    assert_eq!(went.of.as_deref(), Some("PSS with what is swapped"));
+    for of in [one, other] {
+        let caption = format!("<caption><bdi>{}</bdi>: At each label", of.name);
+        assert_eq!(page.matches(&caption).count(), 1, "{caption}");
+        let ats: Vec<&str> = header.reconcile.iter().map(|each| &*each.at).collect();
+        assert!(ats.contains(&&*format!("{}@end", of.name)), "{ats:?}");
+    }
+}
+
+/// The page is the same again, and whoever asks for Java heaps is shown those in `java`.
+fn java_heaps_beside_the_recording_belong_to_it(folder: &Path) {
+    let run = |args: &[&str], input: &Path| {
+        let run = crate::program::heaptap()
+            .args(args)
+            .arg(input)
+            .output()
+            .expect("the binary runs");
+        let stderr = String::from_utf8_lossy(&run.stderr).into_owned();
+        assert_eq!(run.status.code(), Some(0), "{args:?}: {stderr}");
+        String::from_utf8(run.stdout).expect("UTF-8")
+    };
+    // But for when it was written.
+    let page = || {
+        let page = std::fs::read_to_string(folder.join("report.html")).expect("a page");
+        let (_, body) = page
+            .split_once("id=\"heaptap-static\"")
+            .expect("a part to read");
+        let (body, _) = body.split_once("Page written").expect("the facts");
+        body.to_owned()
+    };
+    let left = page();
+    assert!(left.contains("DetailActivity"), "with the Java heap");
+    run(&["report"], folder);
+    assert_eq!(page(), left);
+    let java = folder.join("java");
+    for args in [
+        &["top", "--java"][..],
+        &["leaks", "--java"],
+        &["paths", "--class", "DetailActivity"],
+    ] {
+        // Each by the name that was typed.
+        let own = run(args, &java).replace(&*java.to_string_lossy(), &folder.to_string_lossy());
+        assert_eq!(run(args, folder), own, "{args:?}");
+    }
+    // A native dump that is named stands alone.
+    run(&["report", "--dump", "1"], folder);
+    assert!(!page().contains("DetailActivity"));
+}
+
+/// The demo's next command tells the two leaks, the larger first, and accuses nobody else.
+fn leaks_name_what_was_planted(folder: &Path, stderr: &str) {
+    let next = format!("heaptap leaks {}", folder.display());
+    // Those of the Java heap in its folder are suggested, too.
+    assert_eq!(stderr.matches(&next).count(), 2, "{stderr}");
+    let run = crate::program::heaptap()
+        .args(["leaks", "--json", "--fail"])
+        .arg(folder)
+        .output()
+        .expect("the binary runs");
+    assert_eq!(run.status.code(), Some(9), "it leaks for certain");
+    let document: serde_json::Value = serde_json::from_slice(&run.stdout).expect("JSON");
+    let sites = document["series"][0]["sites"].as_array().expect("a list");
+    let grows: Vec<(&str, &str, i64)> = sites
+        .iter()
+        .filter(|site| site["verdict"] == "grows")
+        .map(|site| {
+            let own = &site["own"];
+            let file = own["file"]
+                .as_str()
+                .and_then(|file| file.rsplit('/').next());
+            (
+                own["function"].as_str().expect("a name"),
+                file.expect("a file"),
+                own["line"].as_i64().expect("a line"),
+            )
+        })
+        .collect();
+    let (first, second) = (grows.first(), grows.get(1));
+    assert!(
+        first.is_some_and(|(name, file, line)| name.starts_with(LEAK)
+            && (*file, *line) == ("event_history.cpp", 6)),
+        "{grows:?}"
+    );
+    // The small one may be too small for a verdict; nothing else is certain.
+    assert!(
+        second.is_none_or(|(name, ..)| name.starts_with("example::telemetry::Listener::Create")),
+        "{grows:?}"
+    );
+    assert!(grows.len() <= 2, "{grows:?}");
+    let first = &sites[0];
+    assert_eq!(first["freed_bytes"], 0);
+    assert_eq!(first["in_every_round"], true);
+}
+
+#[test]
+fn in_json_the_demo_is_one_document() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let folder = parent.path().join("out");
+    let output = demo(&folder, &["--json"]);
+    assert_eq!(output.status.code(), Some(0));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(document["manifest"]["schema_version"], 3);
+    assert_eq!(
+        document["output"].as_str().map(Path::new),
+        Some(folder.as_path())
+    );
+}
+
+#[test]
+fn a_folder_that_holds_something_is_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("mine"), "x").expect("written");
+    let output = demo(folder.path(), &[]);
+    assert_eq!(output.status.code(), Some(2));
+    let files = std::fs::read_dir(folder.path()).expect("listed").count();
+    assert_eq!(files, 1);
+}

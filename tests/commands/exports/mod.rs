@@ -1,0 +1,290 @@
+//! Files for other tools: the same numbers in every format, stack for stack, and each format
+//! opened by a reader of its own. Readers that are not installed are skipped, and said so;
+//! `tests/run.sh` installs them.
+
+mod agreement;
+mod consumers;
+mod open;
+mod pprof;
+mod read;
+mod walk;
+
+use read::{Numbers, by_view};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Runs heaptap, with its state in `folder`.
+fn heaptap(folder: &Path, arguments: &[&str]) -> Output {
+    command(folder)
+        .args(arguments)
+        .output()
+        .expect("the binary runs")
+}
+
+fn command(folder: &Path) -> Command {
+    let mut command = crate::program::heaptap();
+    command
+        .current_dir(folder)
+        .env("HEAPTAP_STATE_DIR", folder.join("state"))
+        .env("HEAPTAP_CACHE_DIR", folder.join("cache"));
+    command
+}
+
+/// Runs a conversion that may find something in its input, but must write.
+fn convert(folder: &Path, input: &Path, more: &[&str]) -> Output {
+    let input = input.to_string_lossy();
+    let arguments = [&["convert", &input, "--no-symbolize"], more].concat();
+    let output = heaptap(folder, &arguments);
+    let code = output.status.code();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        matches!(code, Some(0 | 6 | 8)),
+        "{arguments:?}: {code:?} {told}"
+    );
+    output
+}
+
+fn fixture(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fixtures")
+        .join(name);
+    assert!(path.is_file(), "{} is there", path.display());
+    path
+}
+
+/// The numbers of a folder of gzipped pprofs.
+fn of_pprofs(folder: &Path) -> Numbers {
+    let mut all = Numbers::new();
+    for file in read::files(folder, ".pb.gz") {
+        pprof::add(&mut all, &file);
+    }
+    all
+}
+
+/// Every format of an input against the pprofs of it.
+fn all_formats_agree(input: &Path) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let into = |format: &str, name: &str| {
+        convert(folder.path(), input, &["--format", format, "-o", name]);
+    };
+    into("pprof", "pprof");
+    let expected = of_pprofs(&at("pprof"));
+    assert!(!expected.is_empty(), "there is something to compare");
+    into("json", "all.json");
+    assert_same(&expected, &read::json(&at("all.json")), "json");
+    into("csv", "all.csv");
+    assert_same(&expected, &read::csv(&at("all.csv")), "csv");
+    into("speedscope", "all.speedscope.json");
+    assert_same(
+        &expected,
+        &read::speedscope(&at("all.speedscope.json")),
+        "speedscope",
+    );
+    into("folded", "folded");
+    assert_same(&expected, &read::folded(&at("folded")), "folded");
+    into("parquet", "parquet");
+    assert_same(&expected, &read::parquet(&at("parquet")), "parquet");
+    into("svg", "svg");
+    let totals: BTreeSet<(read::DumpId, String, i64)> = by_view(&expected)
+        .into_iter()
+        .filter(|(_, sum)| *sum >= 1024)
+        .map(|((dump, view), sum)| (dump, view, sum))
+        .collect();
+    for (dump, view, total) in totals {
+        let ending = format!(".{view}.svg");
+        let file = read::files(&at("svg"), &ending)
+            .into_iter()
+            .find(|file| read::dump_of(file) == dump)
+            .expect("a picture of each view");
+        let text = std::fs::read_to_string(file).expect("it can be read");
+        let digits = heaptap::units::thousands(total);
+        assert!(text.contains("<title>all&#10;"), "{dump:?} {view}");
+        let head = text
+            .lines()
+            .find(|line| line.contains(">all&#10;"))
+            .expect("the root");
+        assert!(
+            head.contains(&digits),
+            "{dump:?} {view}: {digits} in {head}"
+        );
+    }
+}
+
+fn assert_same(expected: &Numbers, found: &Numbers, format: &str) {
+    if expected == found {
+        return;
+    }
+    let keys: BTreeSet<_> = expected.keys().chain(found.keys()).collect();
+    for key in keys {
+        let (pprof, other) = (expected.get(key), found.get(key));
+        assert_eq!(pprof, other, "{format}: {key:?}");
+    }
+}
+
+#[test]
+fn all_formats_have_the_numbers_of_the_pprofs() {
+    for name in ["allheaps", "c_max", "c_cont", "deep"] {
+        all_formats_agree(&fixture(&format!("conversions/{name}.pftrace")));
+    }
+}
+
+#[test]
+fn java_heaps_have_the_numbers_of_their_pprofs() {
+    for name in JAVA {
+        all_formats_agree(&fixture(name));
+    }
+}
+
+const JAVA: [&str; 2] = [
+    "heap_graphs/graph_10k.pftrace.zst",
+    "hprof/android-a.hprof.gz",
+];
+
+#[test]
+fn one_dump_and_one_view_go_to_a_file_or_standard_output() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let input = fixture("conversions/allheaps.pftrace");
+    convert(folder.path(), &input, &["--format", "folded", "-o", "all"]);
+    let output = convert(folder.path(), &input, &["--format", "folded", "-o", "-"]);
+    let all = folder.path().join("all");
+    let spaces = read::files(&all, ".libc.malloc.space.folded");
+    let last = spaces
+        .iter()
+        .max_by_key(|file| read::dump_of(file))
+        .expect("one");
+    let expected = std::fs::read(last).expect("it can be read");
+    assert!(!expected.is_empty());
+    assert_eq!(
+        output.stdout, expected,
+        "the last dump of malloc, its default view"
+    );
+    let one = [
+        "--format",
+        "folded",
+        "--heap",
+        "libc.malloc",
+        "--view",
+        "objects",
+    ];
+    convert(
+        folder.path(),
+        &input,
+        &[&one[..], &["-o", "one.folded"]].concat(),
+    );
+    let found = std::fs::read(folder.path().join("one.folded")).expect("it is there");
+    let objects = last.to_string_lossy().replace(".space.", ".objects.");
+    assert_eq!(found, std::fs::read(objects).expect("it can be read"));
+    // Nothing that is there is overwritten unasked.
+    let input = input.to_string_lossy();
+    let again = [&["convert", &input][..], &one, &["-o", "one.folded"]].concat();
+    let refused = heaptap(folder.path(), &again);
+    assert_eq!(refused.status.code(), Some(2));
+    let forced = heaptap(folder.path(), &[&again[..], &["--force"]].concat());
+    assert_eq!(forced.status.code(), Some(0));
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_words() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let input = fixture("conversions/allheaps.pftrace");
+    let input = input.to_string_lossy();
+    std::fs::write(folder.path().join("text"), "no heap").expect("it can be written");
+    for (arguments, code, kind) in [
+        (
+            &[&*input, "--format", "parquet", "-o", "-"][..],
+            2,
+            "needs-folder",
+        ),
+        (
+            &[&*input, "--format", "csv", "--view", "none"],
+            2,
+            "no-such-view",
+        ),
+        (
+            &[&*input, "--format", "csv", "--dump", "99"],
+            2,
+            "no-such-dump",
+        ),
+        (
+            &[&*input, "--format", "csv", "--pid", "1"],
+            7,
+            "none-selected",
+        ),
+        (&[&*input, "--format", "csv", "-o", "-"], 2, "usage"),
+        (&[&*input, "--view", "space"], 2, "usage"),
+        (&["text", "--format", "csv"], 8, "not-a-heap"),
+        (&["none", "--format", "csv"], 8, "input-unreadable"),
+    ] {
+        let arguments = [&["convert", "--json"], arguments].concat();
+        let output = heaptap(folder.path(), &arguments);
+        let document: serde_json::Value =
+            serde_json::from_slice(&output.stdout).expect("a document");
+        assert_eq!(document["error"]["kind"], kind, "{arguments:?}");
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+    }
+    let left = std::fs::read_dir(folder.path()).expect("it can be read");
+    let left: Vec<_> = left
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    let files = left
+        .iter()
+        .filter(|name| *name != "state" && *name != "cache");
+    assert_eq!(files.count(), 1, "nothing is left: {left:?}");
+}
+
+#[test]
+fn pprofs_of_any_tool_are_converted_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let input = fixture("conversions/c_cont.pftrace");
+    convert(folder.path(), &input, &["-o", "pprof"]);
+    for file in read::files(&folder.path().join("pprof"), ".pb.gz") {
+        let mut expected = Numbers::new();
+        // A profile keeps its number.
+        pprof::add(&mut expected, &file);
+        convert(
+            folder.path(),
+            &file,
+            &["--format", "json", "-o", "x.json", "--force"],
+        );
+        let found = read::json(&folder.path().join("x.json"));
+        assert_same(&expected, &found, "json");
+        convert(
+            folder.path(),
+            &file,
+            &["--format", "speedscope", "-o", "y", "--force"],
+        );
+        assert_same(
+            &expected,
+            &read::speedscope(&folder.path().join("y")),
+            "speedscope",
+        );
+    }
+}
+
+#[test]
+fn a_stream_is_as_good_as_a_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let input = fixture("conversions/c_cont.pftrace");
+    convert(
+        folder.path(),
+        &input,
+        &["--format", "csv", "-o", "file.csv"],
+    );
+    let output = command(folder.path())
+        .args([
+            "convert",
+            "-",
+            "--no-symbolize",
+            "--format",
+            "csv",
+            "-o",
+            "-",
+        ])
+        .stdin(std::fs::File::open(&input).expect("it can be read"))
+        .output()
+        .expect("the binary runs");
+    let file = std::fs::read(folder.path().join("file.csv")).expect("it is there");
+    assert_eq!(output.stdout, file);
+}

@@ -1,0 +1,33 @@
+//! pprofs, decoded by prost: what all other formats are compared with.
+
+use crate::exports::read::{Numbers, dump_of, put};
+use heaptap::proto::pprof::Profile;
+use prost::Message as _;
+use std::io::Read as _;
+use std::path::Path;
+
+/// Adds the numbers of a gzipped pprof.
+pub fn add(numbers: &mut Numbers, file: &Path) {
+    let dump = dump_of(file);
+    let packed = std::fs::read(file).expect("it can be read");
+    let mut plain = Vec::new();
+    flate2::read::GzDecoder::new(&packed[..])
+        .read_to_end(&mut plain)
+        .expect("gzip inflates");
+    let profile = Profile::decode(&plain[..]).expect("a pprof");
+    let text = |id: i64| profile.string_table[id as usize].as_str();
+    let location = |id: u64| profile.location.iter().find(|l| l.id == id).expect("there");
+    let function = |id: u64| profile.function.iter().find(|f| f.id == id).expect("there");
+    for sample in &profile.sample {
+        let mut names: Vec<&str> = Vec::new();
+        for &id in &sample.location_id {
+            // Inlined ones first, as the stack has its leaf first.
+            let lines = location(id).line.iter();
+            names.extend(lines.map(|line| text(function(line.function_id).name)));
+        }
+        names.reverse();
+        for (kind, &value) in profile.sample_type.iter().zip(&sample.value) {
+            put(numbers, &dump, text(kind.r#type), &names, value);
+        }
+    }
+}

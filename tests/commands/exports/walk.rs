@@ -1,0 +1,138 @@
+//! Every surface that shows numbers, against the pprofs of the same dumps: tables, pages, SQL.
+//! The formats of `convert` are compared in `main.rs`.
+
+use crate::exports::read::{DumpId, Numbers, by_view, put};
+use crate::exports::{assert_same, convert, fixture, heaptap, of_pprofs};
+use heaptap::report::data;
+use heaptap::stacks::{NodeId, StackProfile};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// The document that a command prints.
+fn document(folder: &Path, arguments: &[&str]) -> Value {
+    let output = heaptap(folder, arguments);
+    let told = String::from_utf8_lossy(&output.stderr);
+    let code = output.status.code();
+    assert!(
+        matches!(code, Some(0 | 6 | 8)),
+        "{arguments:?}: {code:?} {told}"
+    );
+    serde_json::from_slice(&output.stdout).expect("a document")
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// `top --json` by callsite, a dump at a time.
+fn of_top(folder: &Path, input: &str, dumps: &BTreeSet<DumpId>) -> Numbers {
+    let mut numbers = Numbers::new();
+    for dump in dumps {
+        let (number, heap) = (dump.0.to_string(), &dump.1);
+        let every_row = ["--by", "callsite", "--all-frames", "-n", "0", "--json"];
+        let of_dump = ["top", input, "--dump", &number, "--heap", heap];
+        let document = document(folder, &[&of_dump[..], &every_row].concat());
+        let shown = &document["heaps"][0];
+        assert_eq!(list(&document["heaps"]).len(), 1);
+        assert_eq!(shown["dump"]["number"], dump.0);
+        for row in list(&shown["rows"]) {
+            let name = |frame: &'_ Value| frame["function"].as_str().expect("a name").to_owned();
+            let mut names: Vec<String> = list(&row["stack"]).iter().map(name).collect();
+            names.reverse();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            for (view, value) in row["self"].as_object().expect("figures") {
+                put(
+                    &mut numbers,
+                    dump,
+                    view,
+                    &names,
+                    value.as_i64().unwrap_or(0),
+                );
+            }
+        }
+    }
+    numbers
+}
+
+/// The data in the page of `report`.
+fn of_report(folder: &Path, input: &str) -> Numbers {
+    let output = heaptap(folder, &["report", input, "-o", "page.html"]);
+    assert!(
+        output
+            .status
+            .code()
+            .is_some_and(|code| [0, 6, 8].contains(&code))
+    );
+    let page = std::fs::read_to_string(folder.join("page.html")).expect("it is there");
+    let data = data::from_page(&page).expect("it has data");
+    of_profile(&data::Data::decode(&data).expect("it can be read").native)
+}
+
+fn of_profile(profile: &StackProfile) -> Numbers {
+    let mut numbers = Numbers::new();
+    for dump in &profile.dumps {
+        let id = (dump.facts.number, dump.facts.heap.clone());
+        for (measure, column) in dump.measures.iter().zip(&dump.values.columns) {
+            for (&node, &value) in dump.values.nodes.iter().zip(column) {
+                let name = |node: NodeId| profile.table.name_of(node);
+                let mut names: Vec<&str> = profile.table.stack(node).map(name).collect();
+                names.reverse();
+                put(&mut numbers, &id, &measure.name, &names, value);
+            }
+        }
+    }
+    numbers
+}
+
+/// Perfetto's tables hold what each dump adds to the one before: all up to its time are its own.
+const SUMS: &str = "SELECT d.ts, d.upid, d.heap_name, \
+     sum(a.size) AS space, sum(a.count) AS objects, \
+     sum(CASE WHEN a.size > 0 THEN a.size ELSE 0 END) AS alloc_space, \
+     sum(CASE WHEN a.count > 0 THEN a.count ELSE 0 END) AS alloc_objects \
+   FROM (SELECT DISTINCT ts, upid, heap_name FROM heap_profile_allocation) d \
+   JOIN heap_profile_allocation a \
+     ON a.upid = d.upid AND a.heap_name = d.heap_name AND a.ts <= d.ts \
+   GROUP BY d.ts, d.upid, d.heap_name ORDER BY d.upid, d.heap_name, d.ts";
+
+#[test]
+fn tables_and_pages_have_the_numbers_of_the_pprofs() {
+    for name in ["allheaps", "c_max", "c_cont"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let input = fixture(&format!("conversions/{name}.pftrace"));
+        convert(folder.path(), &input, &["-o", "pprof"]);
+        let expected = of_pprofs(&folder.path().join("pprof"));
+        let input = input.to_string_lossy();
+        let dumps: BTreeSet<DumpId> = expected.keys().map(|key| key.0.clone()).collect();
+        assert_same(&expected, &of_top(folder.path(), &input, &dumps), "top");
+        assert_same(&expected, &of_report(folder.path(), &input), "report");
+    }
+}
+
+#[test]
+fn sql_adds_up_to_the_pprofs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let input = fixture("conversions/c_cont.pftrace");
+    convert(folder.path(), &input, &["-o", "pprof"]);
+    let sums = by_view(&of_pprofs(&folder.path().join("pprof")));
+    let answer = document(
+        folder.path(),
+        &["query", &input.to_string_lossy(), SUMS, "--json"],
+    );
+    let views = ["space", "objects", "alloc_space", "alloc_objects"];
+    let mut expected: Vec<Vec<i64>> = Vec::new();
+    for dump in sums.keys().map(|key| &key.0).collect::<BTreeSet<_>>() {
+        let of = |view: &&str| {
+            sums.get(&(dump.clone(), (*view).to_owned()))
+                .copied()
+                .unwrap_or(0)
+        };
+        expected.push(views.iter().map(of).collect());
+    }
+    let figure = |row: &Value, view: &str| row[view].as_i64().expect("a number");
+    let found: Vec<Vec<i64>> = list(&answer)
+        .iter()
+        .map(|row| views.iter().map(|view| figure(row, view)).collect())
+        .collect();
+    assert_eq!(found, expected);
+}

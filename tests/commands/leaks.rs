@@ -1,0 +1,469 @@
+//! `heaptap leaks` as its users run it: the real binary on dumps whose leaks and waste are known,
+//! its document, its words and its exit codes.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::path::PathBuf;
+use std::process::Output;
+
+use serde_json::Value;
+
+fn fixture(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/hprof");
+    path.join(name).to_str().unwrap().to_owned()
+}
+
+fn heaptap(args: &[&str]) -> Output {
+    crate::program::heaptap()
+        .arg("leaks")
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+/// Its words, and its exit code.
+fn words(args: &[&str]) -> (String, i32) {
+    let output = heaptap(args);
+    let text = String::from_utf8(output.stdout).unwrap();
+    (text, output.status.code().unwrap())
+}
+
+fn json(args: &[&str]) -> Value {
+    let output = heaptap(&[args, &["--json"]].concat());
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn groups(document: &Value) -> &Vec<Value> {
+    document["leaks"]["groups"].as_array().unwrap()
+}
+
+fn of_class<'a>(document: &'a Value, class: &str) -> Vec<&'a Value> {
+    let of = |group: &&Value| group["class"] == class;
+    groups(document).iter().filter(of).collect()
+}
+
+/// The path of a group: classes and references.
+fn path(group: &Value) -> String {
+    let steps = group["path"].as_array().unwrap();
+    let text = |step: &Value| {
+        let reference = step["reference"]
+            .as_str()
+            .map(|r| format!(" {r} "))
+            .unwrap_or_default();
+        format!("{}{reference}", step["class"].as_str().unwrap())
+    };
+    steps.iter().map(text).collect()
+}
+
+#[test]
+fn every_destroyed_activity_is_found_with_what_holds_it() {
+    let document = json(&[&fixture("leaklab-before.hprof.zst")]);
+    let details = of_class(&document, "lab.LeakLab$DetailActivity");
+    let mut ways: Vec<(String, u64)> = details
+        .iter()
+        .map(|group| (path(group), group["count"].as_u64().unwrap()))
+        .collect();
+    ways.sort();
+    let detail = "lab.LeakLab$DetailActivity";
+    // From the system class that keeps the one whose statics hold them.
+    let class = "sun.launcher.LauncherHelper appClass lab.LeakLab";
+    assert_eq!(
+        ways,
+        [
+            (format!("{class} INNER {detail}$Inner this$0 {detail}"), 1),
+            (
+                format!("{class} LAMBDA {detail}$$Lambda$1 arg$1 {detail}"),
+                1
+            ),
+            (
+                format!("{class} LEAKED java.util.ArrayList [0] {detail}"),
+                5
+            ),
+        ],
+        "seven that were destroyed; neither the eighth nor MainActivity"
+    );
+    for group in details {
+        assert_eq!(group["certainty"], "certain");
+        assert_eq!(group["what"], "destroyed Activity");
+        assert_eq!(group["leaks"][0]["reason"], "mDestroyed is true");
+        assert_eq!(group["leaks"][0]["nested"][0]["class"], "android.view.View");
+        // With its bulk of 100,000 bytes and its view.
+        let each = group["kept"]["bytes"].as_u64().unwrap() / group["count"].as_u64().unwrap();
+        assert!((100_000..100_200).contains(&each), "{each}");
+        assert_eq!(group["kept"], group["dominated"]);
+        assert_eq!(group["signature"].as_str().unwrap().len(), 40);
+    }
+}
+
+#[test]
+fn waste_that_was_planted_is_found() {
+    let document = json(&[&fixture("leaklab-before.hprof.zst"), "--only", "waste"]);
+    assert!(document["leaks"].is_null());
+    let waste = &document["waste"];
+    let strings = &waste["strings"]["groups"][0];
+    assert_eq!(strings["value"], "the same twenty-nine characters");
+    assert_eq!(
+        strings["count"], 1001,
+        "with the constant that they were made of"
+    );
+    assert_eq!(strings["held_by"], "lab.LeakLab.DUPES [x]");
+    let bitmaps = &waste["bitmaps"];
+    assert_eq!(
+        (&bitmaps["count"], &bitmaps["wasted_bytes"]),
+        (&6.into(), &(3 * 16_384).into())
+    );
+    let held = |list: &str| {
+        let rows = waste[list].as_array().unwrap().clone();
+        move |by: &str| {
+            let found = rows.iter().find(|row| row["held_by"] == by);
+            found
+                .unwrap_or_else(|| panic!("nothing held by {by}"))
+                .clone()
+        }
+    };
+    let empty = held("room")("lab.LeakLab.EMPTY_BIG");
+    assert_eq!(
+        (&empty["used"], &empty["capacity"]),
+        (&0.into(), &20_000.into())
+    );
+    let sparse = held("sparse_arrays")("lab.LeakLab.SPARSE");
+    assert_eq!(
+        (&sparse["used"], &sparse["capacity"]),
+        (&100.into(), &100_000.into())
+    );
+    let collide = held("crowded")("lab.LeakLab.COLLIDE");
+    assert_eq!(
+        (&collide["size"], &collide["used_buckets"]),
+        (&500.into(), &1.into())
+    );
+    let huge = held("large_arrays")("lab.LeakLab.HUGE");
+    assert_eq!(huge["length"], 1_500_000);
+    let listeners = held_group(&waste["arrays"], "lab.LeakLab$Listener.payload");
+    assert_eq!(
+        (&listeners["count"], &listeners["length"]),
+        (&100.into(), &10_000.into())
+    );
+}
+
+fn held_group<'a>(duplicates: &'a Value, by: &str) -> &'a Value {
+    let groups = duplicates["groups"].as_array().unwrap();
+    groups.iter().find(|group| group["held_by"] == by).unwrap()
+}
+
+#[test]
+fn android_dumps_tell_the_same_in_number_and_bytes() {
+    let document = json(&[&fixture("android-a.hprof.gz")]);
+    let activities = of_class(&document, "com.example.app.MainActivity");
+    assert_eq!(activities.len(), 1);
+    let ids: Vec<&str> = activities[0]["leaks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|leak| leak["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(ids, ["0x12c00160", "0x12c00188", "0x12c001b0"]);
+    let fragment = of_class(&document, "com.example.app.LeakyFragment");
+    assert_eq!(fragment[0]["leaks"][0]["id"], "0x12c001c0");
+    assert_eq!(
+        fragment[0]["certainty"], "likely",
+        "the dump has no mCalled"
+    );
+    let waste = &document["waste"];
+    let text = &waste["strings"]["groups"][0];
+    assert_eq!(
+        (&text["count"], &text["value"]),
+        (&40.into(), &"duplicate string value".into())
+    );
+    assert_eq!(waste["bitmaps"]["groups"][0]["count"], 3);
+    let largest = &waste["largest_bitmaps"][0];
+    assert_eq!(
+        (&largest["bytes"], &largest["native"]),
+        (&10_108_800.into(), &true.into())
+    );
+}
+
+#[test]
+fn two_dumps_tell_what_grew_and_how_many_leaks_there_were() {
+    let (a, b) = (fixture("android-a.hprof.gz"), fixture("android-b.hprof.gz"));
+    let document = json(&[&a, &b]);
+    assert_eq!(document["heaps"].as_array().unwrap().len(), 2);
+    let activities = of_class(&document, "com.example.app.MainActivity");
+    assert_eq!(activities[0]["count"], 8);
+    assert_eq!(activities[0]["count_before"], 3);
+    let paths = document["growth"]["paths"].as_array().unwrap();
+    let row = paths
+        .iter()
+        .find(|row| row["class"] == "com.example.app.MainActivity")
+        .unwrap();
+    assert_eq!(row["counts"], serde_json::json!([3, 8]));
+    assert_eq!(
+        row["path"],
+        serde_json::json!(["com.example.app.Holder.INSTANCES"])
+    );
+    let same = json(&[&a, &a]);
+    assert_eq!(same["growth"]["paths"], serde_json::json!([]));
+    assert_eq!(same["growth"]["classes"], serde_json::json!([]));
+    let (text, code) = words(&[&a, &b]);
+    assert_eq!(code, 0);
+    assert!(text.contains("3 before"), "{text}");
+    assert!(text.contains("3 → 8"), "{text}");
+}
+
+#[test]
+fn fail_ends_with_nine_where_the_app_leaks_and_nowhere_else() {
+    let leaky = fixture("android-a.hprof.gz");
+    assert_eq!(words(&[&leaky]).1, 0);
+    assert_eq!(words(&[&leaky, "--fail"]).1, 9);
+    assert_eq!(words(&[&leaky, "--fail", "--only", "leaks", "--json"]).1, 9);
+    for nothing in ["NoSuchClass", "leakyactivitY"] {
+        let output = heaptap(&[&leaky, "--fail", "--class", nothing]);
+        assert_eq!(output.status.code(), Some(12), "{nothing}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("nothing was judged"), "{said}");
+    }
+    let strings = words(&[&leaky, "--fail", "--class", "^java\\.lang\\.string$"]);
+    assert_eq!(strings.1, 0, "strings are there, and do not leak");
+    assert_eq!(
+        heaptap(&[&leaky, "--fail", "--heap", "nosuch"])
+            .status
+            .code(),
+        Some(12)
+    );
+    assert_eq!(
+        heaptap(&[&format!("{leaky}@7"), "--fail"]).status.code(),
+        Some(12)
+    );
+    assert_eq!(words(&[&leaky, "--fail", "--only", "waste"]).1, 2);
+    assert_eq!(words(&["no-such-file.hprof", "--fail"]).1, 8);
+    assert_eq!(words(&[]).1, 2);
+}
+
+#[test]
+fn a_dump_that_breaks_off_is_told_and_what_it_has_is_shown() {
+    let packed = std::fs::read(fixture("android-a.hprof.gz")).unwrap();
+    let mut whole = Vec::new();
+    let mut reader = flate2::read::GzDecoder::new(packed.as_slice());
+    std::io::Read::read_to_end(&mut reader, &mut whole).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cut.hprof");
+    std::fs::write(&path, &whole[..whole.len() - 500]).unwrap();
+    let (text, code) = words(&[path.to_str().unwrap(), "--fail"]);
+    assert_eq!(code, 8, "{text}");
+    assert!(text.contains("parts of the dump are missing"), "{text}");
+}
+
+#[test]
+fn lists_are_cut_where_asked() {
+    let dump = fixture("leaklab-before.hprof.zst");
+    let document = json(&[&dump, "-n", "1"]);
+    assert_eq!(groups(&document).len(), 1);
+    assert_eq!(document["leaks"]["groups_total"], 4);
+    assert_eq!(
+        document["waste"]["strings"]["groups"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    let document = json(&[&dump, "--class", "Fragment$"]);
+    assert_eq!(groups(&document).len(), 1);
+    assert_eq!(
+        document["waste"]["strings"]["groups"]
+            .as_array()
+            .unwrap()
+            .len(),
+        0
+    );
+    let (text, _) = words(&[&dump, "-n", "1"]);
+    assert!(text.contains("… and 3 more leaks"), "{text}");
+}
+
+fn recording(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/conversions");
+    path.join(name).to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_native_series_names_what_grows_and_its_churn() {
+    let trace = recording("c_cont.pftrace");
+    let document = json(&[&trace]);
+    assert_eq!(document["heap_kind"], "native");
+    let series = &document["series"][0];
+    assert_eq!(series["pid"], 2050);
+    assert_eq!(series["heaps"][0]["paired"], true);
+    // Eleven dumps: the process had left before the last, the first is warm-up.
+    assert_eq!(series["heaps"][0]["rounds"], 8);
+    assert_eq!(series["incomplete"], true);
+    let sites = series["sites"].as_array().unwrap();
+    let named: Vec<(&str, &str)> = sites
+        .iter()
+        .take(3)
+        .map(|site| {
+            let own = site["own"]["function"].as_str().unwrap();
+            (own, site["verdict"].as_str().unwrap())
+        })
+        .collect();
+    let grows = ["leak_large", "rec_alloc", "leak_small"].map(|name| (name, "grows"));
+    assert_eq!(named, grows);
+    assert_eq!(sites[0]["freed_bytes"], 0);
+    assert_eq!(sites[0]["in_every_round"], true);
+    let rate = &sites[0]["growth_per_iteration"];
+    assert!(rate["low"].as_f64() < rate["value"].as_f64());
+    // It leaks by 32 depths of recursion, and is one line.
+    assert_eq!(sites[1]["unit"], "line");
+    assert!(sites[1]["callsites"].as_u64() > Some(20), "{}", sites[1]);
+    // Where data are missing, nothing is called noise.
+    assert_eq!(series["within_noise"], 0);
+    assert!(sites[3..].iter().all(|site| site["verdict"] == "cant-tell"));
+    assert_eq!(series["churn"][0]["own"]["function"], "churn_big");
+    let (text, code) = words(&[&trace, "--fail"]);
+    assert_eq!(code, 9);
+    let first = text.lines().find(|line| line.starts_with("1. ")).unwrap();
+    assert_eq!(first, "1. leak_large");
+    assert!(text.contains("Find what keeps it"), "{text}");
+}
+
+#[test]
+fn churn_names_its_span_and_says_why_more_was_freed_than_allocated() {
+    let trace = recording("phone_tracedkill.pftrace");
+    let document = json(&[&trace]);
+    let rows = document["series"][0]["churn"].as_array().unwrap();
+    let shares = rows.iter().map(|row| {
+        let allocated = row["allocated"]["value"].as_f64().unwrap();
+        let freed = row["freed_bytes"].as_f64().unwrap();
+        assert_eq!(row["growth"]["value"].as_f64(), Some(allocated - freed));
+        row["freed_share"].as_f64().unwrap()
+    });
+    let most = shares.fold(0.0, f64::max);
+    assert_eq!(format!("{most:.4}"), "1.0228");
+    let (text, _) = words(&[&trace]);
+    let (_, churn) = text.split_once("Churn: ").unwrap();
+    for said in [
+        "from the first dump to the last",
+        "held at the end",
+        " 102 %",
+        "what was freed includes memory that the first dump held",
+    ] {
+        assert!(churn.contains(said), "{said}: {churn}");
+    }
+}
+
+#[test]
+fn dumps_of_a_series_may_be_named_one_by_one() {
+    let trace = recording("c_cont.pftrace");
+    let named: Vec<String> = [3, 6, 9].iter().map(|n| format!("{trace}@{n}")).collect();
+    let named: Vec<&str> = named.iter().map(String::as_str).collect();
+    let document = json(&[&named[..], &["--loops", "3"]].concat());
+    let heap = &document["series"][0]["heaps"][0];
+    assert_eq!(
+        (&heap["rounds"], &heap["iterations"]),
+        (&2.into(), &6.0.into())
+    );
+    let numbers: Vec<&Value> = heap["dumps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|dump| &dump["number"])
+        .collect();
+    assert_eq!(numbers, [3, 6, 9]);
+    let sites = document["series"][0]["sites"].as_array().unwrap();
+    assert_eq!(sites[0]["own"]["function"], "leak_large");
+    assert_eq!(sites[0]["verdict"], "grows");
+    // All of it is below a tolerance that is large enough, and then no reason to fail.
+    let wide = [&named[..], &["--tolerance", "1g", "--fail"]].concat();
+    assert_eq!(heaptap(&wide).status.code(), Some(0));
+}
+
+#[test]
+fn what_says_nothing_of_held_memory_is_refused_with_the_reason() {
+    for (name, code, kind, help) in [
+        ("c_max.pftrace", 2, "nothing-held", "--dump-at-max"),
+        ("deep.pftrace", 12, "incomplete-series", "heaptap top"),
+    ] {
+        let output = heaptap(&[&recording(name), "--json"]);
+        assert_eq!(output.status.code(), Some(code), "{name}");
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(document["error"]["kind"], kind);
+        let text = document["error"]["help"].as_str().unwrap();
+        assert!(text.contains(help), "{text}");
+    }
+    let dump = fixture("leaklab-before.hprof.zst");
+    let output = heaptap(&[&dump, "--tolerance", "1k", "--json"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn dumps_lie_in_the_repository_as_the_manifest_says() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let manifest = std::fs::read_to_string(folder.join("MANIFEST.toml")).unwrap();
+    for entry in std::fs::read_dir(folder.join("hprof")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = format!(
+            "path = \"hprof/{}\"",
+            path.file_name().unwrap().to_str().unwrap()
+        );
+        let at = manifest
+            .find(&name)
+            .unwrap_or_else(|| panic!("{name} is not listed"));
+        let hash = <sha2::Sha256 as sha2::Digest>::digest(std::fs::read(&path).unwrap());
+        let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        let block = manifest[at..].split("[[fixture]]").next().unwrap();
+        assert!(block.contains(&hex), "{name}: {hex}");
+    }
+}
+
+#[test]
+fn a_heap_graph_tells_what_references_prove_and_how_sure_that_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("dump");
+    let dumped = crate::program::heaptap()
+        .args(["dump", "-n", "com.example.app", "--virtual=speed=20", "-o"])
+        .arg(&out)
+        .env("HEAPTAP_STATE_DIR", folder.path().join("state"))
+        .env("HEAPTAP_CACHE_DIR", folder.path().join("cache"))
+        .output()
+        .unwrap();
+    assert!(
+        dumped.status.success(),
+        "{}",
+        String::from_utf8_lossy(&dumped.stderr)
+    );
+    let out = out.to_str().unwrap();
+    let document = json(&[out]);
+    let mut found: Vec<(&str, &str)> = groups(&document)
+        .iter()
+        .map(|group| {
+            (
+                group["what"].as_str().unwrap(),
+                group["certainty"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    found.sort_unstable();
+    assert_eq!(
+        found,
+        [
+            ("destroyed Activity", "likely"),
+            ("detached View", "possible"),
+            ("removed Fragment", "possible"),
+            ("stopped Service", "certain"),
+        ]
+    );
+    let activity = of_class(&document, "com.example.app.ui.DetailActivity")[0];
+    assert_eq!(
+        path(activity),
+        "com.example.app.ui.Navigator previous com.example.app.ui.DetailActivity"
+    );
+    assert!(activity["kept"]["native_bytes"].as_u64().unwrap() > 0);
+    assert!(
+        document["waste"]["untold"][0]
+            .as_str()
+            .unwrap()
+            .contains("neither text nor numbers")
+    );
+    assert_eq!(words(&[out, "--fail"]).1, 9);
+    // What is only possible is no failure.
+    assert_eq!(
+        words(&[out, "--fail", "--class", "Fragment|DecorView"]).1,
+        0
+    );
+}

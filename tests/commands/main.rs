@@ -1,0 +1,20 @@
+//! What commands print and write, of files: the real binary on fixtures and recordings of the
+//! virtual phone, and other people's programs on what it wrote. One program for all of them:
+//! each that links heaptap takes its time to build.
+
+#[path = "../common/judge.rs"]
+mod judge;
+
+#[path = "../common/program.rs"]
+mod program;
+
+mod cli;
+mod cli_reference;
+mod demo;
+mod errors_page;
+mod exports;
+mod judges;
+mod leaks;
+mod look;
+mod native_tables;
+mod query;

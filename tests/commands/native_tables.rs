@@ -1,0 +1,724 @@
+//! `heaptap top` and `diff` of native heaps as their users run them: the real binary on
+//! recordings of the virtual phone.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::path::PathBuf;
+use std::process::Output;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The call that the demo's app leaks from.
+const LEAK: &str = "example::telemetry::EventHistory::Append";
+/// A cache of it that is full when the first snapshot is taken.
+const CACHE: &str = "example::feed::FeedCache::Copy";
+
+struct Folder {
+    _kept: TempDir,
+    path: PathBuf,
+}
+
+fn heaptap(args: &[&str]) -> Output {
+    let home = &demo().path;
+    crate::program::heaptap()
+        .args(args)
+        .env("HEAPTAP_STATE_DIR", home.join("state"))
+        .env("HEAPTAP_CACHE_DIR", home.join("cache"))
+        .output()
+        .unwrap()
+}
+
+/// A recording with snapshots `before`, four rounds and `after`, and a last dump.
+fn demo() -> &'static Folder {
+    static DEMO: OnceLock<Folder> = OnceLock::new();
+    DEMO.get_or_init(|| {
+        let kept = tempfile::tempdir().unwrap();
+        let path = kept.path().to_owned();
+        let output = crate::program::heaptap()
+            .args(["demo", "-o"])
+            .arg(path.join("rec"))
+            .env("HEAPTAP_STATE_DIR", path.join("state"))
+            .env("HEAPTAP_CACHE_DIR", path.join("cache"))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        Folder { _kept: kept, path }
+    })
+}
+
+fn rec() -> String {
+    demo().path.join("rec").to_str().unwrap().to_owned()
+}
+
+fn dump(which: &str) -> String {
+    format!("{}@{which}", rec())
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What it prints; it ends with 0.
+fn words(args: &[&str]) -> String {
+    let output = heaptap(args);
+    assert_eq!(output.status.code(), Some(0), "{args:?} {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&words(&[args, &["--json"]].concat())).unwrap()
+}
+
+/// The first line below a table's headings.
+fn first_row(text: &str, heading: &str) -> String {
+    let mut lines = text.lines().skip_while(|line| !line.contains(heading));
+    lines.nth(1).unwrap_or_default().to_owned()
+}
+
+const APP: &str = "com.example.app";
+const VIEWS: [&str; 4] = ["space", "alloc_space", "objects", "alloc_objects"];
+
+fn sum(rows: &Value, figure: &str, view: &str) -> i64 {
+    let rows = rows.as_array().unwrap().iter();
+    rows.map(|row| row[figure][view].as_i64().unwrap()).sum()
+}
+
+#[test]
+fn the_first_line_is_whose_memory_it_is() {
+    let text = words(&["top", &rec()]);
+    let row = first_row(&text, "cumulative");
+    assert!(
+        row.contains(LEAK) && row.contains("libexample.so"),
+        "{text}"
+    );
+    assert!(row.contains('±'), "{row}");
+    let heading = text.lines().next().unwrap();
+    for part in [
+        "rec@7",
+        "dump 7 of 7",
+        "com.example.app",
+        "libc.malloc",
+        "sampled every 4.0 KiB",
+    ] {
+        assert!(heading.contains(part), "{part}: {heading}");
+    }
+    assert!(!text.contains("malloc  libc.so"), "{text}");
+    assert!(!text.contains('\x1b'), "no colours where nobody looks");
+    let whole = words(&["top", &rec(), "--all-frames"]);
+    assert!(
+        first_row(&whole, "cumulative").ends_with("libc.so"),
+        "{whole}"
+    );
+}
+
+#[test]
+fn every_grouping_holds_what_the_manifest_says() {
+    let manifest = std::fs::read_to_string(demo().path.join("rec/manifest.json")).unwrap();
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    let dumps = manifest["dumps"].as_array().unwrap();
+    for which in ["before", "after", "last"] {
+        for by in [
+            "callsite", "function", "library", "file", "line", "class", "package",
+        ] {
+            let document = json(&["top", &dump(which), "--by", by, "-n", "0"]);
+            let heap = &document["heaps"][0];
+            let is_it = |dump: &&Value| {
+                ["pid", "heap", "number"]
+                    .iter()
+                    .all(|key| dump[key] == heap["dump"][key])
+            };
+            let dump = dumps.iter().find(is_it).unwrap();
+            for view in VIEWS {
+                let total = dump["totals"][view].as_i64().unwrap();
+                assert_eq!(heap["total"][view], total, "{which} {by} {view}");
+                assert_eq!(
+                    sum(&heap["rows"], "self", view),
+                    total,
+                    "{which} {by} {view}"
+                );
+            }
+            let rows = heap["rows"].as_array().unwrap();
+            assert_eq!(heap["rows_total"], rows.len());
+            for row in rows {
+                let figure = |figure: &str| row[figure]["space"].as_i64().unwrap();
+                assert!(figure("self") <= figure("cumulative"), "{row}");
+                let limits = &row["self_limits"];
+                assert!(limits["low"].as_i64().unwrap() <= figure("self"), "{row}");
+                assert!(limits["high"].as_i64().unwrap() >= figure("self"), "{row}");
+            }
+        }
+    }
+}
+
+#[test]
+fn trees_hold_all_bytes_whatever_is_pruned() {
+    for flags in [
+        &["--tree"][..],
+        &["--tree", "--invert"],
+        &["--tree", "--depth", "3"],
+    ] {
+        let document = json(&[&["top", &rec()], flags].concat());
+        let heap = &document["heaps"][0];
+        let tree = &heap["tree"];
+        let nodes = tree["nodes"].as_array().unwrap();
+        let left_out = |of: &Value| of["left_out"]["cumulative"]["space"].as_i64().unwrap_or(0);
+        let own: i64 = nodes
+            .iter()
+            .map(|node| node["self"]["space"].as_i64().unwrap())
+            .sum();
+        // From the allocating functions up, all bytes are theirs: those below have them again.
+        let rest: i64 = match flags.contains(&"--invert") {
+            true => 0,
+            false => nodes.iter().map(left_out).sum(),
+        };
+        let total = heap["total"]["space"].as_i64().unwrap();
+        assert_eq!(own + rest + left_out(tree), total, "{flags:?}");
+        for node in nodes {
+            if let Some(above) = node["above"].as_u64() {
+                let above = &nodes[usize::try_from(above).unwrap()];
+                assert_eq!(above["depth"].as_u64().unwrap() + 1, node["depth"]);
+            }
+        }
+    }
+    let drawn = words(&["top", &rec(), "--tree", "--invert"]);
+    assert!(first_row(&drawn, "cumulative").contains(LEAK), "{drawn}");
+    assert!(drawn.contains("more)"), "{drawn}");
+}
+
+#[test]
+fn a_dump_a_folder_a_trace_and_a_pprof_are_one() {
+    let folder = demo().path.join("rec");
+    let profile = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut profiles: Vec<PathBuf> = profile
+        .filter(|path| path.to_string_lossy().ends_with(".pb.gz"))
+        .collect();
+    profiles.sort();
+    let last = profiles.last().unwrap().to_str().unwrap().to_owned();
+    let trace = folder.join("symbolized-trace");
+    let rows = |input: &str| {
+        let document = json(&["top", input, "-n", "0"]);
+        let rows = document["heaps"][0]["rows"].as_array().unwrap().clone();
+        let mut rows: Vec<String> = rows
+            .iter()
+            .map(|row| {
+                format!(
+                    "{} {} {}",
+                    row["name"], row["library"], row["self"]["space"]
+                )
+            })
+            .collect();
+        rows.sort();
+        rows
+    };
+    let all = rows(&rec());
+    assert_eq!(rows(&dump("last")), all);
+    assert_eq!(rows(&dump("7")), all);
+    assert_eq!(rows(trace.to_str().unwrap()), all);
+    assert_eq!(rows(&last), all);
+}
+
+#[test]
+fn filters_narrow_what_is_shown_and_say_so() {
+    let text = words(&["top", &rec(), "--focus", "FeedCache"]);
+    assert!(first_row(&text, "cumulative").contains(CACHE), "{text}");
+    assert!(text.contains("shown: "), "{text}");
+    assert!(!text.contains(LEAK), "{text}");
+    let hidden = json(&["top", &rec(), "--hide", "EventHistory"]);
+    let heap = &hidden["heaps"][0];
+    assert_eq!(
+        heap["shown"], heap["total"],
+        "hidden frames give theirs to their callers"
+    );
+    assert!(
+        heap["rows"][0]["name"]
+            .as_str()
+            .unwrap()
+            .contains("EventRecorder::Subscribe")
+    );
+    let none = words(&["top", &rec(), "--focus", "nothing is called that"]);
+    assert!(none.contains("nothing matches"), "{none}");
+    let csv = words(&["top", &rec(), "--csv", "--by", "library", "-n", "0"]);
+    let rows: Vec<&str> = csv.lines().collect();
+    assert!(rows[0].starts_with("dump,process,pid,heap,name,library,file,line,self_space"));
+    assert!(rows[1].contains("libexample.so"), "{csv}");
+}
+
+#[test]
+fn views_order_rows_and_a_view_that_is_not_there_is_refused() {
+    for view in VIEWS {
+        let document = json(&["top", &rec(), "--view", view, "-n", "0"]);
+        let rows = document["heaps"][0]["rows"].as_array().unwrap().clone();
+        let figures: Vec<i64> = rows
+            .iter()
+            .map(|row| row["self"][view].as_i64().unwrap())
+            .collect();
+        assert!(figures.is_sorted_by(|a, b| a >= b), "{view}: {figures:?}");
+    }
+    let output = heaptap(&["top", &rec(), "--view", "cpu"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(said(&output).contains("alloc_space"), "{output:?}");
+    let output = heaptap(&["top", &rec(), "--by", "object"]);
+    // The demo's Java heap lies in a folder of its own, and goes by the name of the recording.
+    let heading = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(heading.contains("rec  HPROF"), "{output:?}");
+    let output = heaptap(&["top", &rec(), "--by", "object", "--hide", "x"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+#[test]
+fn dumps_of_one_run_the_wrong_way_round_are_no_two_runs() {
+    let backwards = words(&["diff", &dump("after"), &dump("before")]);
+    assert!(
+        backwards.contains("the first dump is the later one"),
+        "{backwards}"
+    );
+    assert!(!backwards.contains("two runs"), "{backwards}");
+}
+
+#[test]
+fn what_grew_comes_first_and_the_rest_is_said_to_be_noise() {
+    let text = words(&["diff", &dump("before"), &dump("after")]);
+    assert!(first_row(&text, "growth").contains(LEAK), "{text}");
+    let (certain, noise) = text.split_once("within the sampling noise").unwrap();
+    assert!(!certain.contains(CACHE) && noise.contains(CACHE), "{text}");
+    assert!(text.contains("dumps of one run"), "{text}");
+    let document = json(&["diff", &dump("before"), &dump("after")]);
+    let heap = &document["heaps"][0];
+    assert_eq!(heap["same_run"], true);
+    let first = &heap["rows"][0];
+    assert!(first["name"].as_str().unwrap().contains(LEAK));
+    assert_eq!(
+        (&first["self"]["certain"], &first["self"]["status"]),
+        (&true.into(), &"grown".into())
+    );
+    let bytes = |side: &str| heap["total"][side]["bytes"].as_f64().unwrap();
+    assert_eq!(
+        heap["total"]["growth"]["value"],
+        bytes("after") - bytes("before")
+    );
+    let rows = heap["rows"].as_array().unwrap();
+    let grown: f64 = rows
+        .iter()
+        .map(|row| row["self"]["growth"]["value"].as_f64().unwrap())
+        .sum();
+    assert_eq!(
+        heap["total"]["growth"]["value"], grown,
+        "rows are all that changed"
+    );
+    let per = json(&["diff", &dump("before"), &dump("after"), "--per", "8"]);
+    assert_eq!(per["heaps"][0]["total"]["growth"]["value"], grown / 8.0);
+    let same = words(&["diff", &dump("after"), &dump("after")]);
+    assert!(
+        same.contains("no change") && same.contains("nothing changed"),
+        "{same}"
+    );
+}
+
+#[test]
+fn limits_on_growth_are_kept_exceeded_or_open() {
+    let code = |limit: &str| {
+        let (a, b) = (dump("before"), dump("after"));
+        let output = heaptap(&["diff", &a, &b, "--fail-over", limit]);
+        (output.status.code(), said(&output))
+    };
+    let document = json(&["diff", &dump("before"), &dump("after")]);
+    let growth = &document["heaps"][0]["total"]["growth"];
+    let value = growth["value"].as_f64().unwrap();
+    assert_eq!(code("1mb").0, Some(9));
+    assert_eq!(code("1gb").0, Some(0));
+    let (open, said) = code(&format!("{value:.0}"));
+    assert_eq!(open, Some(12));
+    assert!(said.contains("can't be told"), "{said}");
+}
+
+#[test]
+fn heaps_that_do_not_tell_what_is_held_are_refused() {
+    let folder = demo().path.join("maximum");
+    let name = folder.to_str().unwrap();
+    let recorded = heaptap(&[
+        "record",
+        "--virtual",
+        "-n",
+        "com.example.app",
+        "--dump-at-max",
+        "-d",
+        "3s",
+        "-o",
+        name,
+    ]);
+    assert!(recorded.status.success(), "{recorded:?}");
+    let text = words(&["top", name]);
+    assert!(text.contains("at the maximum"), "{text}");
+    let output = heaptap(&["diff", name, &rec()]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(said(&output).contains("dump-at-max"), "{output:?}");
+}
+
+#[test]
+fn two_recordings_are_joined_by_name() {
+    let folder = demo().path.join("again");
+    let name = folder.to_str().unwrap();
+    let recorded = heaptap(&["demo", "-o", name]);
+    assert!(recorded.status.success(), "{recorded:?}");
+    let document = json(&["diff", &format!("{name}@before"), &dump("after")]);
+    let heap = &document["heaps"][0];
+    assert_eq!(heap["same_run"], false);
+    let first = &heap["rows"][0];
+    assert!(first["name"].as_str().unwrap().contains(LEAK), "{first}");
+    assert_eq!(
+        first["self"]["status"], "grown",
+        "functions meet under their names"
+    );
+    let width = |diff: &Value| {
+        let growth = &diff["heaps"][0]["total"]["growth"];
+        growth["high"].as_f64().unwrap() - growth["low"].as_f64().unwrap()
+    };
+    let of_one_run = json(&["diff", &dump("before"), &dump("after")]);
+    assert!(width(&document) > width(&of_one_run));
+    let text = words(&["diff", name, &rec()]);
+    assert!(text.contains("two runs"), "{text}");
+    let divided = json(&["diff", name, &rec(), "--per", "10,20"]);
+    let total = &divided["heaps"][0]["total"];
+    let bytes = |side: &str| total[side]["bytes"].as_f64().unwrap();
+    let growth = bytes("after") / 20.0 - bytes("before") / 10.0;
+    let told = total["growth"]["value"].as_f64().unwrap();
+    assert!((told - growth).abs() < 1.0, "{told} {growth}");
+}
+
+#[test]
+fn a_difference_goes_into_a_page_and_a_profile() {
+    let page = demo().path.join("grown.html");
+    let profile = demo().path.join("grown.pb.gz");
+    let (page_name, profile_name) = (page.to_str().unwrap(), profile.to_str().unwrap());
+    let (a, b) = (dump("before"), dump("after"));
+    let both = ["diff", &a, &b, "-o", page_name, "--pprof", profile_name];
+    let text = words(&both);
+    assert!(first_row(&text, "growth").contains(LEAK), "{text}");
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.contains("Content-Security-Policy") && html.contains("heaptap-data"));
+    // A profile that is there is not overwritten, unless that is said.
+    let output = heaptap(&["diff", &a, &b, "--pprof", profile_name]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    words(&[&both[..], &["--force"]].concat());
+    let shown = words(&["top", profile_name, "--view", "space"]);
+    assert!(first_row(&shown, "cumulative").contains(LEAK), "{shown}");
+}
+
+/// What it says on stderr, and its exit code.
+fn ended(args: &[&str]) -> (String, Option<i32>) {
+    let output = heaptap(args);
+    (said(&output), output.status.code())
+}
+
+#[test]
+fn checks_that_match_nothing_are_inconclusive_and_say_so() {
+    let (rec, a, b) = (rec(), dump("before"), dump("after"));
+    let leaks = ["leaks", &rec, "--fail"];
+    let diff = ["diff", &a, &b, "--fail-over", "1gb"];
+    for filter in [
+        ["--focus", "NoSuchFunction"],
+        // A capital makes a pattern case-sensitive.
+        ["--focus", "eventHistory"],
+        ["--ignore", "."],
+        ["--hide", "."],
+        ["--show", "NoSuchFunction"],
+        ["--show-from", "NoSuchFunction"],
+    ] {
+        for check in [&leaks[..], &diff[..]] {
+            let (said, code) = ended(&[check, &filter].concat());
+            assert_eq!(code, Some(12), "{check:?} {filter:?} {said}");
+            assert!(said.contains("nothing was judged"), "{filter:?} {said}");
+        }
+        let output = heaptap(&["leaks", &rec, filter[0], filter[1]]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(text.contains("nothing matches"), "{text}");
+        assert!(!text.contains("Nothing leaks"), "{text}");
+    }
+    for (place, code_without) in [
+        (["--process", "com.example.other"], 4),
+        (["--heap", "no.such.heap"], 2),
+        (["--dump", "no-such-label"], 2),
+    ] {
+        for check in [&leaks[..], &diff[..]] {
+            let (said, code) = ended(&[check, &place].concat());
+            assert_eq!(code, Some(12), "{check:?} {place:?} {said}");
+            assert!(said.contains("nothing was judged"), "{place:?} {said}");
+        }
+        let (_, code) = ended(&["leaks", &rec, place[0], place[1]]);
+        assert_eq!(code, Some(code_without), "no check, no verdict: {place:?}");
+    }
+    let (said, code) = ended(&["leaks", &format!("{rec}@nowhere"), &b, "--fail"]);
+    assert_eq!(code, Some(12), "{said}");
+    // What matches is judged as ever.
+    let (said, code) = ended(&[&leaks[..], &["--focus", "eventhistory"]].concat());
+    assert_eq!(code, Some(9), "{said}");
+    assert_eq!(
+        ended(&[&diff[..], &["--focus", "eventhistory"]].concat()).1,
+        Some(0)
+    );
+}
+
+#[test]
+fn a_heap_that_the_second_input_lacks_leaves_a_check_open() {
+    let trace = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/fixtures/conversions/two_same_name.pftrace"
+    );
+    let (a, b) = (format!("{trace}@3"), format!("{trace}@4"));
+    let check = ["diff", &a, &b, "--fail-over", "1gb"];
+    let (said, code) = ended(&check);
+    assert_eq!(code, Some(12), "{said}");
+    assert!(
+        said.contains("the second input lacks @3 libc.malloc of 10611"),
+        "{said}"
+    );
+    let (said, code) = ended(&[&check[..], &["--process", "10610"]].concat());
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+fn a_warm_up_that_leaves_nothing_to_compare_is_refused() {
+    let (said, code) = ended(&["leaks", &rec(), "--warmup", "99"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("--warmup leaves out 6 of 6 dumps"), "{said}");
+    assert!(said.contains("leave out 4 at most"), "{said}");
+}
+
+/// What is held without a change, of a recorded trace: what chance does is the same each time.
+#[test]
+fn growth_that_sampling_cannot_exclude_leaves_a_check_open() {
+    let trace = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/fixtures/conversions/rust_cont.pftrace"
+    );
+    let dumps = [2, 4, 6].map(|number| format!("{trace}@{number}"));
+    let check = |tolerance: &str| {
+        let [a, b, c] = dumps.each_ref().map(String::as_str);
+        let filter = ["--focus", "finish_grow", "--fail", "--tolerance", tolerance];
+        ended(&[&["leaks", a, b, c], &filter[..]].concat())
+    };
+    let (said, code) = check("1b");
+    assert_eq!(code, Some(12), "{said}");
+    let (said, code) = check("1mb");
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+fn filters_are_case_sensitive_only_with_a_capital() {
+    let rows = |filter: &[&str]| {
+        let args = ["top", &rec(), "-n", "0", "--by", "callsite"];
+        json(&[&args[..], filter].concat())["heaps"][0]["rows"].clone()
+    };
+    let named = rows(&["--focus", "EventHistory"]);
+    assert!(!named.as_array().unwrap().is_empty());
+    assert_eq!(rows(&["--focus", "eventhistory"]), named);
+    assert_eq!(rows(&["--focus", r"event\S*history::append"]), named);
+    assert_eq!(rows(&["--focus", "(?i)EVENTHISTORY"]), named);
+    for other in ["Eventhistory", "(?-i)eventhistory"] {
+        let rows = rows(&["--focus", other]);
+        assert!(rows.as_array().unwrap().is_empty(), "{other}: {rows}");
+    }
+    for flag in ["--ignore", "--hide", "--show", "--show-from"] {
+        let capital = rows(&[flag, "EventHistory"]);
+        assert_eq!(rows(&[flag, "eventhistory"]), capital, "{flag}");
+        assert_ne!(capital, rows(&[]), "{flag}");
+    }
+}
+
+#[test]
+fn growth_of_what_matches_stands_beside_what_that_holds() {
+    let text = words(&["leaks", &rec(), "--focus", "Listener"]);
+    let line = text
+        .lines()
+        .find(|line| line.contains("what matches"))
+        .unwrap();
+    let document = json(&["leaks", &rec(), "--focus", "Listener"]);
+    let heap = &document["series"][0]["heaps"][0];
+    let held = heap["held_bytes"].as_i64().unwrap();
+    let all = heap["dumps"].as_array().unwrap().last().unwrap()["space"]
+        .as_i64()
+        .unwrap();
+    assert!(0 < held && held < all / 10, "{heap}");
+    let kib = format!("{:.1} KiB of", held as f64 / 1024.0);
+    assert!(line.contains(&kib), "{kib}: {line}");
+}
+
+/// Bytes of a size as tables show it.
+fn bytes(size: &str) -> Option<f64> {
+    let (number, unit) = size.trim().trim_start_matches('~').split_once(' ')?;
+    let power = ["B", "KiB", "MiB", "GiB"].iter().position(|u| *u == unit)?;
+    Some(number.parse::<f64>().ok()? * 1024f64.powi(power as i32))
+}
+
+#[test]
+fn rounding_makes_no_part_larger_than_its_whole() {
+    let text = words(&["top", &rec(), "-n", "0"]);
+    let mut lines = text.lines().skip_while(|line| !line.contains("cumulative"));
+    let heading = lines.next().unwrap();
+    let end = |name: &str| heading.find(name).unwrap() + name.len();
+    // Cells end where their headings do.
+    let columns = ["self", "cumulative", "alloc_space"].map(end);
+    let mut seen = 0;
+    for line in lines.take_while(|line| !line.starts_with('…')) {
+        let size = |end: usize| {
+            let cell: String = line.chars().take(end).collect();
+            let at = cell.trim_end().rfind("  ").map_or(0, |at| at + 2);
+            bytes(&cell[at..])
+        };
+        let [Some(own), Some(cumulative), allocated] = columns.map(size) else {
+            continue;
+        };
+        assert!(own <= cumulative, "{line}");
+        assert!(allocated.is_none_or(|all| own <= all), "{line}");
+        seen += 1;
+    }
+    assert!(seen >= 5, "{text}");
+}
+
+#[test]
+fn rows_of_churn_by_one_line_are_told_apart() {
+    let text = words(&["leaks", &rec()]);
+    let (_, churn) = text.split_once("Churn:").unwrap();
+    let heading = churn.lines().nth(1).unwrap();
+    let rows: Vec<&str> = churn.lines().skip(2).take(5).collect();
+    let begin = heading.find("function").unwrap();
+    let function = |row: &&str| -> String { row.chars().skip(begin).collect() };
+    let mut told: Vec<String> = rows.iter().map(function).collect();
+    let alike = told
+        .iter()
+        .filter(|row| row.contains("FeedView.onDraw"))
+        .count();
+    assert!(alike >= 2, "{rows:#?}");
+    let all = told.len();
+    told.sort_unstable();
+    told.dedup();
+    assert_eq!(told.len(), all, "{rows:#?}");
+}
+
+#[test]
+fn counts_are_called_samples_where_heaps_are_sampled() {
+    let text = words(&["top", &rec()]);
+    let heading = text.lines().find(|line| line.contains("cumulative"));
+    let heading = heading.unwrap();
+    assert!(heading.contains(" samples  alloc_samples  "), "{heading}");
+    assert!(!heading.contains("objects"), "{heading}");
+    assert!(text.contains("sampled allocations held"), "{text}");
+    // The names of the field stay.
+    let document = json(&["top", &rec()]);
+    let total = &document["heaps"][0]["total"];
+    assert!(total["objects"].as_i64() < total["alloc_objects"].as_i64());
+    let csv = words(&["top", &rec(), "--csv"]);
+    assert!(csv.contains("self_alloc_objects"), "{csv}");
+    let exact = demo().path.join("exact");
+    let exact = exact.to_str().unwrap();
+    let recorded = heaptap(&[
+        "record",
+        "-n",
+        APP,
+        "-i",
+        "1",
+        "--duration",
+        "2s",
+        "--virtual=speed=20",
+        "-o",
+        exact,
+    ]);
+    assert!(recorded.status.success(), "{recorded:?}");
+    let summary = String::from_utf8(recorded.stdout).unwrap();
+    let text = words(&["top", exact]);
+    assert!(text.contains(" objects  alloc_objects  "), "{text}");
+    for text in [summary, text] {
+        assert!(text.contains("allocations"), "{text}");
+        assert!(!text.contains("sampled allocations"), "{text}");
+    }
+    // Nor does the profile, for whoever opens it alone.
+    let profile = std::fs::read_dir(exact).unwrap().find_map(|entry| {
+        let path = entry.unwrap().path();
+        path.to_str()?.ends_with(".pb.gz").then_some(path)
+    });
+    let packed = std::fs::read(profile.unwrap()).unwrap();
+    let mut whole = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&*packed), &mut whole).unwrap();
+    let whole = String::from_utf8_lossy(&whole);
+    assert!(whole.contains("every allocation is recorded"));
+    assert!(!whole.contains("sampled allocations"));
+}
+
+#[test]
+fn figures_of_a_process_that_ran_before_are_said_to_lack_that() {
+    let (a, b) = (dump("before"), dump("after"));
+    for args in [
+        &["top", &a, "--view", "alloc_space"][..],
+        &["top", &a, "--tree"],
+        &["diff", &a, &b, "--view", "alloc_space"],
+    ] {
+        let text = words(args);
+        let heading = text.lines().next().unwrap();
+        assert!(heading.contains("attached while it ran"), "{text}");
+        assert!(
+            text.contains("what it allocated before is missing"),
+            "{text}"
+        );
+    }
+    let launched = demo().path.join("launched");
+    let launched = launched.to_str().unwrap();
+    let recorded = heaptap(&[
+        "record",
+        "-n",
+        APP,
+        "--launch",
+        "--no-running",
+        "--duration",
+        "2s",
+        "--virtual=speed=20",
+        "-o",
+        launched,
+    ]);
+    assert!(recorded.status.success(), "{recorded:?}");
+    let text = words(&["top", launched]);
+    assert!(!text.contains("attached while it ran"), "{text}");
+}
+
+#[test]
+fn one_total_has_one_error_wherever_it_is_shown() {
+    let folder = demo().path.join("totals");
+    std::fs::create_dir_all(&folder).unwrap();
+    let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/conversions");
+    for trace in [
+        "deep",
+        "c_cont",
+        "clonevm_teardown",
+        "jit",
+        "phone_tracedkill",
+    ] {
+        let rec = folder.join(trace);
+        std::fs::create_dir_all(&rec).unwrap();
+        let path = rec.join("raw-trace");
+        std::fs::copy(fixtures.join(format!("{trace}.pftrace")), &path).unwrap();
+        let rec = rec.to_str().unwrap();
+        let printed = |args: &[&str]| String::from_utf8(heaptap(args).stdout).unwrap();
+        let top = printed(&["top", rec]);
+        let total = top
+            .lines()
+            .nth(1)
+            .unwrap()
+            .split(" held")
+            .next()
+            .unwrap()
+            .to_owned();
+        assert!(total.contains('±'), "{trace}: {top}");
+        let reconciled = printed(&["reconcile", rec]);
+        assert!(
+            reconciled.contains(&format!("{total}  ")),
+            "{trace}: {total} {reconciled}"
+        );
+        let page = printed(&["report", rec, "-o", "-"]);
+        assert!(
+            page.contains(&format!("{total} in all")),
+            "{trace}: {total}"
+        );
+    }
+}

@@ -1,0 +1,255 @@
+//! `heaptap query` from outside: what it prints, how it ends, and a copy that SQLite's own shell
+//! opens.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fixtures")
+        .join(name)
+}
+
+fn trace() -> PathBuf {
+    fixture("conversions/c_cont.pftrace")
+}
+
+fn query(input: &Path, arguments: &[&str], stdin: &str) -> Output {
+    let mut child = crate::program::heaptap()
+        .arg("query")
+        .arg(input)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("heaptap runs");
+    let mut pipe = child.stdin.take().expect("a pipe");
+    // Whoever has its statements from elsewhere reads nothing.
+    let _ = pipe.write_all(stdin.as_bytes());
+    drop(pipe);
+    child.wait_with_output().expect("it ends")
+}
+
+fn stdout(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).expect("UTF-8")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+const TOTALS: &str = "SELECT heap_name, NULL AS absent, sum(size) AS size \
+                      FROM heap_profile_allocation GROUP BY 1";
+
+#[test]
+fn rows_come_as_tables_json_lines_and_csv() {
+    let table = query(&trace(), &[TOTALS], "");
+    assert_eq!(table.status.code(), Some(0), "{}", stderr(&table));
+    let words: Vec<&str> = stdout(&table).split_whitespace().collect();
+    assert_eq!(
+        words,
+        [
+            "heap_name",
+            "absent",
+            "size",
+            "libc.malloc",
+            "NULL",
+            "19376904"
+        ]
+    );
+    let row = serde_json::json!({"heap_name": "libc.malloc", "absent": null, "size": 19_376_904});
+    let json = query(&trace(), &["--json", TOTALS], "");
+    let rows: serde_json::Value = serde_json::from_str(stdout(&json)).expect("JSON");
+    assert_eq!(rows, serde_json::json!([row]));
+    let two = query(
+        &trace(),
+        &["--json", "SELECT 1 AS a; SELECT 2 AS b WHERE 0"],
+        "",
+    );
+    let rows: serde_json::Value = serde_json::from_str(stdout(&two)).expect("JSON");
+    assert_eq!(rows, serde_json::json!([[{"a": 1}], []]));
+    let lines = query(&trace(), &["--json-lines", TOTALS], "");
+    let line: serde_json::Value = serde_json::from_str(stdout(&lines)).expect("a line");
+    assert_eq!(line, row);
+    let csv = query(&trace(), &["--csv", TOTALS], "");
+    assert_eq!(
+        stdout(&csv),
+        "heap_name,absent,size\r\nlibc.malloc,,19376904\r\n"
+    );
+}
+
+#[test]
+fn statements_come_from_a_file_and_from_standard_input() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("a.sql");
+    std::fs::write(&file, "SELECT count(*) AS n FROM heap_profile; -- end").expect("a file");
+    let name = file.to_str().expect("UTF-8");
+    for (arguments, stdin) in [
+        (&["--csv", "-f", name][..], ""),
+        (&["--csv"][..], "SELECT count(*) AS n FROM heap_profile"),
+        (
+            &["--csv", "-f", "-"][..],
+            "SELECT count(*) AS n FROM heap_profile;",
+        ),
+    ] {
+        let output = query(&trace(), arguments, stdin);
+        assert_eq!(stdout(&output), "n\r\n11\r\n", "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn what_is_wrong_ends_with_2_and_says_where() {
+    for (sql, said) in [
+        ("SELECT siz FROM heap_profile", "       ^ line 1, column 8"),
+        ("ATTACH 'x' AS y", "ATTACH is not done here"),
+        ("SELECT 1; DELETE FROM process", "DELETE is not done here"),
+        (
+            "INCLUDE PERFETTO MODULE no.such",
+            "there is no module no.such",
+        ),
+        ("CREATE VIRTUAL TABLE s USING SPAN_JOIN(a, b)", "SPAN_JOIN"),
+    ] {
+        let output = query(&trace(), &[sql], "");
+        assert_eq!(output.status.code(), Some(2), "{sql}");
+        assert!(stderr(&output).contains(said), "{sql}: {}", stderr(&output));
+    }
+    let output = query(&trace(), &["--json", "SELECT siz FROM heap_profile"], "");
+    let document: serde_json::Value = serde_json::from_str(stdout(&output)).expect("JSON");
+    assert_eq!(document["error"]["kind"], "sql");
+    let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) \
+                   SELECT count(*) FROM n";
+    let output = query(&trace(), &["--json", "--timeout", "50ms", endless], "");
+    let document: serde_json::Value = serde_json::from_str(stdout(&output)).expect("JSON");
+    assert_eq!(document["error"]["kind"], "query-time");
+    let whole = format!("{}@3", trace().display());
+    let output = query(Path::new(&whole), &["SELECT 1"], "");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn damaged_and_lossy_traces_are_asked_like_others() {
+    let sql = "SELECT count(*) FROM heaptap_live; SELECT count(*) FROM stack_profile_callsite; \
+               WITH RECURSIVE up(id, n) AS (SELECT id, 0 FROM stack_profile_callsite UNION ALL \
+               SELECT c.parent_id, n + 1 FROM up JOIN stack_profile_callsite c ON c.id = up.id \
+               WHERE c.parent_id IS NOT NULL) SELECT max(n) FROM up";
+    for name in [
+        "c_cont_cut2",
+        "c_cont_zero4k",
+        "c_cont_noint0",
+        "c_cont_seqswap",
+        "c_cont_shuffled",
+        "corrupt_data",
+    ] {
+        let trace = fixture(&format!("conversions/{name}.pftrace"));
+        let output = query(&trace, &["--csv", "--timeout", "60s", sql], "");
+        let code = output.status.code();
+        assert!(
+            matches!(code, Some(0 | 6 | 7 | 8)),
+            "{name}: {}",
+            stderr(&output)
+        );
+        assert!(stdout(&output).contains("max(n)"), "{name}");
+    }
+}
+
+#[test]
+fn other_inputs_have_tables_of_their_own() {
+    let pprof = std::fs::read_dir(fixture("conversions/c_cont"))
+        .expect("the fixture")
+        .map(|file| file.expect("a file").path())
+        .find(|file| file.to_string_lossy().ends_with(".pb.gz"))
+        .expect("a pprof");
+    let sql = "SELECT sum(size) > 0 AS ok FROM heaptap_function";
+    let output = query(&pprof, &["--csv", sql], "");
+    assert_eq!(stdout(&output), "ok\r\n1\r\n", "{}", stderr(&output));
+    let graph = fixture("heap_graphs/graph_10k.pftrace.zst");
+    let sql = "SELECT count(*) AS n FROM heap_graph_object";
+    let output = query(&graph, &["--csv", sql], "");
+    assert_eq!(stdout(&output), "n\r\n10000\r\n", "{}", stderr(&output));
+}
+
+#[test]
+fn a_copy_is_written_once_and_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let copy = folder.path().join("copy.sqlite");
+    let name = copy.to_str().expect("UTF-8");
+    let output = query(&trace(), &["--to", name], "");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let again = query(&trace(), &["--to", name], "");
+    assert_eq!(
+        again.status.code(),
+        Some(11),
+        "a file that is there is kept"
+    );
+    let others = std::fs::read_dir(folder.path())
+        .expect("the folder")
+        .count();
+    assert_eq!(others, 1, "nothing else is left");
+}
+
+#[test]
+#[ignore = "needs sqlite3: tests/run.sh runs it"]
+fn judged_by_sqlite3_a_copy_opens_in_its_shell() {
+    crate::judge::sqlite3();
+    let folder = tempfile::tempdir().expect("a folder");
+    let copy = folder.path().join("copy.sqlite");
+    let name = copy.to_str().expect("UTF-8");
+    let output = query(&trace(), &["--to", name], "");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let asked = Command::new("sqlite3").arg(&copy).arg(TOTALS).output();
+    let asked = asked.expect("it runs");
+    assert_eq!(
+        stdout(&asked),
+        "libc.malloc||19376904\n",
+        "{}",
+        stderr(&asked)
+    );
+    let plan = "EXPLAIN QUERY PLAN SELECT * FROM stack_profile_callsite WHERE parent_id = 5";
+    let asked = Command::new("sqlite3")
+        .arg(&copy)
+        .arg(plan)
+        .output()
+        .expect("it runs");
+    assert!(stdout(&asked).contains("USING INDEX"), "{}", stdout(&asked));
+    let asked = Command::new("sqlite3")
+        .arg(&copy)
+        .arg("PRAGMA integrity_check")
+        .output()
+        .expect("it runs");
+    assert_eq!(stdout(&asked), "ok\n");
+}
+
+/// The first half of an HPROF.
+fn cut_dump(folder: &Path) -> PathBuf {
+    let packed = std::fs::read(fixture("hprof/android-a.hprof.gz")).expect("the fixture is there");
+    let mut whole = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut whole)
+        .expect("gzip");
+    let cut = folder.join("cut.hprof");
+    std::fs::write(&cut, &whole[..whole.len() / 2]).expect("it can be written");
+    cut
+}
+
+#[test]
+fn a_dump_that_breaks_off_is_told_once_a_statement_reads_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cut = cut_dump(folder.path());
+    let told = query(&cut, &["SELECT count(*) FROM heap_graph_object"], "");
+    assert_eq!(told.status.code(), Some(8), "{}", stderr(&told));
+    assert!(
+        stderr(&told).contains("the HPROF breaks off"),
+        "{}",
+        stderr(&told)
+    );
+    assert!(!stdout(&told).is_empty());
+    let statements = "SELECT count(*) FROM heap_graph_object; SELECT nothing FROM nowhere";
+    let failed = query(&cut, &[statements], "");
+    assert_eq!(failed.status.code(), Some(2), "{}", stderr(&failed));
+    for said in ["the HPROF breaks off", "nowhere"] {
+        assert!(stderr(&failed).contains(said), "{}", stderr(&failed));
+    }
+    let untouched = query(&cut, &["SELECT 1"], "");
+    assert_eq!(untouched.status.code(), Some(0), "{}", stderr(&untouched));
+}

@@ -1,0 +1,126 @@
+//! Conversions of real and synthetic traces, judged against what Perfetto's converter makes of
+//! them. Runs on `fixtures/conversions`; with HEAPTAP_RECORDINGS=FOLDER on every recording in
+//! the folders below it as well.
+
+mod damage;
+mod differences;
+mod flags;
+mod judge;
+mod outcomes;
+mod pprof;
+mod symbolized;
+
+use std::path::{Path, PathBuf};
+
+/// The committed recordings.
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/conversions")
+}
+
+/// All recordings that are to be judged: name, trace, the folder beside it.
+fn recordings() -> Vec<(String, PathBuf, PathBuf)> {
+    let mut folders = vec![fixtures()];
+    if let Some(more) = std::env::var_os("HEAPTAP_RECORDINGS") {
+        let more = PathBuf::from(more);
+        folders.extend(["native", "edge", "damaged"].map(|name| more.join(name)));
+    }
+    let mut found = Vec::new();
+    for folder in folders {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten() {
+            let path = entry.expect("the folder can be read").path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if let Some((stem, _)) = name.split_once(".pftrace") {
+                found.push((stem.to_owned(), path.clone(), folder.join(stem)));
+            }
+        }
+    }
+    found.sort();
+    assert!(found.len() > 30, "recordings are there");
+    found
+}
+
+/// Not traces at all; `outcomes` has them.
+const NO_TRACES: [&str; 4] = ["empty", "one_byte", "text", "zeros"];
+
+#[test]
+fn profiles_are_those_of_the_converter_or_a_difference_on_purpose() {
+    let rows = differences::read();
+    let all = recordings();
+    let mut faults = Vec::new();
+    for (name, trace, folder) in &all {
+        // A gigabyte of memory in a debug build: the benchmark has it.
+        if NO_TRACES.contains(&name.as_str()) || name == "many_one" {
+            continue;
+        }
+        let (ours, _) = match judge::convert(trace) {
+            Ok(converted) => converted,
+            Err(error) => {
+                faults.push(format!("{name}: {error}"));
+                continue;
+            }
+        };
+        let references = judge::references(folder);
+        let row = rows.iter().find(|row| row.0 == *name).map(|row| &row.1);
+        let whole = |of: &str| {
+            let original = all.iter().find(|recording| recording.0 == of);
+            judge::references(&original.expect("the undamaged recording").2)
+        };
+        for fault in judge::judge(&ours, &references, row, whole) {
+            faults.push(format!("{name}: {fault}"));
+        }
+        // A row that is not needed hides the next real difference.
+        if row.is_some() && judge::judge(&ours, &references, None, whole).is_empty() {
+            faults.push(format!("{name}: does not differ any more"));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn the_manifest_lists_every_fixture_with_its_hash() {
+    let folder = fixtures();
+    let text = std::fs::read_to_string(folder.join("../MANIFEST.toml")).expect("the manifest");
+    let mut listed = 0;
+    for block in text.split("[[fixture]]").skip(1) {
+        let value = |key: &str| {
+            let line = block.lines().find(|l| l.starts_with(&format!("{key} = ")));
+            let line = line.unwrap_or_else(|| panic!("{key} in {block}"));
+            line[key.len() + 3..]
+                .split(" #")
+                .next()
+                .unwrap_or_default()
+                .trim_matches('"')
+                .to_owned()
+        };
+        let path = value("path");
+        let Some(name) = path.strip_prefix("conversions/") else {
+            continue;
+        };
+        let mut files = vec![folder.join(name)];
+        let stem = name.split('.').next().unwrap_or_default();
+        let mut beside: Vec<PathBuf> = std::fs::read_dir(folder.join(stem))
+            .into_iter()
+            .flatten()
+            .map(|entry| entry.expect("the folder can be read").path())
+            .collect();
+        beside.sort();
+        files.extend(beside);
+        let mut hash = <sha2::Sha256 as sha2::Digest>::new();
+        for file in &files {
+            sha2::Digest::update(&mut hash, std::fs::read(file).expect("a fixture"));
+        }
+        let hex: String = sha2::Digest::finalize(hash)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        assert_eq!(files.len().to_string(), value("files"), "{path}");
+        assert_eq!(hex, value("sha256"), "{path}");
+        assert!(!value("origin").is_empty() && !value("what").is_empty());
+        listed += 1;
+    }
+    let traces = std::fs::read_dir(&folder)
+        .expect("the fixtures")
+        .filter(|entry| entry.as_ref().is_ok_and(|e| e.path().is_file()))
+        .count();
+    assert_eq!(listed, traces);
+}

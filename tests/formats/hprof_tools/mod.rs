@@ -1,0 +1,46 @@
+//! `hprof conv`, `info` and `strip` as a whole: on dumps made on the spot, and with
+//! HEAPTAP_HPROF=FOLDER on every dump below it as well. Android's own hprof-conv and VisualVM's
+//! reader judge them where `tests/run.sh` runs them; it installs both.
+
+mod command;
+mod conv;
+mod dump;
+mod strip;
+mod visualvm;
+
+use heaptap::hprof::info::info;
+use heaptap::import::open_hprofs;
+use std::path::{Path, PathBuf};
+
+/// Dumps of the folder HEAPTAP_HPROF, unpacked, by name; none where that is not set.
+fn given() -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    let Some(folder) = std::env::var_os("HEAPTAP_HPROF") else {
+        return found;
+    };
+    let mut folders = vec![PathBuf::from(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("HEAPTAP_HPROF is a folder") {
+            let path = entry.expect("it can be read").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if is_dump(&path)
+                && let Ok(dumps) = open_hprofs(&path)
+            {
+                let dumps = dumps.into_iter().map(|it| (it.name, it.bytes.to_vec()));
+                // Some have no header that can be read.
+                found.extend(dumps.filter(|(_, bytes)| info(bytes).is_ok()));
+            }
+        }
+    }
+    assert!(!found.is_empty(), "there are dumps in HEAPTAP_HPROF");
+    found.sort();
+    found
+}
+
+fn is_dump(path: &Path) -> bool {
+    let name = path.to_string_lossy();
+    [".hprof", ".hprof.gz", ".bin"]
+        .iter()
+        .any(|ending| name.ends_with(ending))
+}
