@@ -14,7 +14,7 @@ use crate::error::{Classified, ErrorClass};
 use crate::export::packets::{Written, write_symbols};
 use crate::export::pprof::PprofOptions;
 use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
-use crate::heaps::java::{JavaError, JavaFile, JavaOptions, ProgressReporter};
+use crate::heaps::java::{JavaError, JavaFile, JavaOptions, OpenedJava, ProgressReporter};
 use crate::heaps::trace_findings;
 use crate::import::{self, ImportError, OpenTrace};
 use crate::naming::coverage::{Coverage, Tally};
@@ -453,7 +453,12 @@ fn refresh_heap_files(
         names,
         ..JavaOptions::default()
     };
-    let mut file = JavaFile::open(folder, options, &ProgressReporter::default())?;
+    let mut file = JavaFile::open(
+        folder,
+        OpenedJava::Unread,
+        options,
+        &ProgressReporter::default(),
+    )?;
     let mut used = Vec::new();
     let mut found: Vec<Finding> = Vec::new();
     for at in 0..file.dumps().len() {

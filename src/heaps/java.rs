@@ -8,6 +8,7 @@ pub mod facts;
 pub(crate) mod heap;
 pub(crate) mod input;
 pub(crate) mod open;
+mod opened;
 pub mod paths;
 
 pub use error::JavaError;
@@ -15,3 +16,4 @@ pub use heap::{JavaHeap, ProgressReporter, of_losses};
 pub use input::{DumpSelector, JavaInput, LabelError, check_label};
 pub use open::{FOLDER, JavaFile, JavaOptions, Listed, open};
 pub(crate) use open::{lying_in, manifest_of};
+pub use opened::{OpenedJava, ReadTrace};

@@ -18,7 +18,9 @@ use crate::analyze::waste;
 use crate::error::ErrorClass;
 use crate::heap_graph::Reachable;
 use crate::heaps::java::facts::HeapFacts;
-use crate::heaps::java::{JavaError, JavaFile, JavaHeap, JavaInput, JavaOptions, ProgressReporter};
+use crate::heaps::java::{
+    JavaError, JavaFile, JavaHeap, JavaInput, JavaOptions, OpenedJava, ProgressReporter,
+};
 
 /// What is asked.
 #[derive(Debug, Clone)]
@@ -76,11 +78,16 @@ struct Earlier {
     matches: bool,
 }
 
-/// Looks for leaks. Of several dumps only one is in memory at a time.
+/// Looks for leaks. Of several dumps only one is in memory at a time. The first input may be
+/// `opened` already.
 ///
 /// # Errors
 /// Where an input can't be opened, or holds no Java heap.
-pub fn leaks(request: &LeaksRequest, steps: &ProgressReporter) -> Result<LeaksReport, JavaError> {
+pub fn leaks(
+    request: &LeaksRequest,
+    mut opened: OpenedJava,
+    steps: &ProgressReporter,
+) -> Result<LeaksReport, JavaError> {
     let mut earlier = Earlier::default();
     let mut notes = Vec::new();
     let mut last = None;
@@ -93,7 +100,7 @@ pub fn leaks(request: &LeaksRequest, steps: &ProgressReporter) -> Result<LeaksRe
     };
     match request.inputs.as_slice() {
         [only] if only.which.is_none() => {
-            let mut file = JavaFile::open(&only.path, request.options.clone(), steps)?;
+            let mut file = JavaFile::open(&only.path, opened, request.options.clone(), steps)?;
             let series = series(&file, &mut notes)?;
             for (at, &dump) in series.iter().enumerate() {
                 each(file.read(dump)?, at + 1 == series.len());
@@ -101,7 +108,8 @@ pub fn leaks(request: &LeaksRequest, steps: &ProgressReporter) -> Result<LeaksRe
         }
         all => {
             for (at, input) in all.iter().enumerate() {
-                let mut file = JavaFile::open(&input.path, request.options.clone(), steps)?;
+                let opened = std::mem::take(&mut opened);
+                let mut file = JavaFile::open(&input.path, opened, request.options.clone(), steps)?;
                 let dump = file.choose(input.which.as_ref())?;
                 each(file.read(dump)?, at + 1 == all.len());
             }

@@ -8,7 +8,7 @@ use crate::analyze::filter::Filter;
 use crate::error::ErrorClass;
 use crate::heaps::java::diff::{self, Half};
 use crate::heaps::java::{
-    JavaError, JavaFile, JavaHeap, ProgressReporter, lying_in as java_lying_in,
+    JavaError, JavaFile, JavaHeap, OpenedJava, ProgressReporter, lying_in as java_lying_in,
 };
 use crate::heaps::look::{self, DumpScope, LookError, NativeFile, OpenedInput};
 use crate::memory::reconcile::Table;
@@ -118,6 +118,7 @@ pub(super) fn open(
         reconciled: Vec::new(),
     };
     let mut unmeant = None;
+    let mut java = OpenedJava::Unread;
     let known = match request.java_only {
         true => None,
         false => Some(readings::beside(&input.path)),
@@ -129,12 +130,13 @@ pub(super) fn open(
         // The figures side by side are of all labels.
         options.errors = input.path.is_dir() && !known.timeline.entries.is_empty();
         match look::open(&input.path, &input.wanted, &options, steps) {
-            Ok(OpenedInput::Native(file)) => {
+            Ok(OpenedInput::Native(file, read)) => {
+                java = read;
                 opened.findings = file.findings.clone();
                 opened.class = file.class();
                 opened.native = Some(file);
             }
-            Ok(OpenedInput::Java) => {}
+            Ok(OpenedInput::Java(read)) => java = read,
             // The dump that was named may be of a Java heap.
             Err(error @ (LookError::NoSuchDump { .. } | LookError::NoSuchProcess { .. })) => {
                 unmeant = Some(error);
@@ -150,7 +152,7 @@ pub(super) fn open(
         .is_none_or(|file| file.java_dumps > 0 || beside());
     // A heap of a name is a native one.
     if has_java && request.look.heap.is_none() {
-        let found = add_java(&mut opened, input, request, number, comparison, steps);
+        let found = add_java(&mut opened, java, input, request, number, comparison, steps);
         match (found, &opened.native, unmeant) {
             (Ok(()), ..) => {}
             // Of a recording with both, one may be what was named.
@@ -199,6 +201,7 @@ fn is_choice(error: &JavaError) -> bool {
 
 fn add_java(
     opened: &mut Opened,
+    java: OpenedJava,
     input: &ReportInput,
     request: &ReportRequest,
     number: usize,
@@ -207,7 +210,7 @@ fn add_java(
 ) -> Result<(), JavaError> {
     let mut options = request.java.clone();
     options.names.mappings.splice(0..0, input.mappings.clone());
-    let mut file = JavaFile::open(&input.path, options, steps)?;
+    let mut file = JavaFile::open(&input.path, java, options, steps)?;
     let count = file.dumps().len();
     let mut chosen: Vec<usize> = match &input.wanted {
         DumpScope::These(named) => {

@@ -686,3 +686,52 @@ fn a_folder_that_a_session_has_is_not_fetched() {
     assert!(told.contains("holds no trace yet"), "{told}");
     assert!(told.contains("heaptap status"), "{told}");
 }
+
+/// A pipe gives its bytes once: who opens an input twice gets nothing of it.
+#[cfg(unix)]
+#[test]
+fn an_input_is_opened_once_whatever_it_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = fixture("heap_graphs/graph_10k.pftrace.zst");
+    let (dump, packed) = (before(), fixture("hprof/android-a.hprof.gz"));
+    let pipe = |name: &str, file: &str| {
+        let pipe = folder.path().join(name).to_str().unwrap().to_owned();
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.expect("there is mkfifo").success());
+        let (path, bytes) = (pipe.clone(), std::fs::read(file).unwrap());
+        // What is left when heaptap has had enough is nobody's.
+        let feeder = std::thread::spawn(move || drop(std::fs::write(path, bytes)));
+        (pipe, feeder)
+    };
+    for (at, file) in [&graph, &dump, &packed].into_iter().enumerate() {
+        for command in ["top", "leaks", "report", "convert"] {
+            let (path, feeder) = pipe(&format!("{command}-{at}"), file);
+            let (page, again) = (format!("{path}.out"), format!("{path}.again"));
+            let args = |input: &str, page: &str| -> Vec<String> {
+                let more: &[&str] = match command {
+                    "report" => &["-o", page],
+                    "convert" => &["-o", page, "--format", "folded"],
+                    _ => &["--json"],
+                };
+                let all = [command, input].into_iter().chain(more.iter().copied());
+                all.map(str::to_owned).collect()
+            };
+            let run = |args: Vec<String>| crate::program::heaptap().args(args).output().unwrap();
+            let (from_pipe, of_file) = (run(args(&path, &page)), run(args(file, &again)));
+            assert_eq!(from_pipe.status.code(), Some(0), "{file} {from_pipe:?}");
+            assert_eq!(of_file.status.code(), Some(0), "{file} {of_file:?}");
+            feeder.join().unwrap();
+        }
+    }
+    // Standard input, too.
+    for file in [&graph, &dump] {
+        let output = crate::program::heaptap()
+            .args(["top", "-", "--by", "class", "--csv"])
+            .stdin(std::fs::File::open(file).unwrap())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{file}: {output:?}");
+        let rows = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(rows, words(&["top", file, "--by", "class", "--csv"]));
+    }
+}

@@ -2,7 +2,7 @@
 //! planted, whichever Android wrote it and in whichever form.
 
 use heaptap::heap_graph::{Follow, HeapGraph, ObjectId, ObjectIndex, Reachable, Retained};
-use heaptap::heaps::java::{JavaFile, JavaHeap, JavaOptions, ProgressReporter};
+use heaptap::heaps::java::{JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter};
 use heaptap::phone::{JavaDumpKind, JavaDumpTruth, PlantTruth, VirtualPhone};
 
 use crate::client::{TRACE, phone, pull, record, text};
@@ -13,8 +13,13 @@ fn open(phone: &VirtualPhone, path: &str, name: &str) -> (JavaHeap, JavaDumpTrut
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join(name);
     std::fs::write(&file, pull(phone, path).expect("it is there")).expect("room for it");
-    let mut file = JavaFile::open(&file, JavaOptions::default(), &ProgressReporter::default())
-        .unwrap_or_else(|e| panic!("{name}: {e}"));
+    let mut file = JavaFile::open(
+        &file,
+        OpenedJava::Unread,
+        JavaOptions::default(),
+        &ProgressReporter::default(),
+    )
+    .unwrap_or_else(|e| panic!("{name}: {e}"));
     assert_eq!(file.dumps().len(), 1);
     let heap = file.read(0).unwrap_or_else(|e| panic!("{name}: {e}"));
     assert!(heap.findings.is_empty(), "{:?}", heap.findings);

@@ -15,7 +15,7 @@ fn contents(path: &Path) -> Result<String, ImportError> {
             lines.collect()
         }
         HeapSource::Pprofs(pprofs) => format!("{} pprofs\n", pprofs.len()),
-        HeapSource::Hprofs => "heap dumps (HPROF)\n".to_owned(),
+        HeapSource::Hprofs(_) => "heap dumps (HPROF)\n".to_owned(),
     })
 }
 

@@ -1,10 +1,10 @@
 //! Opens whatever holds a heap: traces of either kind, pprofs, HPROFs.
 
 use super::detect::Kind;
-use super::hprof::{innermost, spool_stream};
+use super::hprof::{HprofInput, JavaSource, hprofs_of_bytes, innermost, spool_stream};
 use super::pprof::{self, PprofInput};
 use super::spool::Budget;
-use super::{ImportError, OpenTrace, hprofs_in_folder, open_java};
+use super::{ImportError, OpenTrace, open_hprofs, open_java};
 use heaptap_model::bytes::Bytes;
 use std::fs::File;
 use std::io::{Cursor, Read};
@@ -16,8 +16,8 @@ pub enum HeapSource {
     Traces(Vec<OpenTrace>),
     /// pprofs: one, or those of a folder in order of their numbers, at least one.
     Pprofs(Vec<PprofInput>),
-    /// HPROFs: see [`open_java`].
-    Hprofs,
+    /// HPROFs: one, or as many as an archive or a folder has, at least one.
+    Hprofs(Vec<HprofInput>),
 }
 
 /// Bytes that surely tell what an input is.
@@ -40,9 +40,10 @@ pub fn open_heaps(path: &Path) -> Result<HeapSource, ImportError> {
                     let profiles: Result<_, _> = profiles.iter().map(|p| open_pprof(p)).collect();
                     return Ok(HeapSource::Pprofs(profiles?));
                 }
-                match hprofs_in_folder(path).map_err(unreadable)?.is_empty() {
-                    false => Ok(HeapSource::Hprofs),
-                    true => Err(error),
+                match open_hprofs(path) {
+                    Ok(found) => Ok(HeapSource::Hprofs(found)),
+                    Err(ImportError::NoHprofInside { .. }) => Err(error),
+                    Err(error) => Err(error),
                 }
             }
             Err(error) => Err(error),
@@ -56,13 +57,14 @@ pub fn open_heaps(path: &Path) -> Result<HeapSource, ImportError> {
     let file = File::open(path).map_err(unreadable)?;
     file.take(HEAD).read_to_end(&mut head).map_err(unreadable)?;
     match innermost(&head) {
-        Kind::Hprof => Ok(HeapSource::Hprofs),
+        Kind::Hprof => open_hprofs(path).map(HeapSource::Hprofs),
         Kind::Pprof => Ok(HeapSource::Pprofs(vec![open_pprof(path)?])),
         // What an archive holds, its first bytes do not tell.
         Kind::Zip | Kind::Tar | Kind::Xz => match super::open(path) {
             Ok(traces) => Ok(HeapSource::Traces(traces)),
             Err(error) => match open_java(path) {
-                Ok(_) => Ok(HeapSource::Hprofs),
+                Ok(JavaSource::Hprofs(found)) => Ok(HeapSource::Hprofs(found)),
+                Ok(JavaSource::Traces(found)) => Ok(HeapSource::Traces(found)),
                 Err(_) => Err(error),
             },
         },
@@ -70,14 +72,14 @@ pub fn open_heaps(path: &Path) -> Result<HeapSource, ImportError> {
     }
 }
 
-/// Opens what comes on a stream, stdin for one. An HPROF is told, but is gone then.
+/// Opens what comes on a stream, stdin for one.
 ///
 /// # Errors
 /// As [`open_heaps`].
 pub fn open_heaps_stream(stream: impl Read, name: &str) -> Result<HeapSource, ImportError> {
     let (bytes, budget) = spool_stream(stream, name)?;
     match innermost(&bytes) {
-        Kind::Hprof => return Ok(HeapSource::Hprofs),
+        Kind::Hprof => return hprofs_of_bytes(bytes, name, &budget).map(HeapSource::Hprofs),
         Kind::Pprof => {
             let profile = pprof::of_bytes(bytes, name, &budget)?;
             return Ok(HeapSource::Pprofs(vec![profile]));

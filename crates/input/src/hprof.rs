@@ -48,9 +48,18 @@ pub fn open_hprof(path: &Path) -> Result<HprofInput, ImportError> {
 /// As [`open_hprof`].
 pub fn open_hprof_stream(stream: impl Read, name: &str) -> Result<HprofInput, ImportError> {
     let (bytes, budget) = spool_stream(stream, name)?;
+    the_only(hprofs_of_bytes(bytes, name, &budget)?, name)
+}
+
+/// Every HPROF that bytes hold, packed or not.
+pub(super) fn hprofs_of_bytes(
+    bytes: Bytes,
+    name: &str,
+    budget: &Budget,
+) -> Result<Vec<HprofInput>, ImportError> {
     let mut found = Vec::new();
-    find(bytes, name, 0, &budget, &mut found)?;
-    the_only(found, name)
+    find(bytes, name, 0, budget, &mut found)?;
+    Ok(found)
 }
 
 /// Opens every HPROF that a file or folder holds, at least one.
@@ -149,9 +158,7 @@ fn open_either(
 ) -> Result<JavaSource, ImportError> {
     let hprofs = |bytes: Bytes| -> Result<JavaSource, ImportError> {
         let budget = Budget::of(bytes.len() as u64);
-        let mut found = Vec::new();
-        find(bytes, name, 0, &budget, &mut found)?;
-        Ok(JavaSource::Hprofs(found))
+        hprofs_of_bytes(bytes, name, &budget).map(JavaSource::Hprofs)
     };
     match innermost(&bytes) {
         Kind::Hprof => hprofs(bytes),

@@ -161,7 +161,7 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         .with_help("leave out one of the two"));
     }
     if java_flag.is_some() {
-        return java::run(ctx, args).await;
+        return java::run(ctx, args, Default::default()).await;
     }
     let side = |typed: &OsString, maps: &[OsString]| {
         let (input, wanted) = args.native.input(typed, DumpScope::Last);
@@ -183,11 +183,11 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let opened = opened.await;
     let opened = opened.map_err(|failure| kinds::explain(failure, [&args.before, &args.after]));
     match opened? {
-        (OpenedInput::Native(before), OpenedInput::Native(after)) => {
+        (OpenedInput::Native(before, _), OpenedInput::Native(after, _)) => {
             native(ctx, &args, *before, *after).await
         }
-        (OpenedInput::Java, OpenedInput::Java) => match native_flag {
-            None => java::run(ctx, args).await,
+        (OpenedInput::Java(before), OpenedInput::Java(after)) => match native_flag {
+            None => java::run(ctx, args, [before, after]).await,
             Some(flag) => Err(Failure::new(
                 ErrorClass::Usage,
                 "option-conflict",
@@ -195,11 +195,11 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             )
             .with_help("leave it out")),
         },
-        (OpenedInput::Native(file), OpenedInput::Java)
-        | (OpenedInput::Java, OpenedInput::Native(file)) => {
+        (OpenedInput::Native(file, before), OpenedInput::Java(after))
+        | (OpenedInput::Java(before), OpenedInput::Native(file, after)) => {
             // The one with both kinds has what the other one has.
             if file.java_dumps > 0 && native_flag.is_none() {
-                return java::run(ctx, args).await;
+                return java::run(ctx, args, [before, after]).await;
             }
             Err(Failure::new(
                 ErrorClass::Usage,

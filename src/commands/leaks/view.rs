@@ -15,8 +15,8 @@ use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::heap_graph::Follow;
 use crate::heaps::growth;
-use crate::heaps::growth::{NativeLeaksRequest, TOLERANCE_BYTES};
-use crate::heaps::java::{FOLDER, JavaInput};
+use crate::heaps::growth::{GrowthLooked, NativeLeaksRequest, TOLERANCE_BYTES};
+use crate::heaps::java::{FOLDER, JavaInput, OpenedJava};
 use crate::heaps::leaks::{LeaksReport, LeaksRequest, leaks};
 use crate::heaps::look::DumpScope;
 use crate::results::manifest;
@@ -58,11 +58,13 @@ async fn either(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         )
         .with_help("leave out one of the two"));
     }
-    if java_flag.is_none()
-        && let Some(outcome) = native_leaks(ctx, &args).await?
-    {
-        return Ok(outcome);
-    }
+    let opened = match java_flag {
+        Some(_) => OpenedJava::Unread,
+        None => match native_leaks(ctx, &args).await? {
+            Ok(outcome) => return Ok(outcome),
+            Err(opened) => opened,
+        },
+    };
     if let Some(native) = native_flag {
         return Err(Failure::new(
             ErrorClass::Usage,
@@ -71,11 +73,11 @@ async fn either(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         )
         .with_help("leave it out"));
     }
-    java_leaks(ctx, args).await
+    java_leaks(ctx, args, opened).await
 }
 
-/// What grows in native heaps; `None` where there are Java heaps alone.
-async fn native_leaks(ctx: &Context, args: &Args) -> Result<Option<Outcome>, Failure> {
+/// What grows in native heaps; where there are Java heaps alone, the first input.
+async fn native_leaks(ctx: &Context, args: &Args) -> Result<Result<Outcome, OpenedJava>, Failure> {
     let console = &ctx.console;
     let limit = match console.is_json() {
         true => args.limit.unwrap_or(MOST_IN_JSON),
@@ -100,8 +102,9 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Option<Outcome>, Fai
         "too-few-dumps" => with_java_beside(failure, &args.inputs),
         _ => failure,
     })?;
-    let Some(found) = found else {
-        return Ok(None);
+    let found = match found {
+        GrowthLooked::Native(found) => found,
+        GrowthLooked::Java(opened) => return Ok(Err(opened)),
     };
     if console.is_json() {
         console.json(&found.document);
@@ -132,7 +135,7 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Option<Outcome>, Fai
         (true, false, true) => Some(ErrorClass::Inconclusive),
         _ => None,
     };
-    Ok(Some(Outcome::of(found.class.into_iter().chain(verdict))))
+    Ok(Ok(Outcome::of(found.class.into_iter().chain(verdict))))
 }
 
 /// A failure that names the Java heaps beside: one of them is enough to look for leaks.
@@ -170,7 +173,7 @@ fn default_dumps(args: &Args) -> DumpScope {
     }
 }
 
-async fn java_leaks(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+async fn java_leaks(ctx: &Context, args: Args, opened: OpenedJava) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     if args.fail && args.only == Some(OnlyArg::Waste) {
         return Err(Failure::new(
@@ -203,7 +206,7 @@ async fn java_leaks(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         loops: args.loops,
     };
     let is_filtered = !request.classes.takes_all();
-    let report = blocking::stepwise(ctx, move |steps| leaks(&request, steps)).await?;
+    let report = blocking::stepwise(ctx, move |steps| leaks(&request, opened, steps)).await?;
     let LeaksReport { document, .. } = &report;
     if console.is_json() {
         console.json(document);

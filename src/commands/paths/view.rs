@@ -12,7 +12,7 @@ use crate::heap_graph::Follow;
 use crate::heaps::java::paths::{
     FieldRow, HolderRow, Limits, ObjectReport, PathReport, PathsReport, Referred, Targets, paths,
 };
-use crate::heaps::java::{self, JavaError, JavaInput};
+use crate::heaps::java::{self, JavaError, JavaInput, OpenedJava};
 use crate::units::{ByteSize, thousands};
 use crate::views::blocking;
 use crate::views::java as java_view;
@@ -43,7 +43,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     };
     let asked = targets.clone();
     let found = blocking::stepwise(ctx, move |steps| -> Result<_, JavaError> {
-        let heap = java::open(&input, options, steps)?;
+        let heap = java::open(&input, OpenedJava::Unread, options, steps)?;
         heap.dominators();
         steps.begin("following references back to the roots");
         Ok((paths(&heap, &asked, limits), heap.class()))

@@ -10,7 +10,7 @@ use crate::error::{Classified, ErrorClass};
 use crate::folder::OWN_PREFIX;
 use crate::heap_graph::HeapGraph;
 use crate::heaps::java::{
-    JavaError, JavaFile, JavaInput, JavaOptions, ProgressReporter, of_losses,
+    JavaError, JavaFile, JavaInput, JavaOptions, OpenedJava, ProgressReporter, of_losses,
 };
 use crate::heaps::look::{
     self, DumpScope, LookError, LookOptions, LookTrace, NativeSource, is_process, listed, source,
@@ -199,7 +199,9 @@ pub fn open(
             }),
         },
         NativeSource::Pprofs(..) => of_pprofs(&input.path, options, steps),
-        NativeSource::Java => of_hprofs(&input.path, options, steps),
+        NativeSource::Hprofs(found) => {
+            of_hprofs(&input.path, OpenedJava::Hprofs(found), options, steps)
+        }
     }
 }
 
@@ -343,10 +345,11 @@ fn of_pprofs(
 
 fn of_hprofs(
     path: &Path,
+    found: OpenedJava,
     options: QueryOptions,
     steps: &ProgressReporter,
 ) -> Result<QueryFile, OpenError> {
-    let file = JavaFile::open(path, options.java, steps)?;
+    let file = JavaFile::open(path, found, options.java, steps)?;
     let facts = file.dumps().iter().map(|dump| JavaHeapFacts {
         pid: dump.pid,
         process: dump.process.clone(),

@@ -79,9 +79,9 @@ fn of_folder(input: &JavaInput, steps: &ProgressReporter) -> Result<Vec<Moment>,
         ..LookOptions::default()
     };
     let listed = match look::open(&input.path, &DumpScope::Last, &options, steps) {
-        Ok(OpenedInput::Native(file)) => file.listed,
+        Ok(OpenedInput::Native(file, _)) => file.listed,
         // Figures of the system are worth a table without a profile.
-        Ok(OpenedInput::Java) | Err(LookError::NoHeap { .. } | LookError::Broken { .. }) => {
+        Ok(OpenedInput::Java(_)) | Err(LookError::NoHeap { .. } | LookError::Broken { .. }) => {
             Vec::new()
         }
         Err(error) => return Err(error),

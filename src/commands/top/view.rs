@@ -11,6 +11,7 @@ use crate::analyze::native::groups::RowKey;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
+use crate::heaps::java::OpenedJava;
 use crate::heaps::look::{self, DumpScope, NativeFile, OpenedInput};
 use crate::units::ByteSize;
 use crate::views::blocking;
@@ -41,7 +42,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         .with_help("leave out one of the two"));
     }
     if java_flag.is_some() {
-        return java::run(ctx, args).await;
+        return java::run(ctx, args, OpenedJava::Unread).await;
     }
     let (input, wanted) = args.native.input(&args.input, DumpScope::Last);
     let path = input.path.clone();
@@ -50,9 +51,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         look::open(&path, &wanted, &options, steps)
     });
     match opened.await? {
-        OpenedInput::Native(file) => native(ctx, &args, *file).await,
-        OpenedInput::Java => match native_flag {
-            None => java::run(ctx, args).await,
+        OpenedInput::Native(file, _) => native(ctx, &args, *file).await,
+        OpenedInput::Java(opened) => match native_flag {
+            None => java::run(ctx, args, opened).await,
             Some(flag) => Err(Failure::new(
                 ErrorClass::Usage,
                 "option-conflict",

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use crate::analyze::native::filter::Filter;
 use crate::error::ErrorClass;
 use crate::heaps::java::facts::Warning;
-use crate::heaps::java::{JavaInput, ProgressReporter};
+use crate::heaps::java::{JavaInput, OpenedJava, ProgressReporter};
 use crate::heaps::look::{self, DumpScope, LookOptions, NativeFile, OpenedInput};
 use crate::results::findings::Finding;
 use crate::stacks::{JoinBy, StackTable, join};
@@ -90,20 +90,28 @@ struct FileFacts {
     is_trace: bool,
 }
 
-/// Looks for growth. `None` where the first input holds Java heaps alone.
+/// What was looked for.
+pub enum GrowthLooked {
+    /// Growth of native heaps.
+    Native(Box<NativeLeaks>),
+    /// Nothing: the first input, opened by now, holds Java heaps alone.
+    Java(OpenedJava),
+}
+
+/// Looks for growth.
 ///
 /// # Errors
 /// Where an input can't be opened, or has no dumps that could be compared.
 pub fn leaks(
     request: &NativeLeaksRequest,
     steps: &ProgressReporter,
-) -> Result<Option<NativeLeaks>, NativeLeaksError> {
+) -> Result<GrowthLooked, NativeLeaksError> {
     let mut files = Vec::new();
     for (at, (path, wanted)) in by_path(&request.inputs).into_iter().enumerate() {
         match look::open(&path, &wanted, &request.options, steps)? {
-            OpenedInput::Native(file) => files.push(*file),
-            OpenedInput::Java if at == 0 => return Ok(None),
-            OpenedInput::Java => {
+            OpenedInput::Native(file, _) => files.push(*file),
+            OpenedInput::Java(opened) if at == 0 => return Ok(GrowthLooked::Java(opened)),
+            OpenedInput::Java(_) => {
                 return Err(NativeLeaksError::JavaAmong {
                     name: path.display().to_string(),
                 });
@@ -134,7 +142,7 @@ pub fn leaks(
         && document.series.iter().any(|series| series.cant_tell > 0);
     let inconclusive = is_undecided || document.series.iter().any(SeriesRow::is_open);
     let matches = document.series.iter().any(|series| series.matches);
-    Ok(Some(NativeLeaks {
+    Ok(GrowthLooked::Native(Box::new(NativeLeaks {
         matches,
         document,
         findings,
@@ -142,7 +150,7 @@ pub fn leaks(
         class,
         found,
         inconclusive,
-    }))
+    })))
 }
 
 /// Inputs by path, so that each file is opened once: several dumps of one file are named one by

@@ -10,6 +10,7 @@ use super::facts::{Figures, HeapFacts, Warning};
 use super::heap::{JavaHeap, ProgressReporter};
 use super::input::JavaInput;
 use super::open::{JavaOptions, open};
+use super::opened::OpenedJava;
 use crate::analyze::diff::{self, Change, Growth, Side};
 use crate::analyze::filter::Filter;
 use crate::analyze::histogram::Sums;
@@ -183,18 +184,21 @@ pub struct LeakChange {
     pub after_bytes: u64,
 }
 
-/// Compares two dumps; what is missing in them decides the class.
+/// Compares two dumps, of inputs that may be `opened` already; what is missing in them decides
+/// the class.
 ///
 /// # Errors
 /// Where one holds no Java heap, or can't be read.
 pub fn diff(
     request: &DiffRequest,
+    opened: [OpenedJava; 2],
     steps: &ProgressReporter,
 ) -> Result<(DiffReport, Option<ErrorClass>), JavaError> {
     // One heap at a time: of each the tables are kept, not the graph.
     let wanted = &request.wanted;
-    let before = Half::of(&open_side(&request.before, steps)?, wanted, steps);
-    let mut after = Half::of(&open_side(&request.after, steps)?, wanted, steps);
+    let [first, second] = opened;
+    let before = Half::of(&open_side(&request.before, first, steps)?, wanted, steps);
+    let mut after = Half::of(&open_side(&request.after, second, steps)?, wanted, steps);
     if before.is_of_dump(&after) {
         after.facts.warnings.push(Warning::same_moment());
     }
@@ -250,9 +254,10 @@ pub(crate) fn compare(before: Half, after: Half, wanted: &Wanted) -> DiffReport 
 
 fn open_side(
     (input, options): &(JavaInput, JavaOptions),
+    opened: OpenedJava,
     steps: &ProgressReporter,
 ) -> Result<JavaHeap, JavaError> {
-    open(input, options.clone(), steps)
+    open(input, opened, options.clone(), steps)
 }
 
 /// What is kept of a dump that is compared.

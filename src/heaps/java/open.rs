@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::error::JavaError;
 use super::heap::{JavaHeap, ProgressReporter};
 use super::input::{DumpSelector, JavaInput};
+use super::opened::{OpenedJava, ReadTrace};
 use crate::error::ErrorClass;
 use crate::heap_graph::{Follow, HeapGraph, Reachable, SizeModel};
 use crate::heaps::look::is_process;
@@ -99,13 +100,15 @@ pub struct JavaFile {
 
 impl JavaFile {
     /// Opens an input and lists its dumps: reads a trace once, and of an HPROF nothing. Of a
-    /// recording without Java heaps, those in its folder `java` are taken.
+    /// recording without Java heaps, those in its folder `java` are taken. What is `opened`
+    /// already is not opened again.
     ///
     /// # Errors
     /// Where it holds no Java heap, or none of the process that the options name, or can't be
     /// read.
     pub fn open(
         path: &Path,
+        opened: OpenedJava,
         options: JavaOptions,
         steps: &ProgressReporter,
     ) -> Result<JavaFile, JavaError> {
@@ -136,12 +139,14 @@ impl JavaFile {
         };
         file.steps.begin(&format!("opening {}", path.display()));
         let recorded = manifest_of(path)?;
-        let native = match import::open_java(path)? {
-            JavaSource::Traces(mut traces) => {
-                recorded::compare(path, &mut traces);
-                file.take_traces(traces)?
-            }
-            JavaSource::Hprofs(hprofs) => {
+        let opened = match (&lying, opened) {
+            (None, OpenedJava::Unread) | (Some(_), _) => file.unread(path)?,
+            (None, opened) => opened,
+        };
+        let native = match opened {
+            OpenedJava::Unread => false,
+            OpenedJava::Traces(traces) => file.take_traces(traces),
+            OpenedJava::Hprofs(hprofs) => {
                 file.hprofs = hprofs;
                 false
             }
@@ -177,25 +182,45 @@ impl JavaFile {
         Ok(file)
     }
 
-    /// Reads traces for the first time; whether there are native heaps in them.
-    fn take_traces(&mut self, traces: Vec<import::OpenTrace>) -> Result<bool, JavaError> {
-        let mut native = false;
-        for trace in traces {
+    /// Opens what nobody has, and walks the packets of its traces.
+    fn unread(&self, path: &Path) -> Result<OpenedJava, JavaError> {
+        let mut traces = match import::open_java(path)? {
+            JavaSource::Traces(traces) => traces,
+            JavaSource::Hprofs(hprofs) => return Ok(OpenedJava::Hprofs(hprofs)),
+        };
+        recorded::compare(path, &mut traces);
+        let read = traces.into_iter().map(|trace| {
             let mut surveyed = Surveyed::read(trace.source)?;
-            native |= surveyed.health().profile_packets > 0;
-            let damage = trace.damage.as_deref();
+            let renamed = self.maps.name(&mut surveyed)?;
+            Ok(ReadTrace {
+                name: trace.name,
+                damage: trace.damage,
+                trace: surveyed.seal(),
+                heaps: renamed.heaps,
+                findings: renamed.findings,
+            })
+        });
+        read.collect::<Result<_, _>>().map(OpenedJava::Traces)
+    }
+
+    /// Takes traces in; whether there are native heaps in them.
+    fn take_traces(&mut self, traces: Vec<ReadTrace>) -> bool {
+        let mut native = false;
+        for read in traces {
+            let health = read.trace.health();
+            native |= health.profile_packets > 0;
             // What the service lost shows in the numbering of each dump's packets.
-            let unreadable = trace_findings::of_trace(&trace.name, damage, surveyed.health(), true);
+            let damage = read.damage.as_deref();
+            let unreadable = trace_findings::of_trace(&read.name, damage, health, true);
             let unreadable = unreadable
                 .into_iter()
                 .filter(|f| f.class == Some(ErrorClass::BadInput) || f.kind == findings::TRACE_CUT);
             self.findings.extend(unreadable);
-            let renamed = self.maps.name(&mut surveyed)?;
-            self.findings.extend(renamed.findings);
-            self.heap_maps.push(renamed.heaps);
-            self.traces.push(surveyed.seal());
+            self.findings.extend(read.findings);
+            self.heap_maps.push(read.heaps);
+            self.traces.push(read.trace);
         }
-        Ok(native)
+        native
     }
 
     /// Lists the dumps that were found, by the manifest's numbers and labels where it has them.
@@ -542,10 +567,11 @@ fn root_what_lost_its_roots(graph: &mut HeapGraph, follow: Follow) -> Option<Fin
 /// As [`JavaFile::open`], [`JavaFile::choose`] and [`JavaFile::read`].
 pub fn open(
     input: &JavaInput,
+    opened: OpenedJava,
     options: JavaOptions,
     steps: &ProgressReporter,
 ) -> Result<JavaHeap, JavaError> {
-    let mut file = JavaFile::open(&input.path, options, steps)?;
+    let mut file = JavaFile::open(&input.path, opened, options, steps)?;
     let at = file.choose(input.which.as_ref())?;
     file.read(at)
 }

@@ -13,9 +13,9 @@ use super::pprofs;
 use super::traces::{self, LookTrace};
 use crate::analyze::native::sampled;
 use crate::error::ErrorClass;
-use crate::heaps::java::{DumpSelector, ProgressReporter, manifest_of};
+use crate::heaps::java::{DumpSelector, OpenedJava, ProgressReporter, ReadTrace, manifest_of};
 use crate::heaps::trace_findings;
-use crate::import::{self, HeapSource, PprofInput};
+use crate::import::{self, HeapSource, HprofInput, PprofInput};
 use crate::naming::coverage::{Coverage, Tally};
 use crate::naming::frames::LookupControl;
 use crate::naming::names::NameOptions;
@@ -54,17 +54,17 @@ pub enum NativeSource {
     Traces(Vec<LookTrace>, Option<Box<Manifest>>),
     /// pprofs, each a dump.
     Pprofs(Vec<PprofInput>, Option<Box<Manifest>>),
-    /// Java heaps alone, as HPROFs: what opens those knows more of them.
-    Java,
+    /// Java heaps alone, as HPROFs, at least one.
+    Hprofs(Vec<HprofInput>),
 }
 
 /// An input, opened.
 #[derive(Debug)]
 pub enum OpenedInput {
     /// It has native heaps; whether Java heaps are beside them, the file says.
-    Native(Box<NativeFile>),
+    Native(Box<NativeFile>, OpenedJava),
     /// It has Java heaps alone.
-    Java,
+    Java(OpenedJava),
 }
 
 /// Standard input, as it is typed.
@@ -99,7 +99,7 @@ pub fn source(
             Ok(NativeSource::Traces(opened, manifest.map(Box::new)))
         }
         HeapSource::Pprofs(found) => Ok(NativeSource::Pprofs(found, manifest.map(Box::new))),
-        HeapSource::Hprofs => Ok(NativeSource::Java),
+        HeapSource::Hprofs(found) => Ok(NativeSource::Hprofs(found)),
     }
 }
 
@@ -122,9 +122,9 @@ pub fn open(
             file.path = path.to_owned();
             file.java_dumps = hprofs_beside(path);
             file.manifest = manifest.map(|manifest| *manifest);
-            return Ok(OpenedInput::Native(Box::new(file)));
+            return Ok(OpenedInput::Native(Box::new(file), OpenedJava::Unread));
         }
-        NativeSource::Java => return Ok(OpenedInput::Java),
+        NativeSource::Hprofs(found) => return Ok(OpenedInput::Java(OpenedJava::Hprofs(found))),
     };
     let java_dumps: usize = opened.iter().map(|t| t.trace.java_dumps().len()).sum();
     let java_dumps = java_dumps + hprofs_beside(path);
@@ -142,10 +142,10 @@ pub fn open(
             let mut file = pprofs::open(&name, &tracked, manifest.as_deref(), wanted, options)?;
             file.path = path.to_owned();
             file.manifest = manifest.map(|manifest| *manifest);
-            return Ok(OpenedInput::Native(Box::new(file)));
+            return Ok(OpenedInput::Native(Box::new(file), OpenedJava::Unread));
         }
         if java_dumps > 0 {
-            return Ok(OpenedInput::Java);
+            return Ok(OpenedInput::Java(java_of(opened)));
         }
         let mut findings = reading.findings.into_iter();
         if let Some(why) = findings.find(|found| found.class == Some(ErrorClass::BadInput)) {
@@ -191,7 +191,11 @@ pub fn open(
     file.path = path.to_owned();
     file.java_dumps = java_dumps;
     file.manifest = manifest.map(|manifest| *manifest);
-    Ok(OpenedInput::Native(Box::new(file)))
+    Ok(OpenedInput::Native(Box::new(file), java_of(opened)))
+}
+
+fn java_of(traces: Vec<LookTrace>) -> OpenedJava {
+    OpenedJava::Traces(traces.into_iter().map(ReadTrace::from).collect())
 }
 
 /// As [`open`], where nothing but native heaps will do.
@@ -205,8 +209,8 @@ pub fn native(
     steps: &ProgressReporter,
 ) -> Result<NativeFile, LookError> {
     match open(path, wanted, options, steps)? {
-        OpenedInput::Native(file) => Ok(*file),
-        OpenedInput::Java => Err(LookError::JavaOnly {
+        OpenedInput::Native(file, _) => Ok(*file),
+        OpenedInput::Java(_) => Err(LookError::JavaOnly {
             name: path.display().to_string(),
         }),
     }
@@ -366,7 +370,8 @@ impl<'a> Reading<'a> {
         coverage.finish(&trace.named, projector.namer(), &mut self.tally);
         self.profiles.push(projector.finish());
         self.places.push(places);
-        self.findings.append(&mut trace.findings);
+        let of_names = trace.findings.iter().chain(&trace.renamed);
+        self.findings.extend(of_names.cloned());
         let damage = trace.damage.as_deref();
         let told = trace_findings::of_trace(&trace.name, damage, &health, sampled);
         self.findings.extend(told);

@@ -3,7 +3,7 @@
 
 use super::error::LookError;
 use super::open::LookOptions;
-use crate::heaps::java::ProgressReporter;
+use crate::heaps::java::{ProgressReporter, ReadTrace};
 use crate::import::OpenTrace;
 use crate::naming::frames::{LookupScope, Named, Namer};
 use crate::naming::maps::{HeapMaps, R8Mappings, UsedMap};
@@ -21,11 +21,25 @@ pub struct LookTrace {
     pub heaps: HeapMaps,
     /// What is wrong with its file.
     pub damage: Option<String>,
-    /// What the user should know of its names.
+    /// What the user should know of its symbols.
     pub findings: Vec<Finding>,
+    /// What the user should know of its mapping files.
+    pub renamed: Vec<Finding>,
     /// Mapping files that were used.
     pub mappings: Vec<manifest::MappingFile>,
     pub(super) named: Named,
+}
+
+impl From<LookTrace> for ReadTrace {
+    fn from(trace: LookTrace) -> ReadTrace {
+        ReadTrace {
+            name: trace.name,
+            trace: trace.trace,
+            heaps: trace.heaps,
+            damage: trace.damage,
+            findings: trace.renamed,
+        }
+    }
 }
 
 /// Reads what holds for all dumps of each trace, and names its frames.
@@ -44,15 +58,15 @@ pub(super) fn open_all(
         if options.watch.is_cancelled() {
             return Err(LookError::Interrupted);
         }
-        let mut findings = named.findings();
+        let findings = named.findings();
         let renamed = maps.name(&mut surveyed)?;
-        findings.extend(renamed.findings);
         all.push(LookTrace {
             name: input.name,
             damage: input.damage,
             trace: surveyed.seal(),
             heaps: renamed.heaps,
             findings,
+            renamed: renamed.findings,
             mappings: renamed.maps.iter().map(UsedMap::in_manifest).collect(),
             named,
         });

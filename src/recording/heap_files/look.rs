@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::conversion::java_summary::{self, JavaSummary};
 use crate::error::{Classified, ErrorClass};
-use crate::heaps::java::{JavaError, JavaFile, JavaOptions, ProgressReporter};
+use crate::heaps::java::{JavaError, JavaFile, JavaOptions, OpenedJava, ProgressReporter};
 use crate::naming::maps::UsedMap;
 use crate::naming::names::NameOptions;
 use crate::results::findings::{self, Finding};
@@ -67,7 +67,12 @@ fn look_into(mut dump: JavaDump, path: &Path, names: NameOptions) -> Result<Read
         names,
         ..JavaOptions::default()
     };
-    let mut file = JavaFile::open(path, options, &ProgressReporter::default())?;
+    let mut file = JavaFile::open(
+        path,
+        OpenedJava::Unread,
+        options,
+        &ProgressReporter::default(),
+    )?;
     let heap = file.read(0)?;
     let dominators = heap.dominators();
     let reached = heap.paths().order().iter().copied();

@@ -8,8 +8,8 @@ use crate::console::{Console, Style};
 use crate::error::Failure;
 use crate::flags::context::Context;
 use crate::heaps::growth;
-use crate::heaps::growth::{NativeLeaksRequest, SeriesRow, TOLERANCE_BYTES};
-use crate::heaps::java::{JavaInput, JavaOptions};
+use crate::heaps::growth::{GrowthLooked, NativeLeaksRequest, SeriesRow, TOLERANCE_BYTES};
+use crate::heaps::java::{JavaInput, JavaOptions, OpenedJava};
 use crate::heaps::leaks::{LeaksRequest, LeaksRows, leaks};
 use crate::heaps::look::{DumpScope, LookOptions};
 use crate::naming::names::NameOptions;
@@ -41,9 +41,11 @@ pub(crate) async fn answer(ctx: &Context, recording: &Path, java: &Path) -> Resu
         limit: 1,
     };
     let found = blocking::stepwise(ctx, move |steps| growth::leaks(&request, steps)).await?;
-    for series in found.iter().flat_map(|found| &found.document.series) {
-        ctx.console.data("");
-        show_series(&ctx.console, series);
+    if let GrowthLooked::Native(found) = found {
+        for series in &found.document.series {
+            ctx.console.data("");
+            show_series(&ctx.console, series);
+        }
     }
     let request = LeaksRequest {
         inputs: vec![input(java)],
@@ -57,7 +59,8 @@ pub(crate) async fn answer(ctx: &Context, recording: &Path, java: &Path) -> Resu
         classes: filter::Filter::default(),
         loops: 1,
     };
-    let report = blocking::stepwise(ctx, move |steps| leaks(&request, steps)).await?;
+    let report =
+        blocking::stepwise(ctx, move |steps| leaks(&request, OpenedJava::Unread, steps)).await?;
     if let Some(rows) = &report.document.leaks {
         ctx.console.data("");
         show_java(&ctx.console, rows);

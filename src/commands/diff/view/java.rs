@@ -11,6 +11,7 @@ use crate::flags::context::Context;
 use crate::flags::names::mapping;
 use crate::flags::pattern::NO_MATCH;
 use crate::heap_graph::Follow;
+use crate::heaps::java::OpenedJava;
 use crate::heaps::java::diff::{
     ChangeRow, DiffReport, DiffRequest, LeakChange, PathChangeRow, Wanted, diff,
 };
@@ -29,7 +30,11 @@ const DEPTH: usize = 8;
 ///
 /// # Errors
 /// Where one of the inputs holds no Java heap, or can't be read.
-pub(super) async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+pub(super) async fn run(
+    ctx: &Context,
+    args: Args,
+    opened: [OpenedJava; 2],
+) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     let side = |input: &OsString, maps: &[OsString]| -> Result<_, Failure> {
         let mut options = args.java.options(Follow::default());
@@ -51,7 +56,8 @@ pub(super) async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         },
     };
     let is_filtered = !request.wanted.filter.takes_all();
-    let (report, class) = blocking::stepwise(ctx, move |steps| diff(&request, steps)).await?;
+    let (report, class) =
+        blocking::stepwise(ctx, move |steps| diff(&request, opened, steps)).await?;
     if console.is_json() {
         console.json(&report);
     } else if args.csv {

@@ -8,11 +8,11 @@ use crate::analyze::histogram::{Histogram, ObjectScope, Row, Sums, histogram};
 use crate::analyze::label;
 use crate::error::ErrorClass;
 use crate::heap_graph::{DumpFacts, DumpSource, GraphBuilder, NoContents};
-use crate::heaps::java::JavaError;
 use crate::heaps::java::facts::{Figures, HeapFacts};
 use crate::heaps::java::heap::{JavaHeap, ProgressReporter};
 use crate::heaps::java::input::JavaInput;
 use crate::heaps::java::open::{JavaFile, JavaOptions};
+use crate::heaps::java::{JavaError, OpenedJava};
 use crate::hprof;
 
 /// Counts the objects of a dump.
@@ -21,6 +21,7 @@ use crate::hprof;
 /// Where the input holds no Java heap, or can't be read.
 pub fn count(
     input: &JavaInput,
+    opened: OpenedJava,
     options: JavaOptions,
     request: &TopRequest,
     steps: &ProgressReporter,
@@ -30,7 +31,7 @@ pub fn count(
         && request.filter.heap.is_none()
         && options.names.mappings.is_empty()
         && options.names.variables.is_empty();
-    let mut file = JavaFile::open(&input.path, options.clone(), steps)?;
+    let mut file = JavaFile::open(&input.path, opened, options.clone(), steps)?;
     let at = file.choose(input.which.as_ref())?;
     if let Some(input) = file.hprof(at).filter(|_| plain) {
         steps.begin(&format!("counting {}", input.name));

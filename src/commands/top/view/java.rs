@@ -16,7 +16,7 @@ use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::pattern::NO_MATCH;
 use crate::heap_graph::Follow;
-use crate::heaps::java::{self, JavaError};
+use crate::heaps::java::{self, JavaError, OpenedJava};
 use crate::units::{ByteSize, thousands};
 use crate::views::blocking;
 use crate::views::java as java_view;
@@ -40,7 +40,7 @@ enum Shown {
 ///
 /// # Errors
 /// Where the input holds no Java heap, or can't be read.
-pub(super) async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     let input = args.native.java_input(&args.input)?;
     let options = args.java.options(Follow::default());
@@ -65,10 +65,10 @@ pub(super) async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let shown = blocking::stepwise(ctx, move |steps| -> Result<Shown, JavaError> {
         if without_retained {
             let request = requests.into_iter().next_back().unwrap_or_default();
-            let (report, class) = count(&input, options, &request, steps)?;
+            let (report, class) = count(&input, opened, options, &request, steps)?;
             return Ok(Shown::Tables(vec![report], class));
         }
-        let heap = java::open(&input, options, steps)?;
+        let heap = java::open(&input, opened, options, steps)?;
         heap.dominators();
         if as_tree {
             let one_percent = heap.dominators().total().total_bytes() / 100;

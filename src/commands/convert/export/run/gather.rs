@@ -7,7 +7,9 @@ use crate::conversion::convert::{DumpName, Selection};
 use crate::error::ErrorClass;
 use crate::export::{java_pprof, java_stacks};
 use crate::heap_graph::{DumpSource, Follow, HeapGraph, ShortestPaths};
-use crate::heaps::java::{JavaError, JavaFile, JavaHeap, JavaOptions, ProgressReporter};
+use crate::heaps::java::{
+    JavaError, JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter,
+};
 use crate::heaps::look::{self, DumpScope, LookError, LookOptions, OpenedInput};
 use crate::results::findings::Finding;
 use crate::results::manifest::JAVA_HEAP;
@@ -34,8 +36,10 @@ pub fn names(
     let steps = ProgressReporter::default();
     let wanted = DumpScope::These(which.dumps.clone());
     let mut names = Vec::new();
+    let mut java_heaps = OpenedJava::Unread;
     let native = match look::open(input, &wanted, look, &steps) {
-        Ok(OpenedInput::Native(file)) => {
+        Ok(OpenedInput::Native(file, read)) => {
+            java_heaps = read;
             let dumps = file.profile.dumps.iter();
             names.extend(dumps.map(|dump| DumpName::InTrace {
                 pid: dump.facts.pid,
@@ -44,14 +48,17 @@ pub fn names(
             }));
             Ok(file.java_dumps > 0)
         }
-        Ok(OpenedInput::Java) => Ok(true),
+        Ok(OpenedInput::Java(read)) => {
+            java_heaps = read;
+            Ok(true)
+        }
         Err(error @ LookError::NoSuchDump { .. }) => Err(error),
         Err(error) => return Err(error.into()),
     };
     if let Ok(false) = native {
         return Ok(names);
     }
-    let file = match JavaFile::open(input, java.clone(), &steps) {
+    let file = match JavaFile::open(input, java_heaps, java.clone(), &steps) {
         Ok(file) => file,
         Err(error) => return Err(native.err().map_or(error.into(), ExportError::from)),
     };
@@ -111,6 +118,7 @@ pub(super) fn gather(
     };
     let mut there: Vec<String> = Vec::new();
     let mut unmeant = None;
+    let mut java = OpenedJava::Unread;
     let mut has_java = true;
     let mut has_native = false;
     let look = LookOptions {
@@ -119,7 +127,8 @@ pub(super) fn gather(
         ..request.look.clone()
     };
     match look::open(&request.input, &wanted, &look, steps) {
-        Ok(OpenedInput::Native(file)) => {
+        Ok(OpenedInput::Native(file, read)) => {
+            java = read;
             has_native = true;
             has_java = file.java_dumps > 0;
             gathered.class = file.class();
@@ -129,13 +138,13 @@ pub(super) fn gather(
             let dumps = &mut gathered.profile.dumps;
             dumps.retain(|dump| takes(&request.selection, &dump.facts));
         }
-        Ok(OpenedInput::Java) => {}
+        Ok(OpenedInput::Java(read)) => java = read,
         // The dump that was named may be of a Java heap.
         Err(error @ LookError::NoSuchDump { .. }) => unmeant = Some(error),
         Err(error) => return Err(error.into()),
     }
     if has_java {
-        match add_java(request, &mut gathered, &mut tables, &mut there, steps) {
+        match add_java(request, java, &mut gathered, &mut tables, &mut there, steps) {
             Ok(()) => {}
             // Nothing is wrong but that there is no Java heap, or none that was named.
             Err(ExportError::Java(
@@ -171,6 +180,7 @@ fn takes(selection: &Selection, facts: &Facts) -> bool {
 
 fn add_java(
     request: &ExportRequest,
+    java: OpenedJava,
     gathered: &mut Gathered,
     tables: &mut Option<&mut Folder>,
     there: &mut Vec<String>,
@@ -181,7 +191,7 @@ fn add_java(
         there.push("Java heaps (--heap java)".to_owned());
         return Ok(());
     }
-    let mut file = JavaFile::open(&request.input, request.java.clone(), steps)?;
+    let mut file = JavaFile::open(&request.input, java, request.java.clone(), steps)?;
     let named = &request.which.dumps;
     let chosen: Vec<usize> = match named.is_empty() {
         true => (0..file.dumps().len()).collect(),
