@@ -7,10 +7,10 @@
 # (see tests/common/judge.rs). What can't be had fails the run in CI (the variable CI); elsewhere
 # it is listed at the end as not run.
 #
-# `fast` is the inner loop: what an edit can have broken, in the dev profile; no installing, no
-# bench. Of the crates that are edited, all tests; of those that depend on them, the unit tests.
-# The program's own suites run where src, tests, fixtures, docs or the like are edited. An edit is
-# what differs from main, or else the last commit.
+# `fast` is the inner loop: tests of what is edited, in the dev profile; no installing, no bench.
+# Of the crates that are edited, all tests; of those that depend on them, the unit tests. If
+# anything outside of the crates is edited, all tests of the program and the unit tests of all
+# crates. An edit is what differs from main, or else the last commit.
 #
 # Data from outside of the repository is read where these name a folder of it:
 #   HEAPTAP_HPROF          heap dumps, beside them what jmap, hprof-slurp and VisualVM say of them
@@ -37,7 +37,7 @@ lacks() { # judge, why
 }
 # Runs the tests whose judges are there.
 judged() { # cargo's arguments
-  [ ${#judges[@]} = 0 ] || cargo test --workspace --locked "$@" --tests -- --ignored "${judges[@]}"
+  [ ${#judges[@]} = 0 ] || cargo test --locked "$@" --tests -- --ignored "${judges[@]}"
 }
 summary() {
   if [ ${#not_run[@]} -gt 0 ]; then
@@ -99,35 +99,49 @@ find_judges() {
 edited_files() {
   local base
   base=$(git merge-base HEAD main 2>/dev/null) || base=HEAD
-  { git diff --name-only "$base"; git ls-files --others --exclude-standard; } | grep . ||
-    git diff --name-only HEAD~1
+  { git diff --no-renames --name-only "$base"; git ls-files --others --exclude-standard; } |
+    grep . || git diff --no-renames --name-only HEAD~1
 }
-# Packages that files belong to: a crate's, or the program's.
-packages_of() {
-  sed -E 's|^crates/([^/]+)/.*|crates/\1|; t; s|.*|.|' | sort -u | while read -r folder; do
-    sed -n '/^name = /{s/.*"\(.*\)"/\1/p;q}' "$folder/Cargo.toml"
+# The name of the package in each folder that is there.
+packages_in() {
+  local folder
+  for folder in "$@"; do
+    [ ! -f "$folder/Cargo.toml" ] || sed -n '/^name = /{s/.*"\(.*\)"/\1/p;q}' "$folder/Cargo.toml"
   done
 }
-# Packages of the workspace that depend on one, itself left out.
-dependents() {
-  cargo tree --workspace --locked --offline -e normal -i "$1" --prefix none --format '{p}' |
-    sed -nE 's|^([a-z0-9-]+) v[^ ]+ \(/.*|\1|p' | sort -u | grep -vx "$1" || true
+# Folders of the packages that files belong to: a crate's, or the program's.
+folders_of() { sed -E 's|^crates/([^/]+)/.*|crates/\1|; t; s|.*|.|' | sort -u; }
+# Packages of the workspace that depend on those, themselves left out.
+dependents_of() {
+  local package all=""
+  for package in "$@"; do
+    all+=$(cargo tree --workspace --locked -e normal -i "$package" --prefix none --format '{p}')
+    all+=$'\n'
+  done
+  sed -nE 's|^([a-z0-9-]+) v[^ ]+ \(/.*|\1|p' <<<"$all" | sort -u |
+    { grep -vxFf <(printf '%s\n' "$@") || true; }
 }
 
 if [ "$tier" = fast ]; then
-  mapfile -t edited < <(edited_files | packages_of)
-  mapfile -t units < <(for package in "${edited[@]}"; do dependents "$package"; done | sort -u |
-    grep -vxFf <(printf '%s\n' "${edited[@]}") || true)
-  say "edited: ${edited[*]}; unit tests of ${units[*]:-no other}"
+  mapfile -t folders < <(edited_files | folders_of)
+  mapfile -t edited < <(packages_in "${folders[@]}")
+  [ ${#edited[@]} -gt 0 ] || edited=(heaptap)
+  mapfile -t units < <(
+    if [[ " ${edited[*]} " = *" heaptap "* ]]; then
+      packages_in crates/* | { grep -vxFf <(printf '%s\n' "${edited[@]}") || true; }
+    else
+      dependents_of "${edited[@]}"
+    fi
+  )
+  say "all tests of ${edited[*]}; unit tests of ${units[*]:-no other}"
   cargo fmt --all --check
-  cargo clippy "${edited[@]/#/-p}" --all-targets --locked -- -D warnings
+  cargo clippy "${edited[@]/#/-p}" "${units[@]/#/-p}" --all-targets --locked -- -D warnings
   find_judges
   find_given
   # Nothing was installed for it: what CI must have may be missing.
   env -u CI cargo test "${edited[@]/#/-p}" --locked
   [ ${#units[@]} = 0 ] || env -u CI cargo test "${units[@]/#/-p}" --lib --locked
-  [ ${#judges[@]} = 0 ] ||
-    cargo test "${edited[@]/#/-p}" --locked --tests -- --ignored "${judges[@]}"
+  judged "${edited[@]/#/-p}"
   summary
   exit
 fi
@@ -196,7 +210,7 @@ say "tests"
 # Two processes at one moment, by tests/stories/claims.rs: 6 rounds in the inner loop.
 export HEAPTAP_ROUNDS=${HEAPTAP_ROUNDS:-40}
 cargo test --workspace --locked --profile ci
-judged --profile ci
+judged --workspace --profile ci
 
 # Before the viewer, whose build makes files of the program anew.
 say "the real bench: adb, adbd, perfetto and traced"

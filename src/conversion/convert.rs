@@ -17,7 +17,7 @@ use crate::naming::frames::{LookupControl, LookupScope, Named, Namer};
 use crate::naming::maps::{MapsError, R8Mappings, Renamed, UsedMap, add_used};
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files::PacketFiles;
-use crate::profile::{DumpKind, DumpNumbers, Health, HeapDump, Package};
+use crate::profile::{DumpKind, DumpNumbers, Health, HeapDump, LastDump, Package};
 use crate::results::deduped::Deduped;
 use crate::results::findings::{self, Finding};
 use crate::results::manifest;
@@ -395,7 +395,7 @@ impl Run<'_> {
         let deduped = Deduped::of(&recording);
         let mut summarizer = Summarizer::default();
         let mut coverage = Coverage::default();
-        let mut last: BTreeMap<(u64, String), Vec<Finding>> = BTreeMap::new();
+        let mut last: BTreeMap<(u64, String), (Option<u64>, Vec<Finding>)> = BTreeMap::new();
         let mut sampled = 0u64;
         let mut explained = false;
         // As many as can run, and none waiting: memory holds a few dumps, never all.
@@ -436,8 +436,8 @@ impl Run<'_> {
                 let mut findings = findings::findings_for_dump(&dump);
                 findings.extend(deduped.finding(&dump));
                 let comments = comments(&dump, &findings);
-                explained |= findings::explain_no_samples(&dump.flags);
-                last.insert((dump.pid, dump.heap.clone()), findings);
+                explained |= dump.flags.has_ended();
+                last.insert((dump.pid, dump.heap.clone()), (dump.time_ns, findings));
                 let Some(file) = file else { return Ok(()) };
                 sampled += 1;
                 let job = Job {
@@ -470,7 +470,15 @@ impl Run<'_> {
             all.findings
                 .extend(trace_findings::why_empty(&recording, &health, has_entries));
         }
-        all.findings.extend(last.into_values().flatten());
+        // What is missing behind the last dump does not concern an earlier one.
+        let is_last = |lost: &&LastDump| {
+            let chosen = last.get(&(lost.pid, lost.heap.clone()));
+            chosen.is_some_and(|(time_ns, _)| *time_ns == lost.time_ns)
+        };
+        let lost = health.final_dumps_missing.iter().filter(is_last);
+        let lost: Vec<Finding> = lost.map(findings::final_dump_missing).collect();
+        let of_dumps = last.into_values().flat_map(|(_, found)| found);
+        all.findings.extend(of_dumps.chain(lost));
         all.heaps.extend(summarizer.finish(&recording));
         coverage.finish(&named, &mut FrameNamer::new(&recording), &mut self.tally);
         all.health.push(health);

@@ -6,7 +6,6 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::bytes::sha256_of_first;
 use crate::conversion::convert::{self, ConvertError, Input, Plain};
 use crate::conversion::goal::{self, GoalError, Out, PacketOutput, PacketScope};
 use crate::conversion::tracked;
@@ -76,6 +75,21 @@ pub enum SymbolizeError {
         /// The file.
         path: PathBuf,
     },
+    /// Files of names are gone: written anew, the profiles would lose what they have.
+    #[error(
+        "the profiles in {} name {before} frames, and now only {now} would be named{}: nothing \
+         was written",
+        folder.display(),
+        if before == now { " (Java names are gone)" } else { "" }
+    )]
+    FewerNames {
+        /// The recording's folder.
+        folder: PathBuf,
+        /// Distinct frames with a name.
+        before: u64,
+        /// As many as would have one.
+        now: u64,
+    },
     /// Whoever asked did not want to wait.
     #[error("interrupted; nothing was written")]
     Interrupted,
@@ -96,9 +110,9 @@ impl Classified for SymbolizeError {
             SymbolizeError::Import(error) => error.class(),
             SymbolizeError::Trace(error) => error.class(),
             SymbolizeError::Goal(error) => error.class(),
-            SymbolizeError::Linked { .. } | SymbolizeError::OtherTrace { .. } => {
-                ErrorClass::BadInput
-            }
+            SymbolizeError::Linked { .. }
+            | SymbolizeError::OtherTrace { .. }
+            | SymbolizeError::FewerNames { .. } => ErrorClass::BadInput,
             SymbolizeError::Interrupted => ErrorClass::Interrupted,
             SymbolizeError::Manifest(error) => error.class(),
             SymbolizeError::Convert(error) => error.class(),
@@ -113,6 +127,7 @@ impl Classified for SymbolizeError {
             SymbolizeError::Goal(error) => error.kind(),
             SymbolizeError::Linked { .. } => "linked-file",
             SymbolizeError::OtherTrace { .. } => "other-trace",
+            SymbolizeError::FewerNames { .. } => "fewer-names",
             SymbolizeError::Interrupted => "interrupted",
             SymbolizeError::Manifest(error) => error.kind(),
             SymbolizeError::Convert(error) => error.kind(),
@@ -129,6 +144,11 @@ impl Classified for SymbolizeError {
                 "put the file itself there if you trust where it comes from, or write elsewhere: \
                  heaptap convert {} -o DIR",
                 quoted_path(path.parent().unwrap_or(path))
+            )),
+            SymbolizeError::FewerNames { folder, .. } => Some(format!(
+                "say where the names are (--symbols DIR, --mapping FILE), or convert without them: \
+                 heaptap convert {} -o DIR",
+                quoted_path(folder.join(RAW_TRACE))
             )),
             SymbolizeError::OtherTrace { path } => Some(format!(
                 "what was made of the whole trace stays; copy the folder again from where it came, \
@@ -323,19 +343,15 @@ pub fn check(folder: &Path) -> Result<(), SymbolizeError> {
     if !raw.is_file() || !folder.join(manifest::FILE_NAME).is_file() {
         return Ok(());
     }
-    // What was made of a whole trace is not made anew of a part of it. What stands behind it, such
-    // as packets of names, is nobody's.
+    // What was made of a whole trace is not made anew of a part of it.
     let Some(recorded) = Manifest::read(folder)?.trace else {
         return Ok(());
     };
     let name = raw.display().to_string();
     let unreadable = ImportError::unreadable(&name);
-    let size = std::fs::metadata(&raw).map_err(unreadable)?.len();
-    let is_it = size >= recorded.size
-        && sha256_of_first(&raw, recorded.size).map_err(unreadable)? == recorded.sha256;
-    match is_it {
-        true => Ok(()),
-        false => Err(SymbolizeError::OtherTrace { path: raw }),
+    match recorded::is_other(&raw, recorded.size, &recorded.sha256).map_err(unreadable)? {
+        false => Ok(()),
+        true => Err(SymbolizeError::OtherTrace { path: raw }),
     }
 }
 
@@ -376,7 +392,7 @@ pub fn refresh(
         })?;
     }
     let has_own = is_own_file(&symbolized);
-    let request = convert::Request {
+    let mut request = convert::Request {
         input: Input::Path(if has_own { folder } else { &raw }.to_owned()),
         output: folder.to_owned(),
         selection: convert::Selection::default(),
@@ -398,6 +414,22 @@ pub fn refresh(
         only_process: None,
     };
     let maps = request.maps().map_err(ConvertError::from)?;
+    if !has_own && manifest.dumps.native.iter().any(|dump| dump.file.is_some()) {
+        // Without the names that were found, the profiles may be all that has them.
+        let aside = tempfile::tempdir_in(folder).map_err(|source| GoalError::Write {
+            name: folder.display().to_string(),
+            source,
+        })?;
+        let output = std::mem::replace(&mut request.output, aside.path().to_owned());
+        let packets = request.packets_for.take();
+        let tried = convert::convert_with(&request, &maps)?;
+        (request.output, request.packets_for) = (output, packets);
+        check_names(
+            folder,
+            manifest.symbolization.as_ref(),
+            &tried.symbolization,
+        )?;
+    }
     let converted = convert::convert_with(&request, &maps)?;
     let written = |f: &Finding| f.kind != findings::PACKETS_UNWRITTEN;
     let mut class = (!converted.findings.iter().all(written)).then_some(ErrorClass::HostWrite);
@@ -441,6 +473,27 @@ pub fn refresh(
         names_allocations,
         mappings,
     })))
+}
+
+/// Refuses to write profiles anew with fewer names than they have.
+fn check_names(
+    folder: &Path,
+    before: Option<&manifest::Symbolization>,
+    now: &manifest::Symbolization,
+) -> Result<(), SymbolizeError> {
+    let Some(before) = before else {
+        return Ok(());
+    };
+    let had_mapping = before.mappings.iter().any(MappingFile::named_any);
+    let has_mapping = now.mappings.iter().any(MappingFile::named_any);
+    match now.frames_named < before.frames_named || had_mapping && !has_mapping {
+        false => Ok(()),
+        true => Err(SymbolizeError::FewerNames {
+            folder: folder.to_owned(),
+            before: before.frames_named,
+            now: now.frames_named,
+        }),
+    }
 }
 
 /// The same for a recording of HPROFs alone: keeps their names beside them. The files stay.

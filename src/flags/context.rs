@@ -14,9 +14,10 @@ use crate::error::{ErrorClass, Failure};
 #[cfg(feature = "virtual-phone")]
 use crate::phone::VirtualPhone;
 use crate::recording::choice::Scope;
+use crate::recording::finish::advises_collect;
 
 /// How to have a virtual phone that outlives a command.
-const LASTING_PHONE: &str = "let `heaptap virtual-phone --port 5038` run in another terminal, and \
+const LASTING_PHONE: &str = "run `heaptap virtual-phone --port 5038` in another terminal, and \
                              record with --adb-server 127.0.0.1:5038";
 
 /// What every command is given.
@@ -94,20 +95,24 @@ impl Context {
 
     /// The failure without the advice to fetch a recording from a phone that is gone.
     pub(crate) fn without_collect(&self, mut failure: Failure) -> Failure {
-        let advises = |text: &String| text.contains("heaptap collect");
-        let is_advised = failure.help.iter().chain(&failure.hints).any(advises);
-        if self.globals.virtual_phone.is_none() || !is_advised {
+        if self.globals.virtual_phone.is_none() || !advises_collect(&failure) {
             return failure;
         }
+        let advises = |text: &String| text.contains("heaptap collect");
+        failure.hints.retain(|hint| !advises(hint));
+        failure.help = failure.help.filter(|help| !advises(help));
+        // What was fetched stays.
+        let is_lost = failure.class == ErrorClass::NotFetched || failure.hints.is_empty();
         if failure.class == ErrorClass::NotFetched {
             failure.class = ErrorClass::Incomplete;
             failure.kind = "recording-lost";
         }
-        failure.hints.retain(|hint| !advises(hint));
-        failure.help = failure.help.filter(|help| !advises(help));
+        let what = match is_lost {
+            true => ", and the recording with it",
+            false => "",
+        };
         let gone = format!(
-            "the virtual phone ended with this command, and the recording with it; for one that \
-             stays {LASTING_PHONE}"
+            "the virtual phone ended with this command{what}; to keep one, {LASTING_PHONE}"
         );
         match failure.help {
             None => failure.help = Some(gone),

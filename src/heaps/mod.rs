@@ -7,3 +7,8 @@ pub mod leaks;
 pub mod look;
 pub mod moments;
 pub mod trace_findings;
+
+/// Standard input, as it is typed.
+const STDIN: &str = "-";
+/// Standard input, for people.
+const STDIN_NAME: &str = "standard input";

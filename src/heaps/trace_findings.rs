@@ -3,7 +3,7 @@
 
 use crate::error::ErrorClass;
 use crate::profile::{Health, HeapRequest, Recording};
-use crate::results::findings::{BUSY, FINAL_DUMP_MISSING, Finding, TRACE_CUT};
+use crate::results::findings::{BUSY, Finding, TRACE_CUT};
 use crate::stacks::Unexpanded;
 use crate::units::thousands;
 
@@ -26,12 +26,13 @@ fn finding(
 pub(crate) const NOT_ASKED_FOR: &str = "not-asked-for";
 
 /// Kinds that guess why nothing was sampled; whoever knows the cause leaves them out.
-pub const GUESSES: [&str; 5] = [
+pub const GUESSES: [&str; 6] = [
     "no-samples",
     "nothing-allocated",
     "no-process-matched",
     "heapprofd-silent",
     "nothing-recorded",
+    "stop-timed-out",
 ];
 
 const FETCH_AGAIN: &str =
@@ -41,12 +42,18 @@ const LARGER_BUFFER: &str = "record again with a longer interval (-i), fewer dum
 
 /// A file that could not all be read.
 pub fn damaged(name: &str, what: &str) -> Finding {
-    finding(
+    let found = finding(
         "input-damaged",
         ErrorClass::BadInput,
-        format!("{name}: {what}; what could be read was read"),
+        format!("{name}: {what}"),
         FETCH_AGAIN,
-    )
+    );
+    // What can be mended here need not be fetched.
+    let is_mended = what.contains("`heaptap ");
+    Finding {
+        help: found.help.filter(|_| !is_mended),
+        ..found
+    }
 }
 
 /// What loss and damage of a trace mean. Where its file is known to be `damaged`, that is why it
@@ -317,10 +324,10 @@ fn why_nothing(recording: &Recording, health: &Health, has_entries: bool) -> Fin
     let targets = targets(&recording.requests);
     if health.stop_timed_out_ns.is_some() {
         return empty(
-            FINAL_DUMP_MISSING,
+            "stop-timed-out",
             format!(
-                "heapprofd had not finished with {targets} when the tracing service stopped \
-                 waiting for it, so its only dump is missing"
+                "the tracing service stopped waiting before all of the phone's data sources were \
+                 done: the dump of {targets} may have come too late"
             ),
             BUSY,
         );

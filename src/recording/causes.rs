@@ -160,7 +160,9 @@ fn in_full(duration: Duration, lasted: DurationBounds, whole: bool) -> bool {
     let seen = |at_least: Duration| at_least + Duration::from_secs(3) >= duration;
     // Nobody looked for a while: it had the time, and its trace says that it came to its end.
     let had_time = || lasted.at_most.is_none_or(|at_most| at_most >= duration);
-    lasted.at_least.is_none_or(seen) || whole && had_time()
+    // Nobody looked at all.
+    let is_unseen = lasted.at_least.is_none() && lasted.at_most.is_none();
+    is_unseen || lasted.at_least.is_some_and(seen) || whole && had_time()
 }
 
 /// Brings what the trace says into line with what is known of the recording: the file is what
@@ -217,7 +219,7 @@ pub(super) fn empty_targets(plan: &Plan, converted: &Converted) -> Vec<EmptyTarg
         of_process.pid = u32::try_from(dump.pid).unwrap_or(u32::MAX);
         of_process.name.clone_from(&dump.process);
         of_process.has_samples |= dump.file.is_some();
-        of_process.is_told |= findings::explain_no_samples(&dump.flags);
+        of_process.is_told |= dump.flags.has_ended();
     }
     for dump in &converted.java {
         let of_process = recorded.entry(dump.pid).or_default();
@@ -245,15 +247,15 @@ pub(super) fn why_empty(
         java: plan.java.is_some(),
         log,
     };
-    let whole = !cause.is_the_phone() && is_whole(&converted.health);
-    let timed_out = converted
-        .health
-        .iter()
-        .any(|h| h.stop_timed_out_ns.is_some());
-    let is_told = |finding: &findings::Finding| {
-        finding.kind == findings::FINAL_DUMP_MISSING && finding.pid.is_none()
-    };
-    let all_are_told = converted.findings.iter().any(is_told);
+    // A trace without a packet says nothing of heapprofd.
+    let has_trace = !converted.health.is_empty();
+    let whole = has_trace && !cause.is_the_phone() && is_whole(&converted.health);
+    // heapprofd may have been held up by what it wrote of other processes.
+    let timed_out = plan.java.is_none()
+        && converted
+            .health
+            .iter()
+            .any(|h| h.stop_timed_out_ns.is_some());
     let silent = plan.heaps.is_empty() && converted.health.iter().all(|h| h.profile_packets == 0);
     empty
         .iter()
@@ -265,7 +267,7 @@ pub(super) fn why_empty(
             if !matches!(cause.id, FindingId::NoAllocation | FindingId::NoDump) {
                 Some(warning(plan, target, cause))
             } else if timed_out {
-                (!all_are_told).then(|| final_dump_missing(target))
+                Some(stop_timed_out(target))
             } else if !whole {
                 None
             } else if silent && plan.java.is_none() {
@@ -299,13 +301,13 @@ fn warning(plan: &Plan, target: &EmptyTarget, finding: Finding) -> manifest::War
     }
 }
 
-/// Others have dumps; of this process the only one was not written before the service gave up.
-fn final_dump_missing(target: &EmptyTarget) -> manifest::Warning {
+/// The process was there, and the tracing service waited in vain for some data source.
+fn stop_timed_out(target: &EmptyTarget) -> manifest::Warning {
     manifest::Warning {
-        kind: findings::FINAL_DUMP_MISSING.to_owned(),
+        kind: "stop-timed-out".to_owned(),
         message: format!(
-            "{}: no samples: heapprofd had not finished when the tracing service stopped waiting \
-             for it",
+            "{}: no samples: the tracing service stopped waiting before all of the phone's data \
+             sources were done, so its dump may have come too late",
             target.name
         ),
         help: Some(findings::BUSY.to_owned()),
@@ -355,6 +357,13 @@ mod tests {
         assert!(!in_full(lasted(4, 5), true) && !in_full(lasted(4, 5), false));
         // A cable was away.
         assert!(in_full(lasted(4, 60), true) && !in_full(lasted(4, 60), false));
+        // Over when it was looked at for the first time.
+        let at_most = |seconds| DurationBounds {
+            at_least: None,
+            at_most: Some(Duration::from_secs(seconds)),
+        };
+        assert!(!in_full(at_most(1), true) && !in_full(at_most(1), false));
+        assert!(in_full(at_most(10), true) && !in_full(at_most(10), false));
         // Not followed.
         assert!(
             in_full(DurationBounds::default(), true) && in_full(DurationBounds::default(), false)

@@ -22,6 +22,7 @@ use super::record::{EventHandler, session_events};
 use crate::device::{Address, Device, Selector, Server};
 use crate::error::{ErrorClass, Failure};
 use crate::naming::names::NameOptions;
+use crate::recording::finish::trace_is_here;
 use crate::results::manifest::Manifest;
 use crate::results::output::is_own;
 use crate::session::{
@@ -58,6 +59,7 @@ fn waits_for(opening: &SessionHeader, mut failure: Failure, command: &str) -> Fa
     let (id, serial) = (&opening.id, &opening.serial);
     failure.message = format!("session {id} is on device {serial}: {}", failure.message);
     failure.hints.extend(failure.help.take());
+    failure.hints.extend(trace_is_here(&opening.output, id));
     failure.with_help(format!(
         "connect the device, then: heaptap {command} {id} (or forget it: heaptap collect {id} \
          --forget)"

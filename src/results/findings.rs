@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{deduped, manifest};
 use crate::error::ErrorClass;
-use crate::profile::{DumpFlags, HeapDump};
+use crate::profile::{HeapDump, LastDump};
 use crate::stacks::Facts;
 use crate::units::ByteSize;
 
@@ -82,16 +82,6 @@ pub fn packets_unwritten(error: &std::io::Error) -> Finding {
 const MANY_UNWINDING_ERRORS_PERCENT: u64 = 10;
 /// So long a wait in the allocator is felt by the app.
 const LONG_BLOCK: Duration = Duration::from_secs(1);
-
-/// Whether flags tell why a process has no samples: no other cause is then guessed.
-pub fn explain_no_samples(flags: &DumpFlags) -> bool {
-    flags.rejected_concurrent || flags.disconnected || ended_by_heapprofd(flags)
-}
-
-/// Whether the process was let go of because following it failed.
-fn ended_by_heapprofd(flags: &DumpFlags) -> bool {
-    flags.buffer_overran || flags.buffer_corrupted || flags.hit_guardrail || flags.client_error != 0
-}
 
 /// What the flags of one dump mean. Flags are cumulative: of a series, ask the last dump of
 /// each process and heap.
@@ -192,19 +182,8 @@ pub fn findings_for_dump(dump: &HeapDump) -> Vec<Finding> {
             },
         );
     }
-    if dump.precedes_lost_stop && !flags.disconnected && !ended_by_heapprofd(flags) {
-        add(
-            FINAL_DUMP_MISSING,
-            incomplete,
-            format!(
-                "{who}: heapprofd had not finished when the tracing service stopped waiting for \
-                 it, so the final dump is missing; this is the one before"
-            ),
-            BUSY,
-        );
-    }
     // What ended its profile lets go of it, too: that is no second cause.
-    if flags.disconnected && !flags.rejected_concurrent && !ended_by_heapprofd(flags) {
+    if flags.disconnected && !flags.rejected_concurrent && !flags.is_cut_short() {
         add(
             "disconnected",
             None,
@@ -265,6 +244,21 @@ pub fn findings_for_dump(dump: &HeapDump) -> Vec<Finding> {
     findings
 }
 
+/// That the dump of a heap that ends a recording is not in the trace.
+pub fn final_dump_missing(last: &LastDump) -> Finding {
+    let who = who(last.pid, &last.process, &last.heap);
+    Finding {
+        kind: "final-dump-missing",
+        class: Some(ErrorClass::Incomplete),
+        message: format!(
+            "{who}: the final dump is missing: heapprofd had not written it when the tracing \
+             service stopped waiting for it"
+        ),
+        help: Some(BUSY.to_owned()),
+        pid: Some(last.pid),
+    }
+}
+
 /// That a dump is left out because the file ends before it does.
 pub fn open_dump(facts: &Facts) -> Finding {
     let who = who(facts.pid, &facts.process, &facts.heap);
@@ -302,6 +296,7 @@ fn who(pid: u64, process: &str, heap: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::DumpFlags;
 
     fn kinds(change: impl FnOnce(&mut HeapDump)) -> Vec<(&'static str, Option<ErrorClass>)> {
         let mut dump = HeapDump {
@@ -329,7 +324,7 @@ mod tests {
         let incomplete = Some(ErrorClass::Incomplete);
         assert_eq!(kinds(|_| {}), []);
         type Change = fn(&mut HeapDump);
-        let cases: [(Change, &str, Option<ErrorClass>); 13] = [
+        let cases: [(Change, &str, Option<ErrorClass>); 12] = [
             (
                 |d| d.flags.rejected_concurrent = true,
                 "rejected-concurrent",
@@ -358,11 +353,6 @@ mod tests {
             ),
             (|d| d.flags.client_error = 9, "client-error", incomplete),
             (|d| d.unfinished = true, "dump-unfinished", incomplete),
-            (
-                |d| d.precedes_lost_stop = true,
-                FINAL_DUMP_MISSING,
-                incomplete,
-            ),
             (|d| d.flags.disconnected = true, "disconnected", None),
             (|d| d.unwinding_errors = 100, "unwinding-errors", None),
             (

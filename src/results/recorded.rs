@@ -2,14 +2,15 @@
 //! Carried over when the trace is converted again.
 
 use std::collections::BTreeMap;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use super::findings::TRACE_CUT;
 use super::manifest::{self, DumpKey, Label, Manifest, ManifestError};
 use crate::bytes::{open_regular, sha256_of_first};
 use crate::error::Classified as _;
-use crate::folder::{DEOBFUSCATION, SYMBOLIZED_TRACE, SYMBOLS};
-use crate::import::OpenTrace;
+use crate::folder::{DEOBFUSCATION, RAW_TRACE, SYMBOLIZED_TRACE, SYMBOLS};
+use crate::import::{HprofInput, OpenTrace};
 use crate::units::thousands;
 use crate::untrusted::shell::quoted_path;
 
@@ -63,9 +64,13 @@ pub fn compare(input: &Path, traces: &mut [OpenTrace]) {
 
 fn damage(input: &Path) -> Option<String> {
     let is_named = input.file_name() == Some(SYMBOLIZED_TRACE.as_ref());
-    let input = if is_named { input.parent()? } else { input };
+    let input = match input.parent().filter(|_| is_named) {
+        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
+        Some(folder) => folder,
+        None => input,
+    };
     let symbolized = input.join(SYMBOLIZED_TRACE);
-    let is_symbolized = symbolized.is_file();
+    let is_symbolized = std::fs::metadata(&symbolized).is_ok_and(|m| m.is_file() && m.len() > 0);
     let (recorded, raw) = with_trace(input).ok()??;
     if is_symbolized && lacks_names(input) {
         return Some(match raw.is_file() {
@@ -77,26 +82,62 @@ fn damage(input: &Path) -> Option<String> {
         });
     }
     // Of a trace that was cut when it was recorded, it lacks the last packet.
-    if is_symbolized && !recorded.outcome.complete {
+    let is_cut = |warning: &manifest::Warning| warning.kind == TRACE_CUT;
+    if is_symbolized && recorded.warnings.iter().any(is_cut) {
         return None;
     }
     let trace = recorded.trace.as_ref()?;
     let file = if is_symbolized { &symbolized } else { &raw };
-    let size = std::fs::metadata(file).ok()?.len();
-    if size < trace.size {
-        let beside = match has_all_profiles(&recorded, &raw) {
-            true => " (*.pb.gz beside it have all dumps)",
-            false => "",
-        };
-        let (size, all) = (thousands(size), thousands(trace.size));
-        return Some(format!(
-            "it has {size} of the {all} bytes that were recorded{beside}"
-        ));
+    if !is_other(file, trace.size, &trace.sha256).ok()? {
+        return None;
     }
-    // What stands behind it, such as packets of names, is nobody's.
-    let hash = sha256_of_first(file, trace.size).ok()?;
-    let what = "its bytes are not those that were recorded (their SHA-256 is in manifest.json)";
-    (hash != trace.sha256).then(|| what.to_owned())
+    let size = std::fs::metadata(file).ok()?.len();
+    let what = match size < trace.size {
+        true => format!(
+            "it has {} of the {} bytes that were recorded",
+            thousands(size),
+            thousands(trace.size)
+        ),
+        false => OTHER_BYTES.to_owned(),
+    };
+    let is_raw_whole = || !is_other(&raw, trace.size, &trace.sha256).unwrap_or(true);
+    let remedy = if is_symbolized && is_raw_whole() {
+        let folder = quoted_path(input);
+        format!("; {RAW_TRACE} is whole: `heaptap symbolize {folder}` makes it anew")
+    } else if has_all_profiles(&recorded, &raw) {
+        "; *.pb.gz beside it have all dumps: `heaptap top FILE.pb.gz`".to_owned()
+    } else {
+        String::new()
+    };
+    Some(what + &remedy)
+}
+
+const OTHER_BYTES: &str =
+    "its bytes are not those that were recorded (their SHA-256 is in manifest.json)";
+
+/// Notes in the HPROFs of a recording that one is not what was recorded.
+pub fn compare_hprofs(recorded: &Manifest, hprofs: &mut [HprofInput]) {
+    for hprof in hprofs {
+        let name = Path::new(&hprof.name).file_name();
+        let mut dumps = recorded.dumps.java.iter();
+        let dump = dumps.find(|dump| dump.file.as_ref().map(AsRef::as_ref) == name);
+        let original = dump.and_then(|dump| dump.original.as_ref());
+        let is_changed = original.is_some_and(|original| {
+            is_other(Path::new(&hprof.name), original.size, &original.sha256).unwrap_or(false)
+        });
+        if is_changed && hprof.damage.is_none() {
+            hprof.damage = Some(OTHER_BYTES.to_owned());
+        }
+    }
+}
+
+/// Whether a file is not the one that a manifest describes: of another size, or of other bytes.
+/// What stands behind `size` bytes, such as packets of names, is nobody's.
+///
+/// # Errors
+/// Where it can't be read.
+pub fn is_other(file: &Path, size: u64, sha256: &str) -> io::Result<bool> {
+    Ok(std::fs::metadata(file)?.len() < size || sha256_of_first(file, size)? != sha256)
 }
 
 /// Whether each native dump of a recording has its profile beside the trace.

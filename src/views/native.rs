@@ -61,6 +61,9 @@ pub(crate) fn heading(console: &Console, dump: &DumpFacts) {
     if dump.is_attached {
         about.push("attached while it ran".to_owned());
     }
+    if dump.flags.is_cut_short() {
+        about.push("ended early: what came after is missing".to_owned());
+    }
     if dump.unfinished {
         about.push("incomplete: figures are lower bounds".to_owned());
     }

@@ -56,7 +56,7 @@ pub(crate) struct Show {
     pulling: Option<ProgressBar>,
 }
 
-/// A last dump that takes no longer is not worth a word.
+/// The usual time of a last dump: only a longer one is reported.
 const LAST_DUMP_TAKES: Duration = Duration::from_secs(3);
 
 /// Why a recording takes no labels.
@@ -221,7 +221,9 @@ impl Show {
     fn checked(&mut self, checked: &Checked) {
         self.can_snapshot =
             checked.snapshots != SnapshotMethod::Impossible || !checked.with.is_empty();
-        self.ends_after = checked.duration_ms.map(Duration::from_millis);
+        let lasts = checked.duration_ms.map(Duration::from_millis);
+        // The duration of a dump is heaptap's own.
+        self.ends_after = lasts.filter(|_| self.subject == Subject::Recording);
         self.console.say(&checked.device);
         for (who, finding) in by_cause(&checked.findings) {
             if self.subject == Subject::Demo && finding.severity == Severity::Note {

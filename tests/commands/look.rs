@@ -726,12 +726,19 @@ fn an_input_is_opened_once_whatever_it_holds() {
     // Standard input, too.
     for file in [&graph, &dump] {
         let output = crate::program::heaptap()
-            .args(["top", "-", "--by", "class", "--csv"])
+            .args(["top", "-", "--csv", "--sort", "shallow"])
             .stdin(std::fs::File::open(file).unwrap())
             .output()
             .unwrap();
         assert_eq!(output.status.code(), Some(0), "{file}: {output:?}");
         let rows = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(rows, words(&["top", file, "--by", "class", "--csv"]));
+        assert_eq!(rows, words(&["top", file, "--csv", "--sort", "shallow"]));
+        // With a flag that only Java heaps know nobody looks for native ones first.
+        let output = crate::program::heaptap()
+            .args(["top", "-", "--java", "--csv", "--sort", "shallow"])
+            .stdin(std::fs::File::open(file).unwrap())
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), rows);
     }
 }

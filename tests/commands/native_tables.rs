@@ -484,7 +484,7 @@ fn a_warm_up_that_leaves_nothing_to_compare_is_refused() {
     let (said, code) = ended(&["leaks", &rec(), "--warmup", "99"]);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("--warmup leaves out 6 of 6 dumps"), "{said}");
-    assert!(said.contains("leave out 4 at most"), "{said}");
+    assert!(said.contains("--warmup 4 at most"), "{said}");
 }
 
 /// What is held without a change, of a recorded trace: what chance does is the same each time.

@@ -127,13 +127,13 @@ fn perfetto_fails_as_asked() {
     let dead = with("heapprofd-dead");
     wait_for(&dead, start(&dead, &lasting(500)));
     assert!(dumps(&crate::client::decode(&dead)).is_empty());
-    let late = with("stop-timeout@2000");
+    let late = with("stop-timeout");
     let pid = start(&late, &config(&["com.example.app"]));
     sleep(&late, 1.0);
     let before = late.boot_ns();
     text(&late, &format!("kill {pid}"));
     wait_for(&late, pid);
-    assert!(late.boot_ns() - before >= 2_000_000_000);
+    assert!(late.boot_ns() - before >= 5_000_000_000);
     assert!(
         dumps(&crate::client::decode(&late)).is_empty(),
         "the final dump is lost"

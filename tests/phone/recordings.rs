@@ -333,7 +333,7 @@ fn a_name_is_unique_and_a_second_session_is_rejected_by_the_target() {
 #[test]
 fn endings_leave_what_was_flushed() {
     // A second signal of a kind kills, here while the first is being obeyed.
-    let phone = phone("android=14,speed=20,fault=stop-timeout@3600000");
+    let phone = phone("android=14,speed=1,fault=stop-timeout");
     let pid = start(&phone, &config(&["com.example.app"]));
     sleep(&phone, 2.5);
     text(

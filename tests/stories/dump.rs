@@ -191,6 +191,16 @@ fn ctrl_c_waits_for_the_dump_that_is_being_written() {
 }
 
 #[cfg(unix)]
+/// The service stops waiting for it, and nothing of heapprofd is to blame for that.
+#[test]
+fn a_dump_that_never_ends_is_tried_again_and_called_so() {
+    let lab = Lab::new("android=14,speed=200,fault=java-dump-slow@100000000");
+    let ended = lab.run(&["dump", "-n", APP, "-o", "out"]);
+    assert_eq!(ended.code(), Some(7), "{ended}");
+    assert!(ended.stderr.contains("dumping again"), "{ended}");
+    assert_eq!(lab.manifest("out")["warnings"][0]["kind"], "no-dump");
+}
+
 #[test]
 fn continuous_dumps_go_on_until_ctrl_c_and_take_labels() {
     let lab = Lab::new(FAST);

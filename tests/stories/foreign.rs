@@ -537,3 +537,114 @@ fn what_is_suggested_next_works_when_it_is_pasted() {
     }
     assert!(!desk.path("ran").exists());
 }
+
+/// Copies a folder of files.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().flatten() {
+        if entry.file_type().unwrap().is_file() {
+            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    }
+}
+
+#[test]
+fn files_that_are_not_what_was_recorded_are_told() {
+    let desk = Desk::new();
+    let dump = [
+        "dump",
+        "--virtual=speed=20",
+        "-n",
+        APP,
+        "--hprof",
+        "-o",
+        "java",
+    ];
+    desk.expect(0, &dump);
+    let hprof = |folder: &str| {
+        let entries = std::fs::read_dir(desk.path(folder)).unwrap().flatten();
+        let mut paths = entries.map(|entry| entry.path());
+        paths
+            .find(|path| path.extension().is_some_and(|e| e == "hprof"))
+            .unwrap()
+    };
+    copy(&desk.path("java"), &desk.path("changed"));
+    let mut bytes = std::fs::read(hprof("changed")).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(hprof("changed"), bytes).unwrap();
+    desk.expect(0, &["top", "java"]);
+    let ended = desk.expect(8, &["top", "changed"]);
+    let told = text(&ended.stderr);
+    assert!(
+        told.contains("its bytes are not those that were recorded"),
+        "{told}"
+    );
+    // Profiles without a trace: one in the place of another.
+    let record = [
+        "record",
+        "--virtual=speed=20",
+        "-n",
+        APP,
+        "-d",
+        "4s",
+        "-c",
+        "1s",
+        "-o",
+        "rec",
+    ];
+    desk.expect(0, &record);
+    for name in ["raw-trace", "symbolized-trace"] {
+        let _ = std::fs::remove_file(desk.path("rec").join(name));
+    }
+    desk.expect(0, &["top", "rec"]);
+    let profile = |number: u32| {
+        let entries = std::fs::read_dir(desk.path("rec")).unwrap().flatten();
+        let mut paths = entries.map(|entry| entry.path());
+        let start = format!("heap_dump.{number}.");
+        let is_it = |path: &PathBuf| {
+            path.file_name()
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .starts_with(&start)
+        };
+        paths.find(is_it).unwrap()
+    };
+    std::fs::copy(profile(1), profile(3)).unwrap();
+    let ended = desk.expect(8, &["top", "rec@3"]);
+    let told = text(&ended.stderr);
+    assert!(
+        told.contains("its sums are not those of the dump"),
+        "{told}"
+    );
+}
+
+#[test]
+fn names_that_only_the_profiles_have_are_not_overwritten() {
+    let desk = Desk::new();
+    desk.expect(0, &["demo", "-o", "demo"]);
+    copy(&desk.path("demo"), &desk.path("named"));
+    let profile = "demo/heap_dump.7.6201.libc.malloc.pb.gz";
+    let before = desk.read(profile);
+    for name in ["symbolized-trace", "symbols", "deobfuscation-packets"] {
+        std::fs::remove_file(desk.path("demo").join(name)).unwrap();
+    }
+    let failure = desk.failure(8, &["symbolize", "demo"]);
+    assert_eq!(failure["kind"], "fewer-names", "{failure}");
+    assert!(desk.read(profile) == before);
+    // A function has a name on one side alone: no growth is shown by that.
+    let check = ["--fail-over", "1mb", "--focus", "EventHistory"];
+    let ended = desk.expect(
+        12,
+        &[&["diff", "demo@before", "named@after"], &check[..]].concat(),
+    );
+    let told = text(&ended.stderr);
+    assert!(told.contains("one side lacks names"), "{told}");
+    assert!(!told.contains("warning: grew"), "{told}");
+    let ended = desk.expect(
+        9,
+        &[&["diff", "named@before", "named@after"], &check[..]].concat(),
+    );
+    assert!(text(&ended.stderr).contains("grew by more"));
+}

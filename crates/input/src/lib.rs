@@ -356,7 +356,8 @@ fn trace_in_folder(path: &Path, name: &str) -> Result<PathBuf, ImportError> {
     let found = IN_FOLDER
         .iter()
         .map(|file| path.join(file))
-        .find(|p| p.is_file());
+        // Nothing was ever written to an empty one, or it is gone.
+        .find(|path| std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.len() > 0));
     found.ok_or_else(|| {
         let members = names_in_folder(path);
         match members.is_empty() && path.join(MARKER).is_file() {

@@ -18,9 +18,9 @@ use super::series::{Key, Series, Taken};
 use super::smaps::{SmapsFacts, SmapsPlan};
 use super::surveyed::Surveyed;
 use heaptap_model::counter::Counters;
-use heaptap_model::profile::{CallsiteId, DumpKind, Health, HeapDump, Recording};
+use heaptap_model::profile::{CallsiteId, DumpKind, Health, HeapDump, LastDump, Recording};
 use heaptap_model::units::Allowance;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// A trace after its first reading.
@@ -122,6 +122,7 @@ impl Trace {
             series: HashMap::new(),
             allowance: Allowance::default(),
             left_out: 0,
+            last: BTreeMap::new(),
             sink,
         };
         for (entry, &run) in self.entries.iter().zip(&self.runs.of_entry) {
@@ -198,6 +199,9 @@ struct Assembly<'a, S> {
     allowance: Allowance,
     /// Parts of dumps that there was no room for.
     left_out: u64,
+    /// Of a stop that timed out: of each process and heap the time of its last dump, if that was
+    /// not written then.
+    last: BTreeMap<(u64, String), Option<Option<u64>>>,
     sink: S,
 }
 
@@ -419,6 +423,11 @@ where
             self.health.dumps_without_clock += 1;
         }
         let process = self.recording.processes.get(&header.pid);
+        if let Some(stop) = self.health.stop_timed_out_ns {
+            let is_final = written.or(time_ns).is_none_or(|at| at >= stop);
+            let last = (!is_final && !header.flags.has_ended()).then_some(time_ns);
+            self.last.insert((header.pid, header.heap.clone()), last);
+        }
         (self.sink)(HeapDump {
             pid: header.pid,
             process: process.map(|p| p.name.clone()).unwrap_or_default(),
@@ -438,10 +447,6 @@ where
             client_spinlock_blocked_us: header.client_spinlock_blocked_us,
             unfinished,
             open,
-            precedes_lost_stop: written
-                .or(time_ns)
-                .zip(self.health.stop_timed_out_ns)
-                .is_some_and(|(written, stop)| written < stop),
             samples,
         })
     }
@@ -465,6 +470,19 @@ where
                 self.finish(run, part)?;
             }
         }
+        let processes = &self.recording.processes;
+        let missing = self.last.into_iter().filter_map(|((pid, heap), time_ns)| {
+            Some(LastDump {
+                pid,
+                process: processes
+                    .get(&pid)
+                    .map(|p| p.name.clone())
+                    .unwrap_or_default(),
+                heap,
+                time_ns: time_ns?,
+            })
+        });
+        self.health.final_dumps_missing = missing.collect();
         Ok(self.health)
     }
 }

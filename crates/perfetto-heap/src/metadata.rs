@@ -1,6 +1,8 @@
 //! What a trace says beside its samples: packages, processes, the config it was recorded with,
 //! the system, the service's account of its buffers. Each function reads one payload.
 
+use std::collections::VecDeque;
+
 use super::allowance::pay;
 use super::wire::{Fields, WireError};
 use heaptap_model::profile::{HeapRequest, Package, Process, Recording, ServiceStats, SystemInfo};
@@ -246,7 +248,7 @@ pub(super) fn read_stats(message: &[u8]) -> Result<ServiceStats, WireError> {
 pub(super) enum ServiceEvent {
     /// Tracing began.
     Started,
-    /// The data sources were asked for what they have; older services do not tell it.
+    /// The data sources were asked for what they have. Older services do not say so.
     FlushStarted,
     /// All of them answered, or the service waited no longer.
     Flushed,
@@ -277,7 +279,7 @@ pub(super) fn read_service_event(message: &[u8]) -> Result<ServiceEvent, WireErr
 /// Follows whether a trace came to its end. Since Android 11 the service says so: disabled,
 /// then buffers read. It writes its config first of all, so a trace with one that shows none
 /// of its events, and no statistics either, is cut off before them.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Ending {
     has_config: bool,
     has_stats: bool,
@@ -287,47 +289,58 @@ pub(super) struct Ending {
     complete: bool,
     /// A trace before this one in the file was cut off.
     cut_before: bool,
+    /// It is not the first trace in the file.
+    is_joined: bool,
     stop: Stop,
 }
 
 /// Follows how long the service waited for its data sources to stop. It flushes them, asks them
 /// to stop, waits for all or for `data_source_stop_timeout_ms`, and says that it is disabled.
-#[derive(Debug, Clone, Copy, Default)]
+/// Flushes that were under way end meanwhile.
+#[derive(Debug, Clone, Default)]
 struct Stop {
     /// What the config says; 0 is the service's default.
     limit_ms: u64,
-    tells_starts: bool,
-    /// When the flush that was begun last ended: the stop follows the last of all.
-    flushed_ns: Option<u64>,
-    /// When the stop began that some data source never answered.
+    /// When flushes ended since the last that was begun, as far as their beginnings are told.
+    flushed_ns: VecDeque<u64>,
+    /// When the stop began that some data source did not answer in time.
     timed_out_ns: Option<u64>,
 }
 
 impl Stop {
-    /// `TracingServiceImpl`'s own limit, where the config has none.
+    /// The service's own limit, where the config has none.
     const DEFAULT_LIMIT_MS: u64 = 5_000;
+    /// The service is disabled so soon after the limit, or after a stop that all answered.
+    const SOON_NS: u64 = 1_000_000_000;
+    /// So many flushes are never under way at once.
+    const MOST_FLUSHES: usize = 64;
 
     fn event(&mut self, event: ServiceEvent, at: u64) {
         match event {
-            ServiceEvent::FlushStarted => {
-                self.tells_starts = true;
-                self.flushed_ns = None;
+            // The last flush is that of the stop.
+            ServiceEvent::FlushStarted => self.flushed_ns.clear(),
+            ServiceEvent::Flushed => {
+                self.flushed_ns.truncate(Stop::MOST_FLUSHES - 1);
+                self.flushed_ns.push_front(at);
             }
-            ServiceEvent::Flushed if self.tells_starts => {
-                self.flushed_ns.get_or_insert(at);
-            }
-            ServiceEvent::Flushed => self.flushed_ns = Some(at),
-            ServiceEvent::Disabled => {
-                let limit_ms = match self.limit_ms {
-                    0 => Stop::DEFAULT_LIMIT_MS,
-                    limit_ms => limit_ms,
-                };
-                let is_late =
-                    |began: &u64| at.saturating_sub(*began) >= limit_ms.saturating_mul(1_000_000);
-                self.timed_out_ns = self.flushed_ns.filter(is_late);
-            }
+            ServiceEvent::Disabled => self.timed_out_ns = self.began_before_limit(at),
             ServiceEvent::Started | ServiceEvent::BuffersRead | ServiceEvent::Other => {}
         }
+    }
+
+    /// The flush whose end is as long ago as the service waits, unless another one ended just
+    /// now: then that was the stop's.
+    fn began_before_limit(&self, disabled: u64) -> Option<u64> {
+        let limit_ms = match self.limit_ms {
+            0 => Stop::DEFAULT_LIMIT_MS,
+            limit_ms => limit_ms,
+        };
+        let limit = limit_ms.saturating_mul(1_000_000);
+        let ago = |at: u64| disabled.saturating_sub(at);
+        let is_stop = |at: &&u64| (limit..limit.saturating_add(Stop::SOON_NS)).contains(&ago(**at));
+        let newest = self.flushed_ns.front()?;
+        let began = self.flushed_ns.iter().find(is_stop)?;
+        (ago(*newest) >= Stop::SOON_NS.min(limit)).then_some(*began)
     }
 }
 
@@ -336,7 +349,7 @@ impl Ending {
     pub(super) fn config(&mut self, message: &[u8]) {
         self.has_config = true;
         let mut fields = Fields::new(message);
-        // What cannot be read of it is told by who reads the rest.
+        // `read_config` reports what cannot be read.
         while let Ok(Some((number, value))) = fields.next() {
             if number == 23 {
                 self.stop.limit_ms = value.number();
@@ -346,7 +359,8 @@ impl Ending {
 
     /// When the stop began, trace time in ns, that some data source did not answer in time.
     pub(super) fn stop_timed_out_ns(&self) -> Option<u64> {
-        self.stop.timed_out_ns
+        // Of traces that are joined, nobody knows whose dump it would be.
+        self.stop.timed_out_ns.filter(|_| !self.is_joined)
     }
 
     pub(super) fn stats(&mut self) {
@@ -365,10 +379,7 @@ impl Ending {
                     *self = Ending {
                         has_config: true,
                         cut_before: self.cut_short(),
-                        stop: Stop {
-                            limit_ms: self.stop.limit_ms,
-                            ..Stop::default()
-                        },
+                        is_joined: true,
                         ..Ending::default()
                     };
                 }
@@ -428,11 +439,19 @@ mod tests {
         let begun = [(FlushStarted, 3), (FlushStarted, 8)];
         let ended = [(Flushed, 13), (Flushed, 18), (Disabled, 33)];
         assert_eq!(stop_timed_out(&[&begun[..], &ended].concat()), Some(13));
-        // Older services tell no starts.
-        let older = [(Flushed, 5), (Flushed, 30), (Disabled, 49)];
-        assert_eq!(stop_timed_out(&older), None);
-        let older = [(Flushed, 5), (Flushed, 30), (Disabled, 51)];
-        assert_eq!(stop_timed_out(&older), Some(30));
+        // Older services do not say when a flush begins.
+        assert_eq!(stop_timed_out(&ended), Some(13));
+        for disabled in [49, 52] {
+            let other = [(Flushed, 5), (Flushed, 30), (Disabled, disabled)];
+            assert_eq!(stop_timed_out(&other), None, "{disabled}");
+        }
+        // A periodic flush that happens to end one limit before a quick stop.
+        let periodic = [(Flushed, 10), (Flushed, 30), (Disabled, 30)];
+        assert_eq!(stop_timed_out(&periodic), None);
+        // The client was killed: nothing was flushed.
+        assert_eq!(stop_timed_out(&[(Flushed, 1), (Disabled, 5)]), None);
+        let joined = [&[start], &flush(30)[..], &[(Disabled, 50), start]].concat();
+        assert_eq!(stop_timed_out(&joined), None);
     }
 
     #[test]

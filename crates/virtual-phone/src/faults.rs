@@ -97,8 +97,7 @@ fault_kinds! {
     FtraceHeld = "ftrace-held",
     /// perfetto ignores INT and TERM.
     PerfettoStuck = "perfetto-stuck",
-    /// heapprofd writes no final dumps; the service waits VALUE ms for them (phone's clock;
-    /// default: as long as the config lets it).
+    /// heapprofd writes no final dumps; the service waits for them as long as the config lets it.
     StopTimeout = "stop-timeout",
     /// Tracing is switched off: persist.traced.enable is 0 and nothing listens.
     TracedOff = "traced-off",

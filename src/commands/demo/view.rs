@@ -102,6 +102,11 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         .virtual_phone
         .get_or_insert_with(|| PHONE.to_owned());
     let ctx = &Context::new(ctx.console.clone(), globals);
+    let done = show(ctx, args).await;
+    done.map_err(|failure| ctx.without_collect(failure))
+}
+
+async fn show(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     ctx.console.say(format_args!(
         "{} an app that leaks on purpose, on a virtual phone",
         ctx.console.on_stderr(Style::Strong, "heaptap demo:")

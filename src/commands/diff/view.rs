@@ -345,7 +345,10 @@ async fn native(
         }
         Ok(compared)
     });
-    let Compared { report, .. } = work.await?;
+    let Compared { mut report, .. } = work.await?;
+    if let Some(limit) = args.fail_over {
+        report.judge(limit.0, missing.is_some(), is_filtered);
+    }
     match (console.is_json(), args.csv) {
         (true, _) => console.json(&report),
         (_, true) => native::print_csv(console, &report),
@@ -363,24 +366,13 @@ async fn native(
             path.display()
         ));
     }
-    let budget = args.fail_over.map(|limit| {
-        if !report.matches() {
+    let judged = match (&report.verdict, report.matches()) {
+        (None, _) => None,
+        (Some(_), false) => {
             gate::warn_nothing_judged(console, gate::Judged::Samples, is_filtered);
-            return Some(ErrorClass::Inconclusive);
+            Some(ErrorClass::Inconclusive)
         }
-        let came_out = report.budget(limit.0);
-        native::judge(console, &report, limit, came_out)
-    });
-    let of_budget = match (budget, missing) {
-        // Of data that are missing nobody knows what they would have come to.
-        (Some(_), Some(_)) => Some(ErrorClass::Inconclusive),
-        (came_out, _) => came_out.flatten(),
+        (Some(verdict), true) => native::judge(console, &report, verdict),
     };
-    let is_open = gate::is_open(report.warnings.iter().map(|warning| warning.kind))
-        || report
-            .heaps
-            .iter()
-            .any(|heap| heap.backwards || heap.after.is_none());
-    let outcome = Outcome::of(missing.into_iter().chain(of_budget));
-    Ok(outcome.left_open(args.fail_over.is_some() && is_open))
+    Ok(Outcome::of(missing.into_iter().chain(judged)))
 }

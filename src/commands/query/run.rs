@@ -265,6 +265,9 @@ fn of_trace(
     let damage = opened.damage.as_deref();
     let told = trace_findings::of_trace(&opened.name, damage, &health, sampled);
     findings.extend(told);
+    let lost = health.final_dumps_missing.iter();
+    let lost = lost.filter(|lost| flagged.contains_key(&(lost.pid, lost.heap.clone())));
+    findings.extend(lost.map(findings::final_dump_missing));
     findings.extend(flagged.into_values().flatten());
     let natives = builder.finish(Arc::clone(&recording));
     let dumps = opened.trace.java_dumps().iter().enumerate();

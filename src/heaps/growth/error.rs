@@ -102,10 +102,10 @@ impl Classified for NativeLeaksError {
                     .to_owned()
             }
             NativeLeaksError::WarmupTooLong { of, .. } => {
-                format!("leave out {} at most", of.saturating_sub(2))
+                format!("--warmup {} at most", of.saturating_sub(2))
             }
             NativeLeaksError::Incomplete { .. } => {
-                "`heaptap top` says of each dump what it lacks, why, and how to record again"
+                "`heaptap top INPUT@N` says what dump N lacks, and why"
                     .to_owned()
             }
             NativeLeaksError::NoInterval { .. } => {

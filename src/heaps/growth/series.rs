@@ -145,7 +145,7 @@ pub(super) fn series_of(
             let warm = kept.len().saturating_sub(warmup.min(kept.len()));
             let members = members(inputs, &kept[kept.len() - warm..], request)?;
             if members.len() < 2 {
-                if kept.len() >= 2 && warm < 2 {
+                if complete == chosen.len() && kept.len() >= 2 && warm < 2 {
                     too_long.get_or_insert((kept.len() - warm, kept.len()));
                 }
                 if complete < chosen.len() {

@@ -2,6 +2,7 @@
 //! numbers are those of the recording's manifest, where there is one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::error::ErrorClass;
 use crate::heap_graph::{Follow, HeapGraph, Reachable, SizeModel};
 use crate::heaps::look::is_process;
 use crate::heaps::moments::{Capture, Moments, did_you_mean, names_of};
-use crate::heaps::trace_findings;
+use crate::heaps::{STDIN, STDIN_NAME, trace_findings};
 use crate::hprof;
 use crate::import::{self, HprofInput, JavaSource};
 use crate::naming::maps::{HeapMaps, R8Mappings, minified};
@@ -156,6 +157,9 @@ impl JavaFile {
                 file.hprofs.push(import::open_hprof(&hprof)?);
             }
         }
+        if let Some(recorded) = &recorded {
+            recorded::compare_hprofs(recorded, &mut file.hprofs);
+        }
         if !file.hprofs.is_empty() {
             file.known = known_maps::<JavaError>(path)?;
         }
@@ -184,7 +188,12 @@ impl JavaFile {
 
     /// Opens what nobody has, and walks the packets of its traces.
     fn unread(&self, path: &Path) -> Result<OpenedJava, JavaError> {
-        let mut traces = match import::open_java(path)? {
+        let source = if path == Path::new(STDIN) {
+            import::open_java_stream(io::stdin().lock(), STDIN_NAME)?
+        } else {
+            import::open_java(path)?
+        };
+        let mut traces = match source {
             JavaSource::Traces(traces) => traces,
             JavaSource::Hprofs(hprofs) => return Ok(OpenedJava::Hprofs(hprofs)),
         };

@@ -16,6 +16,7 @@ mod traces;
 
 pub use choice::{DumpScope, is_process};
 pub use error::LookError;
+pub(crate) use native::MANY_UNNAMED;
 pub use native::{ListedDump, NativeFile};
 #[cfg(feature = "sql")]
 pub(crate) use open::listed;

@@ -72,7 +72,7 @@ pub struct NativeFile {
 }
 
 /// Share of the bytes from which on functions without a name matter for what is shown.
-const MANY_UNNAMED: f64 = 0.05;
+pub(crate) const MANY_UNNAMED: f64 = 0.05;
 
 impl NativeFile {
     /// That much was allocated in functions without a name, and what names them.

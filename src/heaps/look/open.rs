@@ -14,12 +14,12 @@ use super::traces::{self, LookTrace};
 use crate::analyze::native::sampled;
 use crate::error::ErrorClass;
 use crate::heaps::java::{DumpSelector, OpenedJava, ProgressReporter, ReadTrace, manifest_of};
-use crate::heaps::trace_findings;
+use crate::heaps::{STDIN, STDIN_NAME, trace_findings};
 use crate::import::{self, HeapSource, HprofInput, PprofInput};
 use crate::naming::coverage::{Coverage, Tally};
 use crate::naming::frames::LookupControl;
 use crate::naming::names::NameOptions;
-use crate::profile::{DumpNumbers, HeapDump, SystemInfo};
+use crate::profile::{DumpNumbers, HeapDump, LastDump, SystemInfo};
 use crate::results::deduped::Deduped;
 use crate::results::findings::{self, Finding};
 use crate::results::manifest::{Manifest, Totals};
@@ -67,9 +67,6 @@ pub enum OpenedInput {
     Java(OpenedJava),
 }
 
-/// Standard input, as it is typed.
-const STDIN: &str = "-";
-
 /// Opens an input as far as names go, for those who need more than stacks. `-` is standard
 /// input.
 ///
@@ -82,8 +79,10 @@ pub fn source(
 ) -> Result<NativeSource, LookError> {
     steps.begin(&format!("opening {}", path.display()));
     let (found, manifest) = if path == Path::new(STDIN) {
-        let name = "standard input";
-        (import::open_heaps_stream(io::stdin().lock(), name)?, None)
+        (
+            import::open_heaps_stream(io::stdin().lock(), STDIN_NAME)?,
+            None,
+        )
     } else {
         // The manifest first: one that cannot be read is told before anything takes time.
         let manifest = manifest_of(path)?;
@@ -260,6 +259,8 @@ struct Reading<'a> {
     numbers: DumpNumbers,
     /// What the flags of each tell.
     flagged: BTreeMap<usize, Vec<Finding>>,
+    /// The last dumps of heaps whose final ones are missing.
+    lost: Vec<LastDump>,
     findings: Vec<Finding>,
     tally: Tally,
 }
@@ -281,6 +282,7 @@ impl<'a> Reading<'a> {
             places: Vec::new(),
             numbers: DumpNumbers::default(),
             flagged: BTreeMap::new(),
+            lost: Vec::new(),
             findings: Vec::new(),
             tally: Tally::default(),
         }
@@ -326,7 +328,7 @@ impl<'a> Reading<'a> {
                     return Err(LookError::Interrupted);
                 }
                 sampled |= !dump.samples.is_empty();
-                explained |= findings::explain_no_samples(&dump.flags);
+                explained |= dump.flags.has_ended();
                 if dump.process.is_empty()
                     && let Some(name) = self.process_names.get(&dump.pid)
                 {
@@ -375,6 +377,7 @@ impl<'a> Reading<'a> {
         let damage = trace.damage.as_deref();
         let told = trace_findings::of_trace(&trace.name, damage, &health, sampled);
         self.findings.extend(told);
+        self.lost.extend(health.final_dumps_missing.iter().cloned());
         if !sampled && !explained && trace.trace.java_dumps().is_empty() {
             let why = trace_findings::why_empty(&recording, &health, !self.listed.is_empty());
             self.findings.extend(why);
@@ -405,13 +408,15 @@ impl<'a> Reading<'a> {
             said.insert((dump.facts.pid, &dump.facts.heap), *place);
         }
         for ((pid, heap), place) in said {
-            let mut found = self.flagged.remove(&place).unwrap_or_default();
-            let is_later = |later: &ListedDump| later.facts.pid == pid && later.facts.heap == heap;
-            if self.listed[place + 1..].iter().any(is_later) {
-                // What is missing behind the last dump is nothing to an earlier one.
-                found.retain(|finding| finding.kind != findings::FINAL_DUMP_MISSING);
-            }
-            self.findings.append(&mut found);
+            self.findings
+                .extend(self.flagged.remove(&place).unwrap_or_default());
+            // What is missing behind the last dump does not concern an earlier one.
+            let facts = &self.listed[place].facts;
+            let is_it = |lost: &&LastDump| {
+                (lost.pid, lost.heap.as_str()) == (pid, heap) && lost.time_ns == facts.time_ns
+            };
+            let lost = self.lost.iter().filter(is_it);
+            self.findings.extend(lost.map(findings::final_dump_missing));
         }
         profile.dumps = dumps.into_iter().map(|(_, dump)| dump).collect();
         NativeFile {

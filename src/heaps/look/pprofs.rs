@@ -13,7 +13,7 @@ use crate::error::ErrorClass;
 use crate::heaps::java::DumpSelector;
 use crate::heaps::trace_findings;
 use crate::import::{ImportError, PprofInput, read_pprof};
-use crate::profile::{DumpNumbers, SystemInfo};
+use crate::profile::{DumpKind, DumpNumbers, SystemInfo};
 use crate::results::findings::Finding;
 use crate::results::lists::join_list;
 use crate::results::manifest::{self, Manifest, Totals};
@@ -44,6 +44,7 @@ pub(super) fn open(
         if let Some(what) = &input.damage {
             findings.push(trace_findings::damaged(&input.name, what));
         }
+        let is_whole = input.damage.is_none() && read.damage.is_none();
         if let Some(what) = read.damage {
             findings.push(damage(&input.name, &what.to_string()));
         }
@@ -56,6 +57,10 @@ pub(super) fn open(
             let entry = manifest.and_then(|manifest| entry_of(manifest, &input.name));
             if let Some(entry) = entry {
                 from_manifest(&mut dump.facts, entry);
+                let is_cumulative = dump.facts.kind == DumpKind::Cumulative;
+                if is_whole && is_cumulative && totals(dump) != Some(entry.totals) {
+                    findings.push(changed(&input.name));
+                }
             }
             let mut labels = labels(manifest, entry);
             let tracked = manifest.and_then(|manifest| tracked_of(manifest, &input.name));
@@ -138,6 +143,17 @@ fn missing(manifest: &Manifest, inputs: &[PprofInput], wanted: &DumpScope) -> Op
         help: Some("copy the folder again from where it came".to_owned()),
         pid: None,
     })
+}
+
+/// That a profile is not the one that a folder's manifest describes.
+fn changed(name: &str) -> Finding {
+    Finding {
+        kind: "profile-changed",
+        class: Some(ErrorClass::BadInput),
+        message: format!("{name}: its sums are not those of the dump in manifest.json"),
+        help: Some("copy the folder again from where it came".to_owned()),
+        pid: None,
+    }
 }
 
 fn damage(name: &str, what: &str) -> Finding {

@@ -10,10 +10,11 @@ use serde_json::{Map, Value};
 use super::{Manifest, Page, SCHEMA_VERSION};
 use crate::bytes::open_regular;
 use crate::error::{Classified, ErrorClass};
-use crate::folder::UNFINISHED_PREFIX;
+use crate::folder::{RAW_TRACE, UNFINISHED_PREFIX};
 use crate::profile::DumpNumbers;
 use crate::results::whole_file::unless_link;
 use crate::stacks::TRACKED_HEAP;
+use crate::untrusted::shell::quoted_path;
 
 /// The name of the file in a recording's folder.
 pub const FILE_NAME: &str = "manifest.json";
@@ -216,8 +217,15 @@ impl Classified for ManifestError {
             match self {
                 ManifestError::Write { .. } => "free some space or choose another folder with -o",
                 ManifestError::Read { .. } => "give the folder that `heaptap record` made",
-                ManifestError::Parse { .. } => {
-                    "the trace beside it is still good: `heaptap convert FOLDER/raw-trace`"
+                ManifestError::Parse { path, .. } => {
+                    let trace = path.with_file_name(RAW_TRACE);
+                    return Some(match trace.is_file() {
+                        true => format!(
+                            "the trace beside it can still be read: heaptap convert {} -o DIR",
+                            quoted_path(&trace)
+                        ),
+                        false => "copy the folder again from where it came".to_owned(),
+                    });
                 }
                 ManifestError::TooNew { .. } => "use the version of heaptap that wrote it",
             }

@@ -64,6 +64,17 @@ pub struct DumpFlags {
 const CLIENT_ERROR: &str = "client_error=";
 
 impl DumpFlags {
+    /// Whether heapprofd followed the process no longer, because that failed: what came after is
+    /// missing.
+    pub fn is_cut_short(&self) -> bool {
+        self.buffer_overran || self.buffer_corrupted || self.hit_guardrail || self.client_error != 0
+    }
+
+    /// Whether nobody followed the process any more when the recording ended, or ever.
+    pub fn has_ended(&self) -> bool {
+        self.rejected_concurrent || self.disconnected || self.is_cut_short()
+    }
+
     /// The flags that say why data are missing, in words that [`DumpFlags::set`] knows again:
     /// `disconnected`, `client_error=1`.
     pub fn words(&self) -> Vec<String> {
@@ -141,9 +152,6 @@ pub struct HeapDump {
     pub unfinished: bool,
     /// The file ends before the dump does: it is still being written, or was cut off.
     pub open: bool,
-    /// The service gave up waiting for heapprofd when recording was stopped, later than this
-    /// dump: if it is the last of its process and heap, the final one is missing.
-    pub precedes_lost_stop: bool,
     /// Callsites with their cumulative figures, in order of [`CallsiteId`]; a callsite that
     /// freed all it allocated stays.
     pub samples: Vec<(CallsiteId, Figures)>,

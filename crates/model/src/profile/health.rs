@@ -56,6 +56,9 @@ pub struct Health {
     /// When the stop began, trace time (BOOTTIME) in ns, that a data source did not answer within
     /// the service's limit: what it would have written last is missing.
     pub stop_timed_out_ns: Option<u64>,
+    /// Processes and heaps that were followed to the end and have no dump from then: the final
+    /// one is missing.
+    pub final_dumps_missing: Vec<LastDump>,
     /// Packets of mappings that contradict themselves or break off.
     pub smaps_errors: u64,
     /// Packets of Java heap dumps, which are not profiles of the native heap.
@@ -64,6 +67,19 @@ pub struct Health {
     pub profile_packets: u64,
     /// The tracing service's own account, where the trace holds it.
     pub service: Option<ServiceStats>,
+}
+
+/// The last dump of a heap that a trace holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LastDump {
+    /// Process id.
+    pub pid: u64,
+    /// Process name where the trace has one, else empty.
+    pub process: String,
+    /// The heap.
+    pub heap: String,
+    /// Its time, as [`HeapDump::time_ns`](super::HeapDump::time_ns).
+    pub time_ns: Option<u64>,
 }
 
 /// The last account of the tracing service of its buffers.

@@ -19,7 +19,7 @@ mod symbols;
 mod tables;
 
 pub use dump::{DumpFlags, DumpKind, DumpNumbers, Figures, HeapDump};
-pub use health::{Damage, Health, ServiceStats};
+pub use health::{Damage, Health, LastDump, ServiceStats};
 pub use name_maps::{NameMap, NameMaps, PacketLines, RenamedClass, RenamedMember};
 pub use recording::{HeapRequest, Package, Process, Recording, ServiceCounter, SystemInfo};
 pub use symbols::{Line, Lines, Symbols};

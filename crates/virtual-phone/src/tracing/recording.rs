@@ -464,10 +464,11 @@ impl<'a> Recording<'a> {
     /// Flush, final dumps, the rest of the file, begun at `from`.
     fn stop(&mut self, from: BootNs) -> Outcome {
         let kernel = self.kernel;
-        let timeout = kernel
-            .faults
-            .value(FaultKind::StopTimeout, self.stop_limit_ms());
-        let takes = timeout.map_or(STOP_TAKES, |ms| ms * MILLI);
+        let times_out = kernel.faults.strikes(FaultKind::StopTimeout).is_some();
+        let takes = match times_out {
+            true => self.stop_limit_ms() * MILLI,
+            false => STOP_TAKES,
+        };
         let until = (from + takes).max(self.java_done(from));
         self.flush(from);
         // A signal that is caught here changes nothing any more.
@@ -490,7 +491,7 @@ impl<'a> Recording<'a> {
         self.step_java(now);
         let written = self.probes.step(kernel, now, true);
         self.put(written);
-        if timeout.is_none() {
+        if !times_out {
             for i in 0..self.heaps.len() {
                 let mut out = Vec::new();
                 self.heaps[i].finish(kernel, now, &mut out);
@@ -521,7 +522,7 @@ impl<'a> Recording<'a> {
         done.map_or(from, |done| done.min(from + limit * MILLI))
     }
 
-    /// So long the service waits at most for its data sources to stop.
+    /// How long the service waits at most for its data sources to stop.
     fn stop_limit_ms(&self) -> u64 {
         match self.config.data_source_stop_timeout_ms() {
             0 => 5_000,

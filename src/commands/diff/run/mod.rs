@@ -15,10 +15,12 @@ use crate::analyze::native::filter::Filter;
 use crate::analyze::native::groups::RowKey;
 use crate::analyze::sampling::Rate;
 use crate::heaps::java::facts::Warning;
+use crate::heaps::look::MANY_UNNAMED;
 use crate::heaps::look::NativeFile;
 use crate::heaps::look::facts::{DumpFacts, FilterFacts, Growth, StackFrame};
 use crate::heaps::look::rows::Namer;
 use crate::heaps::look::rows::Order;
+use crate::results::findings::{SAME_MOMENT, TRACE_CUT};
 use crate::stacks::{Dump, JoinBy, StackProfile, join};
 use pairs::Pair;
 
@@ -74,6 +76,9 @@ pub struct DiffReport {
     pub heaps: Vec<HeapDiff>,
     /// What the user should know.
     pub warnings: Vec<Warning>,
+    /// How a limit on growth came out, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
 }
 
 /// A heap before and after.
@@ -182,7 +187,8 @@ pub struct Compared {
 }
 
 /// How a limit on growth came out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Budget {
     /// Surely within.
     Kept,
@@ -192,13 +198,60 @@ pub enum Budget {
     Open,
 }
 
+/// The answer to a limit on growth.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// The limit in bytes, by iteration or second where growth is.
+    pub limit_bytes: u64,
+    /// How it came out.
+    pub outcome: Budget,
+    /// Why it is open for another reason than sampling error.
+    pub why: Option<&'static str>,
+}
+
+/// Kind of the warning that the two sides differ in names that they have.
+pub const NAMES_DIFFER: &str = "names-differ";
+
 impl DiffReport {
     /// Whether the filter matches any sample of any heap.
     pub fn matches(&self) -> bool {
         self.heaps.iter().any(|heap| heap.matches)
     }
 
-    /// Growth of what is shown over all heaps.
+    /// Judges growth by `limit`, unless something keeps that open: `missing` are data of a side,
+    /// `is_filtered` whether names choose what is shown.
+    pub fn judge(&mut self, limit: u64, missing: bool, is_filtered: bool) {
+        let warns = |kind: &str| self.warnings.iter().any(|warning| warning.kind == kind);
+        let budget = self.budget(limit);
+        // What keeps growth from being shown, whatever the figures are.
+        let always = if missing {
+            Some("data are missing from a side")
+        } else if warns(SAME_MOMENT) {
+            Some("both sides are the same moment")
+        } else if self.heaps.iter().any(|heap| heap.backwards) {
+            Some("the first dump is the later one")
+        } else if is_filtered && warns(NAMES_DIFFER) {
+            Some("one side lacks names that the other has")
+        } else {
+            None
+        };
+        // What may have grown unseen: growth that was seen is no less.
+        let unseen = if self.heaps.iter().any(|heap| heap.after.is_none()) {
+            Some("the second input lacks a heap of the first")
+        } else if warns(TRACE_CUT) {
+            Some("a trace is cut")
+        } else {
+            None
+        };
+        let why = always.or(unseen.filter(|_| budget != Budget::Exceeded));
+        self.verdict = Some(Verdict {
+            limit_bytes: limit,
+            outcome: why.map_or(budget, |_| Budget::Open),
+            why,
+        });
+    }
+
+    /// Growth of what is shown over all heaps that the second side has.
     pub fn growth(&self) -> Rate {
         let (mut below, mut above) = (0.0f64, 0.0f64);
         let mut sum = Rate {
@@ -209,7 +262,7 @@ impl DiffReport {
             samples: 0,
             exact: true,
         };
-        for heap in &self.heaps {
+        for heap in self.heaps.iter().filter(|heap| heap.after.is_some()) {
             let part = heap.shown.growth.rate;
             sum.value += part.value;
             sum.hits += part.hits;
@@ -308,6 +361,7 @@ pub fn diff(
         warnings.push(Warning::same_moment());
     }
     warnings.extend(found.notes);
+    warnings.extend(names_differ(before, after));
     Ok(Compared {
         report: DiffReport {
             kind: "native",
@@ -322,9 +376,30 @@ pub fn diff(
             filter: FilterFacts::from(&request.filter),
             heaps,
             warnings,
+            verdict: None,
         },
         profile,
         pairs,
+    })
+}
+
+/// That a function with a name on one side may have none on the other.
+fn names_differ(before: &NativeFile, after: &NativeFile) -> Option<Warning> {
+    let share = |file: &NativeFile| Some(file.symbolization.as_ref()?.leaf_share_unnamed);
+    let (first, second) = (share(before)?, share(after)?);
+    let lacks = |share: f64| share >= MANY_UNNAMED;
+    let side = match (lacks(first), lacks(second)) {
+        (true, false) => "first",
+        (false, true) => "second",
+        _ => return None,
+    };
+    Some(Warning {
+        kind: NAMES_DIFFER,
+        message: format!(
+            "the {side} input lacks names that the other one has: a function may be new under its \
+             name, and gone without it"
+        ),
+        help: Some("name the functions of both: heaptap symbolize, --symbols DIR".to_owned()),
     })
 }
 

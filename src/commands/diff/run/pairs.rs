@@ -83,7 +83,7 @@ pub(super) fn of<'a>(
                 notes.push(Warning {
                     kind: "other-process",
                     message: format!("{name} is compared with {other_name}, another process"),
-                    help: Some("--process NAME chooses one that both have".to_owned()),
+                    help: None,
                 });
             }
             let pairs = vec![Pair {
@@ -103,7 +103,7 @@ pub(super) fn of<'a>(
                     "the second input lacks {}: what it holds by then is unknown",
                     before.describe(dump)
                 ),
-                help: Some("compare dumps in which it still ran".to_owned()),
+                help: Some("--process NAME compares one that both have".to_owned()),
             });
         }
         pairs.push(Pair {

@@ -1,6 +1,6 @@
 //! `heaptap diff` of native heaps: shows a report as tables or CSV, and says how a limit came out.
 
-use super::super::run::{Budget, ChangeRow, DiffReport, DiffRow, HeapDiff};
+use super::super::run::{Budget, ChangeRow, DiffReport, DiffRow, HeapDiff, Verdict};
 use crate::console::table::Table;
 use crate::console::{Console, Style};
 use crate::error::ErrorClass;
@@ -237,20 +237,26 @@ fn table(
 pub(super) fn judge(
     console: &Console,
     report: &DiffReport,
-    limit: ByteSize,
-    budget: Budget,
+    verdict: &Verdict,
 ) -> Option<ErrorClass> {
+    let limit = ByteSize(verdict.limit_bytes);
     let growth = format!("{:+}{}", report.growth().shown(), per(report));
-    match budget {
-        Budget::Kept => {
+    match (verdict.outcome, verdict.why) {
+        (Budget::Kept, _) => {
             console.say(format_args!("grew by no more than {limit}: {growth}"));
             None
         }
-        Budget::Exceeded => {
+        (Budget::Exceeded, _) => {
             console.warn(format_args!("grew by more than {limit}: {growth}"));
             Some(ErrorClass::Budget)
         }
-        Budget::Open => {
+        (Budget::Open, Some(why)) => {
+            console.warn(format_args!(
+                "whether it grew by more than {limit} stays open: {why}"
+            ));
+            Some(ErrorClass::Inconclusive)
+        }
+        (Budget::Open, None) => {
             console.warn_with_help(
                 format_args!(
                     "whether it grew by more than {limit} can't be told from these dumps: {growth}"
