@@ -414,8 +414,11 @@ pub fn refresh(
         only_process: None,
     };
     let maps = request.maps().map_err(ConvertError::from)?;
-    if !has_own && manifest.dumps.native.iter().any(|dump| dump.file.is_some()) {
-        // Without the names that were found, the profiles may be all that has them.
+    let was_named = |before: &manifest::Symbolization| {
+        !before.libraries_named.is_empty() || before.mappings.iter().any(MappingFile::named_any)
+    };
+    if !has_own && manifest.symbolization.as_ref().is_some_and(was_named) {
+        // The profiles may be all that has the names that were found.
         let aside = tempfile::tempdir_in(folder).map_err(|source| GoalError::Write {
             name: folder.display().to_string(),
             source,
@@ -484,9 +487,11 @@ fn check_names(
     let Some(before) = before else {
         return Ok(());
     };
-    let had_mapping = before.mappings.iter().any(MappingFile::named_any);
-    let has_mapping = now.mappings.iter().any(MappingFile::named_any);
-    match now.frames_named < before.frames_named || had_mapping && !has_mapping {
+    let has_mapping = |of: &manifest::Symbolization| of.mappings.iter().any(MappingFile::named_any);
+    // The packets of those before may still be there.
+    let lost_mapping =
+        has_mapping(before) && !has_mapping(now) && !folder.join(DEOBFUSCATION).is_file();
+    match now.frames_named < before.frames_named || lost_mapping {
         false => Ok(()),
         true => Err(SymbolizeError::FewerNames {
             folder: folder.to_owned(),

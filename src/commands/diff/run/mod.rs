@@ -15,11 +15,9 @@ use crate::analyze::native::filter::Filter;
 use crate::analyze::native::groups::RowKey;
 use crate::analyze::sampling::Rate;
 use crate::heaps::java::facts::Warning;
-use crate::heaps::look::MANY_UNNAMED;
-use crate::heaps::look::NativeFile;
 use crate::heaps::look::facts::{DumpFacts, FilterFacts, Growth, StackFrame};
-use crate::heaps::look::rows::Namer;
-use crate::heaps::look::rows::Order;
+use crate::heaps::look::rows::{Namer, Order};
+use crate::heaps::look::{MANY_UNNAMED, NativeFile};
 use crate::results::findings::{SAME_MOMENT, TRACE_CUT};
 use crate::stacks::{Dump, JoinBy, StackProfile, join};
 use pairs::Pair;
@@ -224,7 +222,9 @@ impl DiffReport {
         let warns = |kind: &str| self.warnings.iter().any(|warning| warning.kind == kind);
         let budget = self.budget(limit);
         // What keeps growth from being shown, whatever the figures are.
-        let always = if missing {
+        let always = if !self.matches() {
+            Some("nothing matches the filters")
+        } else if missing {
             Some("data are missing from a side")
         } else if warns(SAME_MOMENT) {
             Some("both sides are the same moment")
