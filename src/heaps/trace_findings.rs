@@ -22,6 +22,9 @@ fn finding(
     }
 }
 
+/// The data source of Java heaps.
+const JAVA_HPROF: &str = "android.java_hprof";
+
 /// Kind of the finding that a trace was recorded without any heap.
 pub(crate) const NOT_ASKED_FOR: &str = "not-asked-for";
 
@@ -305,7 +308,10 @@ fn why_nothing(recording: &Recording, health: &Health, has_entries: bool) -> Fin
                     recording.data_sources.join(", ")
                 ),
             },
-            "record one with `heaptap record -n NAME`",
+            match recording.data_sources.iter().any(|name| name == JAVA_HPROF) {
+                true => "dump again with `heaptap dump -n NAME`",
+                false => "record one with `heaptap record -n NAME`",
+            },
         );
     }
     if has_entries {

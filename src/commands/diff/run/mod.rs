@@ -19,7 +19,8 @@ use crate::heaps::look::facts::{DumpFacts, FilterFacts, Growth, StackFrame};
 use crate::heaps::look::rows::{Namer, Order};
 use crate::heaps::look::{MANY_UNNAMED, NativeFile};
 use crate::results::findings::{SAME_MOMENT, TRACE_CUT};
-use crate::stacks::{Dump, JoinBy, StackProfile, join};
+use crate::results::manifest::MissingLibrary;
+use crate::stacks::{Dump, JoinBy, Library, StackProfile, join};
 use pairs::Pair;
 
 /// What is asked.
@@ -385,10 +386,7 @@ pub fn diff(
 
 /// That a function with a name on one side may have none on the other.
 fn names_differ(before: &NativeFile, after: &NativeFile) -> Option<Warning> {
-    let share = |file: &NativeFile| Some(file.symbolization.as_ref()?.leaf_share_unnamed);
-    let (first, second) = (share(before)?, share(after)?);
-    let lacks = |share: f64| share >= MANY_UNNAMED;
-    let side = match (lacks(first), lacks(second)) {
+    let side = match (lacks_names_of(before, after), lacks_names_of(after, before)) {
         (true, false) => "first",
         (false, true) => "second",
         _ => return None,
@@ -400,6 +398,28 @@ fn names_differ(before: &NativeFile, after: &NativeFile) -> Option<Warning> {
              name, and gone without it"
         ),
         help: Some("name the functions of both: heaptap symbolize, --symbols DIR".to_owned()),
+    })
+}
+
+/// Whether much was allocated in functions without a name of a library, which all have one in the
+/// other file.
+fn lacks_names_of(one: &NativeFile, other: &NativeFile) -> bool {
+    let (Some(mine), Some(theirs)) = (&one.symbolization, &other.symbolization) else {
+        return false;
+    };
+    // Of one file, dumps have different functions, and the same names.
+    if pairs::is_same_file(one, other) {
+        return false;
+    }
+    // Each install has a folder of its own.
+    let name = |path: &str| path.rsplit(['/', '!']).next().map(str::to_owned);
+    let table = &other.profile.table;
+    let much = |library: &&MissingLibrary| library.leaf_share >= MANY_UNNAMED;
+    mine.libraries_missing.iter().filter(much).any(|library| {
+        let wanted = name(&library.path);
+        let is_missing = |missing: &MissingLibrary| name(&missing.path) == wanted;
+        let is_there = |there: &Library| name(table.text_of(there.path)) == wanted;
+        table.libraries().iter().any(is_there) && !theirs.libraries_missing.iter().any(is_missing)
     })
 }
 

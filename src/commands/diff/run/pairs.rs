@@ -34,12 +34,16 @@ fn unheld(dump: &Dump) -> Option<&'static str> {
     }
 }
 
+/// Whether two files are one and the same.
+pub(super) fn is_same_file(before: &NativeFile, after: &NativeFile) -> bool {
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    before.path == after.path
+        || real(&before.path).is_some_and(|path| Some(path) == real(&after.path))
+}
+
 /// Whether two files are one recording.
 pub(super) fn is_same_recording(before: &NativeFile, after: &NativeFile) -> bool {
-    let real = |path: &Path| std::fs::canonicalize(path).ok();
-    let is_same_file = before.path == after.path
-        || real(&before.path).is_some_and(|path| Some(path) == real(&after.path));
-    is_same_file || trace(before).is_some_and(|sha256| Some(sha256) == trace(after))
+    is_same_file(before, after) || trace(before).is_some_and(|sha256| Some(sha256) == trace(after))
 }
 
 /// The hash of the trace that a recording's manifest names.
