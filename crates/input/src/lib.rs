@@ -353,11 +353,16 @@ pub fn open_stream(stream: impl Read, name: &str) -> Result<Vec<OpenTrace>, Impo
 }
 
 fn trace_in_folder(path: &Path, name: &str) -> Result<PathBuf, ImportError> {
-    let found = IN_FOLDER
-        .iter()
-        .map(|file| path.join(file))
-        // Nothing was ever written to an empty one, or it is gone.
-        .find(|path| std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.len() > 0));
+    let size = |path: &PathBuf| {
+        let metadata = std::fs::metadata(path).ok()?;
+        metadata.is_file().then(|| metadata.len())
+    };
+    let files = || IN_FOLDER.iter().map(|file| path.join(file));
+    let has_profiles = || pprof::in_folder(path).is_ok_and(|found| !found.is_empty());
+    // Of an empty one the others may tell; where there are none, that it is empty.
+    let found = files()
+        .find(|path| size(path).is_some_and(|size| size > 0))
+        .or_else(|| files().find(|path| size(path).is_some() && !has_profiles()));
     found.ok_or_else(|| {
         let members = names_in_folder(path);
         match members.is_empty() && path.join(MARKER).is_file() {
