@@ -198,7 +198,12 @@ pub(crate) fn own(folder: &Path, id: &SessionId) -> Result<Standing, SessionErro
         path: folder.to_owned(),
         source,
     };
-    let owner = session::owner_of(folder).map_err(keep)?;
+    let mine = Owner::Session(id.clone());
+    let mut owner = session::owner_of(folder).map_err(keep)?;
+    if owner == Some(Owner::Other) && session::take_over(folder, &mine).map_err(keep)? {
+        // The session was killed while it claimed the folder that its journal names.
+        owner = Some(mine);
+    }
     if let Some(other) = owner.as_ref().filter(|owner| owner.session() != Some(id)) {
         return Err(belongs(other));
     }
@@ -374,6 +379,20 @@ mod tests {
     use super::*;
     use crate::error::Classified as _;
     use time::macros::datetime;
+
+    #[test]
+    fn an_empty_marker_that_a_kill_left_is_taken_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let (id, other) = (SessionId::random(), SessionId::random());
+        std::fs::write(dir.path().join(crate::folder::MARKER), "").unwrap();
+        assert!(
+            OutputFolder::prepare(dir.path()).is_err(),
+            "a new recording takes another"
+        );
+        assert!(matches!(own(dir.path(), &id), Ok(Standing::Begun)));
+        assert!(is_own(dir.path(), &id));
+        assert!(own(dir.path(), &other).is_err());
+    }
 
     #[test]
     fn the_default_name_is_safe_everywhere() {

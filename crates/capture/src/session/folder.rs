@@ -78,7 +78,7 @@ impl From<io::Error> for Unclaimed {
 /// Returns an error if the marker cannot be read, or is not a regular file.
 pub fn owner_of(folder: &Path) -> io::Result<Option<Owner>> {
     let mut text = String::new();
-    for _ in 0..LOOKS {
+    for look in 1..=LOOKS {
         // The folder may come from anybody, and a pipe in it would be waited for.
         let file = match open_regular(&folder.join(MARKER)) {
             Ok(file) => file,
@@ -87,7 +87,10 @@ pub fn owner_of(folder: &Path) -> io::Result<Option<Owner>> {
         };
         text.clear();
         match file.take(MAX_MARKER_BYTES).read_to_string(&mut text) {
-            Err(error) if error.kind() != io::ErrorKind::InvalidData => return Err(error),
+            // On Windows nobody reads a file that another has locked.
+            Err(error) if error.kind() != io::ErrorKind::InvalidData && look == LOOKS => {
+                return Err(error);
+            }
             _ => {}
         }
         if !text.is_empty() {
@@ -109,19 +112,41 @@ pub fn owner_of(folder: &Path) -> io::Result<Option<Owner>> {
 pub fn claim(folder: &Path, owner: &Owner) -> Result<(), Unclaimed> {
     let marker = folder.join(MARKER);
     let mut file = create(folder, &marker)?;
-    let claimed = write(&mut file, owner).and_then(|()| is_alone(folder));
-    match claimed {
+    match name(&mut file, owner) {
+        // Whoever took it for that of a killed process is the owner.
+        Ok(false) => return Err(Unclaimed::Owned(owner_of(folder)?.unwrap_or(Owner::Other))),
+        Ok(true) => {}
+        Err(error) => {
+            // What is reported is why it was not written.
+            let _ = fs::remove_file(&marker);
+            return Err(error.into());
+        }
+    }
+    match is_alone(folder) {
         Ok(true) => Ok(()),
         Ok(false) => {
             fs::remove_file(&marker)?;
             Err(Unclaimed::NotEmpty)
         }
         Err(error) => {
-            // What is reported is why it was not written.
             let _ = fs::remove_file(&marker);
             Err(error.into())
         }
     }
+}
+
+/// Claims a folder that holds nothing but an empty marker: its maker was killed before it wrote
+/// into it. Whether that is what the folder holds.
+///
+/// # Errors
+/// Returns an error if the folder cannot be read, or the marker not written.
+pub fn take_over(folder: &Path, owner: &Owner) -> io::Result<bool> {
+    let marker = folder.join(MARKER);
+    let metadata = fs::symlink_metadata(&marker)?;
+    if !metadata.is_file() || metadata.len() > 0 || !is_alone(folder)? {
+        return Ok(false);
+    }
+    name(&mut OpenOptions::new().write(true).open(&marker)?, owner)
 }
 
 fn create(folder: &Path, marker: &Path) -> Result<File, Unclaimed> {
@@ -146,13 +171,20 @@ fn create(folder: &Path, marker: &Path) -> Result<File, Unclaimed> {
     }
 }
 
-fn write(file: &mut File, owner: &Owner) -> io::Result<()> {
+/// Writes the owner into a marker. Whether it was empty: otherwise it names another already.
+fn name(file: &mut File, owner: &Owner) -> io::Result<bool> {
+    // Some file systems know no locks. Then only the time between the two calls is unguarded.
+    let _ = fs4::FileExt::lock(&*file);
+    if file.metadata()?.len() > 0 {
+        return Ok(false);
+    }
     let line = match owner {
         Owner::Session(id) => format!("{id}\n"),
         Owner::Other => "no session\n".to_owned(),
     };
     file.write_all(line.as_bytes())?;
-    file.sync_all()
+    file.sync_all()?;
+    Ok(true)
 }
 
 /// Whether the marker is all that is in `folder`.
@@ -210,6 +242,38 @@ mod tests {
             };
             assert_eq!(owner_of(&folder).unwrap().as_ref(), Some(winner));
         }
+    }
+
+    #[test]
+    fn an_empty_marker_is_taken_over_by_exactly_one_in_200_rounds() {
+        let dir = tempfile::tempdir().unwrap();
+        for round in 0..200 {
+            let folder = dir.path().join(round.to_string());
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join(MARKER), "").unwrap();
+            let start = Barrier::new(2);
+            let owners = [session(), session()];
+            let take = |owner: &Owner| {
+                start.wait();
+                take_over(&folder, owner).unwrap()
+            };
+            let taken = std::thread::scope(|scope| {
+                let takes = owners.each_ref().map(|owner| scope.spawn(|| take(owner)));
+                takes.map(|take| take.join().unwrap())
+            });
+            let owner = match taken {
+                [true, false] => &owners[0],
+                [false, true] => &owners[1],
+                other => panic!("round {round}: {other:?}"),
+            };
+            assert_eq!(owner_of(&folder).unwrap().as_ref(), Some(owner), "{round}");
+        }
+        // Neither a marker with something in it nor a folder with files.
+        let folder = dir.path().join("0");
+        assert!(!take_over(&folder, &session()).unwrap());
+        fs::write(folder.join(MARKER), "").unwrap();
+        fs::write(folder.join("notes"), "mine").unwrap();
+        assert!(!take_over(&folder, &session()).unwrap());
     }
 
     #[test]

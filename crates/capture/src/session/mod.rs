@@ -38,7 +38,7 @@ pub mod unfinished;
 
 pub use error::{ForeignReason, SessionError};
 pub use event::{Control, Controls, Events, Progress, SessionEvent};
-pub use folder::{Owner, Unclaimed, claim, owner_of, release};
+pub use folder::{Owner, Unclaimed, claim, owner_of, release, take_over};
 pub use follow::{FollowEnd, stop_asked};
 pub use guard::{SelinuxChange, relax_selinux, restore_selinux};
 pub use heap_files::{HeapFile, HeapFileFate, HeapFileKind, HeapFiles, file_path, log_path};
