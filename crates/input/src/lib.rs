@@ -355,7 +355,7 @@ pub fn open_stream(stream: impl Read, name: &str) -> Result<Vec<OpenTrace>, Impo
 fn trace_in_folder(path: &Path, name: &str) -> Result<PathBuf, ImportError> {
     let size = |path: &PathBuf| {
         let metadata = std::fs::metadata(path).ok()?;
-        metadata.is_file().then(|| metadata.len())
+        metadata.is_file().then_some(metadata.len())
     };
     let files = || IN_FOLDER.iter().map(|file| path.join(file));
     let has_profiles = || pprof::in_folder(path).is_ok_and(|found| !found.is_empty());
