@@ -13,8 +13,8 @@ use crate::device::{Address, Device, Selector, Server};
 use crate::error::{ErrorClass, Failure};
 #[cfg(feature = "virtual-phone")]
 use crate::phone::VirtualPhone;
+use crate::recording::advice::{advises_collect, remove_collect};
 use crate::recording::choice::Scope;
-use crate::recording::finish::advises_collect;
 
 /// How to have a virtual phone that outlives a command.
 const LASTING_PHONE: &str = "run `heaptap virtual-phone --port 5038` in another terminal, and \
@@ -98,9 +98,7 @@ impl Context {
         if self.globals.virtual_phone.is_none() || !advises_collect(&failure) {
             return failure;
         }
-        let advises = |text: &String| text.contains("heaptap collect");
-        failure.hints.retain(|hint| !advises(hint));
-        failure.help = failure.help.filter(|help| !advises(help));
+        remove_collect(&mut failure);
         // What was fetched stays.
         let is_lost = failure.class == ErrorClass::NotFetched || failure.hints.is_empty();
         if failure.class == ErrorClass::NotFetched {

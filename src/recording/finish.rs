@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::advice;
 use super::beside;
 use super::blocking::blocking;
 use super::causes::{self, Cause};
@@ -36,7 +37,6 @@ use crate::session::{
     remove_parts,
 };
 use crate::trace::DumpScanner;
-use crate::untrusted::shell::quoted_path;
 
 /// What ended a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,34 +158,7 @@ pub async fn finish(
     let id = session.id().clone();
     let (store, output) = (session.store().clone(), session.opening().output.clone());
     let finished = finish_session(session, ended_by, names, controls, tell).await;
-    finished.map_err(|mut failure| {
-        if failure.class != ErrorClass::HostWrite {
-            return failure;
-        }
-        let sessions = store.list().map_or_else(|_| Vec::new(), |(known, _)| known);
-        let is_kept = sessions.iter().any(|known| known.opening.id == id);
-        if is_kept && !advises_collect(&failure) {
-            let hint = format!("what was recorded is not lost: heaptap collect {id} -o DIR");
-            failure.hints.push(hint);
-        }
-        failure.hints.extend(trace_is_here(&output, &id));
-        failure
-    })
-}
-
-/// Whether a failure tells the user to collect the recording.
-pub(crate) fn advises_collect(failure: &Failure) -> bool {
-    let advises = |text: &String| text.contains("heaptap collect");
-    failure.help.iter().chain(&failure.hints).any(advises)
-}
-
-/// What to do with a trace that was fetched, if its session cannot be finished.
-pub(super) fn trace_is_here(output: &Path, id: &SessionId) -> Option<String> {
-    let is_here = is_own(output, id) && output.join(RAW_TRACE).is_file();
-    is_here.then(|| {
-        let folder = quoted_path(output);
-        format!("its trace is here, and whole: heaptap convert {folder} (without labels)")
-    })
+    finished.map_err(|failure| advice::of_unwritten(failure, &store, &id, &output))
 }
 
 async fn finish_session(

@@ -1,6 +1,7 @@
 //! A recording from its check to its finished folder, whoever begins it, goes on with it or
 //! ends it.
 
+pub(crate) mod advice;
 pub mod beside;
 pub mod blocking;
 pub mod causes;

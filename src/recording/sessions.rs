@@ -22,7 +22,7 @@ use super::record::{EventHandler, session_events};
 use crate::device::{Address, Device, Selector, Server};
 use crate::error::{ErrorClass, Failure};
 use crate::naming::names::NameOptions;
-use crate::recording::finish::trace_is_here;
+use crate::recording::advice::trace_is_here;
 use crate::results::manifest::Manifest;
 use crate::results::output::is_own;
 use crate::session::{

@@ -131,8 +131,8 @@ pub fn compare_hprofs(recorded: &Manifest, hprofs: &mut [HprofInput]) {
     }
 }
 
-/// Whether a file is not the one that a manifest describes: of another size, or of other bytes.
-/// What stands behind `size` bytes, such as packets of names, is nobody's.
+/// Whether a file is not the one that a manifest describes: it is shorter, or has other bytes.
+/// What stands behind `size` bytes, such as packets of names, does not count.
 ///
 /// # Errors
 /// Where it can't be read.

@@ -8,11 +8,13 @@ mod judge;
 #[path = "../common/program.rs"]
 mod program;
 
+mod checks;
 mod cli;
 mod cli_reference;
 mod demo;
 mod errors_page;
 mod exports;
+mod inputs;
 mod judges;
 mod leaks;
 mod look;

@@ -462,48 +462,11 @@ fn checks_that_match_nothing_are_inconclusive_and_say_so() {
 }
 
 #[test]
-fn a_heap_that_the_second_input_lacks_leaves_a_check_open() {
-    let trace = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/fixtures/conversions/two_same_name.pftrace"
-    );
-    let (a, b) = (format!("{trace}@3"), format!("{trace}@4"));
-    let check = ["diff", &a, &b, "--fail-over", "1gb"];
-    let (said, code) = ended(&check);
-    assert_eq!(code, Some(12), "{said}");
-    assert!(
-        said.contains("the second input lacks @3 libc.malloc of 10611"),
-        "{said}"
-    );
-    let (said, code) = ended(&[&check[..], &["--process", "10610"]].concat());
-    assert_eq!(code, Some(0), "{said}");
-}
-
-#[test]
 fn a_warm_up_that_leaves_nothing_to_compare_is_refused() {
     let (said, code) = ended(&["leaks", &rec(), "--warmup", "99"]);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("--warmup leaves out 6 of 6 dumps"), "{said}");
     assert!(said.contains("--warmup 4 at most"), "{said}");
-}
-
-/// What is held without a change, of a recorded trace: what chance does is the same each time.
-#[test]
-fn growth_that_sampling_cannot_exclude_leaves_a_check_open() {
-    let trace = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/fixtures/conversions/rust_cont.pftrace"
-    );
-    let dumps = [2, 4, 6].map(|number| format!("{trace}@{number}"));
-    let check = |tolerance: &str| {
-        let [a, b, c] = dumps.each_ref().map(String::as_str);
-        let filter = ["--focus", "finish_grow", "--fail", "--tolerance", tolerance];
-        ended(&[&["leaks", a, b, c], &filter[..]].concat())
-    };
-    let (said, code) = check("1b");
-    assert_eq!(code, Some(12), "{said}");
-    let (said, code) = check("1mb");
-    assert_eq!(code, Some(0), "{said}");
 }
 
 #[test]

@@ -183,7 +183,8 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let opened = opened.await;
     let opened = opened.map_err(|failure| kinds::explain(failure, [&args.before, &args.after]));
     match opened? {
-        (OpenedInput::Native(before, _), OpenedInput::Native(after, _)) => {
+        (OpenedInput::Native(before, first), OpenedInput::Native(after, second)) => {
+            drop((first, second));
             native(ctx, &args, *before, *after).await
         }
         (OpenedInput::Java(before), OpenedInput::Java(after)) => match native_flag {

@@ -51,7 +51,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         look::open(&path, &wanted, &options, steps)
     });
     match opened.await? {
-        OpenedInput::Native(file, _) => native(ctx, &args, *file).await,
+        OpenedInput::Native(file, java) => {
+            drop(java);
+            native(ctx, &args, *file).await
+        }
         OpenedInput::Java(opened) => match native_flag {
             None => java::run(ctx, args, opened).await,
             Some(flag) => Err(Failure::new(

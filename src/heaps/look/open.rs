@@ -190,7 +190,12 @@ pub fn open(
     file.path = path.to_owned();
     file.java_dumps = java_dumps;
     file.manifest = manifest.map(|manifest| *manifest);
-    Ok(OpenedInput::Native(Box::new(file), java_of(opened)))
+    // What nobody will read needs no memory.
+    let java = match java_dumps {
+        0 => OpenedJava::Unread,
+        _ => java_of(opened),
+    };
+    Ok(OpenedInput::Native(Box::new(file), java))
 }
 
 fn java_of(traces: Vec<LookTrace>) -> OpenedJava {

@@ -1,0 +1,55 @@
+//! How to go on with a recording that could not be finished: what a failure tells the user of
+//! it, and what is no longer true once the phone is gone.
+
+use std::path::Path;
+
+use crate::error::{ErrorClass, Failure};
+use crate::folder::RAW_TRACE;
+use crate::results::output::is_own;
+use crate::session::{SessionId, Store};
+use crate::untrusted::shell::quoted_path;
+
+fn names_collect(text: &str) -> bool {
+    text.contains("heaptap collect")
+}
+
+/// Whether a failure tells the user to collect the recording.
+pub(crate) fn advises_collect(failure: &Failure) -> bool {
+    let mut texts = failure.help.iter().chain(&failure.hints);
+    texts.any(|text| names_collect(text))
+}
+
+/// Takes that advice away.
+pub(crate) fn remove_collect(failure: &mut Failure) {
+    failure.hints.retain(|hint| !names_collect(hint));
+    failure.help.take_if(|help| names_collect(help));
+}
+
+/// Adds how to go on with a session whose results could not be written.
+pub(super) fn of_unwritten(
+    mut failure: Failure,
+    store: &Store,
+    id: &SessionId,
+    output: &Path,
+) -> Failure {
+    if failure.class != ErrorClass::HostWrite {
+        return failure;
+    }
+    let sessions = store.list().map_or_else(|_| Vec::new(), |(known, _)| known);
+    let is_kept = sessions.iter().any(|known| known.opening.id == *id);
+    if is_kept && !advises_collect(&failure) {
+        let hint = format!("what was recorded is not lost: heaptap collect {id} -o DIR");
+        failure.hints.push(hint);
+    }
+    failure.hints.extend(trace_is_here(output, id));
+    failure
+}
+
+/// What to do with a trace that was fetched, if its session cannot be finished.
+pub(super) fn trace_is_here(output: &Path, id: &SessionId) -> Option<String> {
+    let is_here = is_own(output, id) && output.join(RAW_TRACE).is_file();
+    is_here.then(|| {
+        let folder = quoted_path(output);
+        format!("its trace is here, and whole: heaptap convert {folder} (without labels)")
+    })
+}

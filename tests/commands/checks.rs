@@ -1,0 +1,49 @@
+//! Checks of native heaps, on recorded traces: what chance does to their figures is the same each
+//! time.
+
+/// What it says on stderr, and its exit code.
+fn ended(args: &[&str]) -> (String, Option<i32>) {
+    let output = crate::program::heaptap()
+        .args(args)
+        .output()
+        .expect("heaptap runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (said, output.status.code())
+}
+
+#[test]
+fn a_heap_that_the_second_input_lacks_leaves_a_check_open() {
+    let trace = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/fixtures/conversions/two_same_name.pftrace"
+    );
+    let (a, b) = (format!("{trace}@3"), format!("{trace}@4"));
+    let check = ["diff", &a, &b, "--fail-over", "1gb"];
+    let (said, code) = ended(&check);
+    assert_eq!(code, Some(12), "{said}");
+    assert!(
+        said.contains("the second input lacks @3 libc.malloc of 10611"),
+        "{said}"
+    );
+    let (said, code) = ended(&[&check[..], &["--process", "10610"]].concat());
+    assert_eq!(code, Some(0), "{said}");
+}
+
+/// Of what is held without a change.
+#[test]
+fn growth_that_sampling_cannot_exclude_leaves_a_check_open() {
+    let trace = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/fixtures/conversions/rust_cont.pftrace"
+    );
+    let dumps = [2, 4, 6].map(|number| format!("{trace}@{number}"));
+    let check = |tolerance: &str| {
+        let [a, b, c] = dumps.each_ref().map(String::as_str);
+        let filter = ["--focus", "finish_grow", "--fail", "--tolerance", tolerance];
+        ended(&[&["leaks", a, b, c], &filter[..]].concat())
+    };
+    let (said, code) = check("1b");
+    assert_eq!(code, Some(12), "{said}");
+    let (said, code) = check("1mb");
+    assert_eq!(code, Some(0), "{said}");
+}
