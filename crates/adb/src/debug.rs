@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::error::DeviceError;
 use super::handle::Device;
+use super::operation::Operation;
 use super::wire::Wire;
 
 /// Processes of a phone that take a debugger, as the phone tells of them.
@@ -39,8 +40,11 @@ impl Debuggable {
     /// Where the connection is lost.
     pub async fn next(&mut self) -> Result<BTreeSet<u32>, DeviceError> {
         let text = self.wire.read_text_piecewise(&mut self.read).await;
-        let text =
-            text.map_err(|error| super::handle::of_service(&self.serial, Self::SERVICE, error))?;
+        let operation = Operation {
+            serial: &self.serial,
+            what: Self::SERVICE,
+        };
+        let text = text.map_err(|error| operation.error(error))?;
         Ok(text
             .lines()
             .filter_map(|line| line.trim().parse().ok())

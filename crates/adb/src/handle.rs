@@ -1,8 +1,7 @@
 //! One phone: its commands and files through connections of their own, and its way back after
-//! a lost cable. Owns deadlines and what an answer of the server means for the phone; the
-//! framing is `wire`'s, `shell`'s and `sync`'s.
+//! a lost cable; and the step from a server to one of its phones. Deadlines and what an answer
+//! means are `operation`'s; the framing is `wire`'s, `shell`'s and `sync`'s.
 
-use std::future::Future;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,6 +13,8 @@ use super::Output;
 use super::command::Command;
 use super::error::DeviceError;
 use super::list::{DeviceState, ListedDevice};
+use super::operation::Operation;
+use super::select::Selector;
 use super::server::Server;
 use super::shell::{Framing, Marked, Packets, Shell};
 use super::sync::{self, RemoteStat};
@@ -74,9 +75,28 @@ impl Features {
     }
 }
 
+impl Server {
+    /// The one device that `selector` means, if it is ready.
+    ///
+    /// # Errors
+    /// As [`Selector::choose`]; errors of the connection.
+    pub async fn select(&self, selector: &Selector) -> Result<Device, DeviceError> {
+        let devices = self.devices().await?;
+        let listed = selector.choose(&devices, &self.address())?;
+        Ok(self.device(&listed, &devices))
+    }
+
+    /// A handle on `listed`, which stands in `devices`; reached by its serial where that is
+    /// unique, else by its transport id. Asks nobody.
+    pub fn device(&self, listed: &ListedDevice, devices: &[ListedDevice]) -> Device {
+        let same = devices.iter().filter(|d| d.serial == listed.serial).count();
+        Device::new(self.clone(), listed, same <= 1)
+    }
+}
+
 impl Device {
     /// The device that `listed` names; `unique` where no other has its serial.
-    pub(super) fn new(server: Server, listed: &ListedDevice, unique: bool) -> Self {
+    fn new(server: Server, listed: &ListedDevice, unique: bool) -> Self {
         let route = match listed.transport_id {
             Some(id) if !unique => Route::Transport(id),
             _ => Route::Serial,
@@ -111,7 +131,7 @@ impl Device {
         op.within_device(deadline, self.ask_features(op)).await
     }
 
-    async fn ask_features(&self, op: Op<'_>) -> Result<Features, DeviceError> {
+    async fn ask_features(&self, op: Operation<'_>) -> Result<Features, DeviceError> {
         self.inner
             .features
             .get_or_try_init(|| async {
@@ -185,7 +205,7 @@ impl Device {
         &self,
         command: &Command,
         stdin: Option<usize>,
-        op: Op<'_>,
+        op: Operation<'_>,
     ) -> Result<Shell, DeviceError> {
         let (service, framing) = if self.ask_features(op).await?.shell_v2 {
             let service = format!("shell,v2,raw:{}", command.text());
@@ -395,7 +415,7 @@ impl Device {
     }
 
     /// A connection to one of the phone's services.
-    async fn open(&self, service: &str, op: Op<'_>) -> Result<Wire, DeviceError> {
+    async fn open(&self, service: &str, op: Operation<'_>) -> Result<Wire, DeviceError> {
         let mut wire = self.inner.server.open().await?;
         let transport = match self.route() {
             Route::Serial => format!("host:transport:{}", self.serial()),
@@ -421,115 +441,12 @@ impl Device {
         op.within_device(deadline, self.open(service, op)).await
     }
 
-    fn op<'a>(&'a self, what: &'a str) -> Op<'a> {
-        Op {
+    fn op<'a>(&'a self, what: &'a str) -> Operation<'a> {
+        Operation {
             serial: self.serial(),
             what,
         }
     }
-}
-
-/// An operation on a phone, for messages and deadlines.
-#[derive(Clone, Copy)]
-pub(super) struct Op<'a> {
-    pub(super) serial: &'a str,
-    pub(super) what: &'a str,
-}
-
-impl Op<'_> {
-    /// What a failed step of the protocol means for this operation.
-    pub(super) fn error(self, error: WireError) -> DeviceError {
-        let (serial, what) = (self.serial.to_owned(), self.what.to_owned());
-        match error {
-            WireError::Closed(source) => DeviceError::Lost {
-                serial,
-                what,
-                source,
-            },
-            WireError::Fail(text) => {
-                self.unusable(&text)
-                    .unwrap_or(DeviceError::Refused { serial, what, text })
-            }
-            WireError::Garbled(detail) => DeviceError::Garbled {
-                serial,
-                what,
-                detail,
-            },
-        }
-    }
-
-    /// The server's words where it is the device's state that stops it.
-    fn unusable(self, text: &str) -> Option<DeviceError> {
-        let state = |state| {
-            Some(DeviceError::NotReady {
-                serial: self.serial.to_owned(),
-                state,
-            })
-        };
-        if text == "device offline" {
-            state(DeviceState::Offline)
-        } else if text.starts_with("device unauthorized") {
-            state(DeviceState::Unauthorized)
-        } else if text.starts_with("device still authorizing") {
-            state(DeviceState::Other("authorizing".to_owned()))
-        } else if text.starts_with("device still connecting") {
-            state(DeviceState::Other("connecting".to_owned()))
-        } else if text.starts_with("insufficient permissions") {
-            state(DeviceState::NoPermissions(text.to_owned()))
-        } else if (text.starts_with("device ") && text.ends_with(" not found"))
-            || text.starts_with("no devices")
-            || text == "device not found"
-            || text.starts_with("no device with transport id")
-        {
-            Some(DeviceError::Gone {
-                serial: self.serial.to_owned(),
-                what: self.what.to_owned(),
-            })
-        } else if text == "closed" || text == "error: closed" {
-            // The server's word for a transport that went while a service was being opened.
-            Some(DeviceError::Lost {
-                serial: self.serial.to_owned(),
-                what: self.what.to_owned(),
-                source: None,
-            })
-        } else {
-            None
-        }
-    }
-
-    /// One step of the protocol, with a limit.
-    pub(super) async fn within<T>(
-        self,
-        limit: Duration,
-        step: impl Future<Output = Result<T, WireError>>,
-    ) -> Result<T, DeviceError> {
-        self.within_device(limit, async { step.await.map_err(|e| self.error(e)) })
-            .await
-    }
-
-    /// A whole operation, with a limit.
-    pub(super) async fn within_device<T>(
-        self,
-        limit: Duration,
-        operation: impl Future<Output = Result<T, DeviceError>>,
-    ) -> Result<T, DeviceError> {
-        timeout(limit, operation).await.unwrap_or_else(|_| {
-            Err(DeviceError::Deadline {
-                serial: self.serial.to_owned(),
-                what: self.what.to_owned(),
-                after: limit,
-            })
-        })
-    }
-}
-
-/// What a failed step of the protocol means for a service that was opened.
-pub(super) fn of_service(serial: &str, service: &str, error: WireError) -> DeviceError {
-    Op {
-        serial,
-        what: service,
-    }
-    .error(error)
 }
 
 /// Whether a serial is the address of a device that `connect` was used for.
@@ -537,23 +454,4 @@ fn is_network_serial(serial: &str) -> bool {
     serial
         .rsplit_once(':')
         .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_replug_makes_the_server_say_is_a_lost_connection() {
-        let op = Op {
-            serial: "x1",
-            what: "stat /x",
-        };
-        for text in ["closed", "device offline", "device 'x1' not found"] {
-            let error = op.error(WireError::Fail(text.to_owned()));
-            assert!(error.is_connection(), "{text}: {error}");
-        }
-        let refused = op.error(WireError::Fail("permission denied".to_owned()));
-        assert!(!refused.is_connection(), "{refused}");
-    }
 }

@@ -71,8 +71,9 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `server`, `select`, `list` | host services; the choice of a device; the list's grammar |
+//! | `server`, `select`, `list` | host services; which device is meant; the list's grammar |
 //! | `handle` | one device: commands and files, and its return after a lost cable |
+//! | `operation` | an operation on a device: its deadline, and what a failure means for it |
 //! | `shell`, `sync`, `debug` | framing of the shell, sync and debugger services |
 //! | `command` | command lines for the device's shell |
 //! | `connect`, `wire` | streams to the server; requests and answers |
@@ -91,6 +92,7 @@ mod error;
 mod handle;
 mod host_adb;
 mod list;
+mod operation;
 #[cfg(any(test, feature = "scripted"))]
 pub mod scripted;
 mod select;

@@ -1,5 +1,5 @@
-//! The adb server: which one, is it there, what does it list. Owns host services and the
-//! choice of the device; a chosen [`Device`] speaks for itself.
+//! The adb server: which one, is it there, what does it list. Owns host services;
+//! the way to a device is `handle`'s.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,10 +10,8 @@ use tokio::time::timeout;
 
 use super::connect::{Address, Connect, Tcp};
 use super::error::DeviceError;
-use super::handle::Device;
 use super::host_adb;
 use super::list::{ListedDevice, parse_list};
-use super::select::Selector;
 use super::wire::{Wire, WireError};
 
 /// Host services answer from the server's memory.
@@ -141,23 +139,6 @@ impl Server {
     /// Errors of the connection.
     pub async fn devices(&self) -> Result<Vec<ListedDevice>, DeviceError> {
         Ok(parse_list(&self.ask("host:devices-l", ANSWER).await?))
-    }
-
-    /// The one device that `selector` means, if it is ready.
-    ///
-    /// # Errors
-    /// As [`Selector::choose`]; errors of the connection.
-    pub async fn select(&self, selector: &Selector) -> Result<Device, DeviceError> {
-        let devices = self.devices().await?;
-        let listed = selector.choose(&devices, &self.address())?;
-        Ok(self.device(&listed, &devices))
-    }
-
-    /// A handle on `listed`, which stands in `devices`; reached by its serial where that is
-    /// unique, else by its transport id. Asks nobody.
-    pub fn device(&self, listed: &ListedDevice, devices: &[ListedDevice]) -> Device {
-        let same = devices.iter().filter(|d| d.serial == listed.serial).count();
-        Device::new(self.clone(), listed, same <= 1)
     }
 
     /// Follows the list of devices.

@@ -11,7 +11,7 @@
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 
 use super::error::DeviceError;
-use super::handle::Op;
+use super::operation::Operation;
 use super::wire::{Wire, WireError};
 
 /// Stdin goes out in packets of this size; adbd takes up to 64 KiB.
@@ -50,7 +50,7 @@ impl Shell {
     /// # Errors
     /// [`DeviceError::Lost`] where the connection ends before the exit packet.
     pub async fn next(&mut self) -> Result<ShellEvent, DeviceError> {
-        let op = Op {
+        let op = Operation {
             serial: &self.serial,
             what: &self.what,
         };
@@ -92,7 +92,7 @@ impl Shell {
         stdin: &[u8],
         limit: usize,
     ) -> Result<super::Output, DeviceError> {
-        let op = Op {
+        let op = Operation {
             serial: &self.serial,
             what: &self.what,
         };
@@ -137,8 +137,8 @@ impl Shell {
         result.map_err(|e| op.error(e))
     }
 
-    fn op(&self) -> Op<'_> {
-        Op {
+    fn op(&self) -> Operation<'_> {
+        Operation {
             serial: &self.serial,
             what: &self.what,
         }

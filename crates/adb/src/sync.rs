@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 
 use super::error::DeviceError;
-use super::handle::Op;
+use super::operation::Operation;
 use super::wire::{Wire, WireError, printable};
 
 /// The largest block either side sends, and the longest path.
@@ -72,7 +72,7 @@ pub(super) async fn stat(
 /// Pulls `path` into `sink`; see [`super::Device::pull`].
 pub(super) async fn pull(
     wire: &mut Wire,
-    op: Op<'_>,
+    op: Operation<'_>,
     path: &str,
     sink: &mut (dyn FnMut(&[u8]) -> io::Result<()> + Send),
     stall: Duration,
