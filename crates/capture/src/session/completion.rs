@@ -1,16 +1,7 @@
-//! Ending a session with its dumps where the phone itself cannot: the file's new end is read
-//! beside the following, until every process that matched at the start has given a whole dump.
-
-use std::collections::BTreeSet;
-use std::sync::Arc;
+//! Whether the dumps of a session are complete, told once by whoever looks beside the following.
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-
-use super::journal::SessionState;
-use super::session::Session;
-use super::snapshot::{DumpScan, LOOK, NewScan, TraceFile, look, target_pids};
-use heaptap_adb::Device;
 
 /// Tells when the dumps of a session are complete. Nobody looks any more once it is dropped.
 #[derive(Default)]
@@ -21,6 +12,22 @@ pub(super) struct Completion {
 }
 
 impl Completion {
+    /// Complete once `looking` gives something; never where it gives `None`.
+    pub(super) fn when(looking: impl Future<Output = Option<()>> + Send + 'static) -> Completion {
+        let (done, complete) = mpsc::channel(1);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            if looking.await.is_some() {
+                // Whoever follows may have ended it meanwhile.
+                let _ = done.send(()).await;
+            }
+        });
+        Completion {
+            complete: Some(complete),
+            _looking: tasks,
+        }
+    }
+
     /// Ready once the dumps are complete; never where nobody looks, or cannot any more.
     pub(super) async fn reached(&mut self) {
         let reached = match &mut self.complete {
@@ -31,60 +38,4 @@ impl Completion {
             std::future::pending::<()>().await;
         }
     }
-}
-
-impl Session {
-    /// From now on [`Session::follow`] ends where every process that matches the targets now
-    /// has given a dump.
-    pub fn end_with_dumps(&mut self, scan: &NewScan) {
-        let (done, complete) = mpsc::channel(1);
-        let device = self.device.clone();
-        let chronicle = self.chronicle().clone();
-        let scan = Arc::clone(scan);
-        let mut looking = JoinSet::new();
-        looking.spawn(async move {
-            if until_complete(&device, &chronicle, scan()).await.is_some() {
-                // Whoever follows may have ended it meanwhile.
-                let _ = done.send(()).await;
-            }
-        });
-        self.completion = Completion {
-            complete: Some(complete),
-            _looking: looking,
-        };
-    }
-}
-
-/// `None` where it cannot be seen: the session then ends by its duration.
-async fn until_complete(
-    device: &Device,
-    chronicle: &SessionState,
-    mut scan: Box<dyn DumpScan>,
-) -> Option<()> {
-    let file = TraceFile {
-        path: &chronicle.opening.remote_path,
-        pid: chronicle.process.as_ref()?.pid,
-    };
-    let expected = loop {
-        match target_pids(device, chronicle).await {
-            Ok(pids) => break pids,
-            Err(_) => tokio::time::sleep(LOOK).await,
-        }
-    };
-    let mut at = 0;
-    while !expected.is_empty() {
-        // A lost connection is whoever follows' to tell.
-        if let Ok(seen) = look(device, &file, at, scan.as_mut()).await {
-            at = seen.end;
-            if scan.is_lost() || !seen.alive {
-                return None;
-            }
-            let dumped: BTreeSet<u32> = scan.dumps().iter().map(|d| d.pid).collect();
-            if expected.is_subset(&dumped) {
-                return Some(());
-            }
-        }
-        tokio::time::sleep(LOOK).await;
-    }
-    None
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::id::SessionId;
+use super::state_folder::STATE_DIR_VAR;
 use heaptap_adb::DeviceError;
 use heaptap_model::error::{Classified, ErrorClass};
 
@@ -444,7 +445,7 @@ impl Classified for SessionError {
             }
             SessionError::State { .. } => format!(
                 "name a folder that can be written: {}=DIR",
-                super::store::STATE_DIR_VAR
+                STATE_DIR_VAR
             ),
             SessionError::Busy { id } => {
                 format!("`heaptap stop {id}` ends it; the other heaptap then fetches it")

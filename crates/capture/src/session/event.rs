@@ -146,3 +146,14 @@ impl Events {
 
 /// Where requests come from.
 pub type Controls = tokio::sync::mpsc::UnboundedReceiver<Control>;
+
+/// Ready when a stop is asked for; never where nobody can ask any more.
+pub async fn stop_asked(controls: &mut Controls) {
+    loop {
+        match controls.recv().await {
+            Some(Control::Stop) => return,
+            Some(Control::Snapshot { .. }) => {}
+            None => std::future::pending().await,
+        }
+    }
+}

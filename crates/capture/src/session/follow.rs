@@ -9,12 +9,14 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::completion::Completion;
+use super::dumps::NewScan;
 use super::error::SessionError;
-use super::event::{Control, Controls, Progress, SessionEvent};
+use super::event::{Control, Controls, Progress, SessionEvent, stop_asked};
 use super::journal::BootId;
 use super::probe::{self, QUICK};
 use super::session::Session;
-use super::snapshot::{self, NewScan, Taken};
+use super::snapshot::Taken;
+use super::targets;
 use heaptap_adb::{Command, DeviceError, Shell, ShellEvent};
 
 /// Reports once a second and looks five times as often whether perfetto still runs.
@@ -195,7 +197,7 @@ impl Session {
             .collect();
         if !new.is_empty() {
             let device = self.device.clone();
-            naming.spawn(async move { snapshot::names(&device, new).await });
+            naming.spawn(async move { targets::names(&device, new).await });
         }
     }
 
@@ -304,17 +306,6 @@ impl Session {
             serial: self.device.serial().to_owned(),
             what: "following the recording".to_owned(),
             source: None,
-        }
-    }
-}
-
-/// Ready when a stop is asked for; never where nobody can ask any more.
-pub async fn stop_asked(controls: &mut Controls) {
-    loop {
-        match controls.recv().await {
-            Some(Control::Stop) => return,
-            Some(Control::Snapshot { .. }) => {}
-            None => std::future::pending().await,
         }
     }
 }

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::dumps::SnapshotMethod;
 use super::heap_files::HeapFiles;
 use super::id::SessionId;
-use super::snapshot::SnapshotMethod;
 
 /// Version of the journal's format, in its first line.
 pub const JOURNAL_VERSION: u32 = 1;

@@ -13,10 +13,13 @@
 //! tells what is safe against what.
 
 mod completion;
+mod dump_heaps;
+mod dumps;
 mod error;
 mod event;
 mod folder;
 mod follow;
+mod growing_trace;
 mod guard;
 mod heap_files;
 mod id;
@@ -29,19 +32,24 @@ mod remote;
 mod session;
 mod snapshot;
 mod start;
+mod state_folder;
 mod stop;
 mod store;
 mod target_app;
+mod targets;
 #[cfg(test)]
 mod tests;
 pub mod unfinished;
+mod until_dumped;
 
+pub use dump_heaps::HeapFileFate;
+pub use dumps::{DumpScan, NewScan, SeenDump, SnapshotMethod};
 pub use error::{ForeignReason, SessionError};
-pub use event::{Control, Controls, Events, Progress, SessionEvent};
+pub use event::{Control, Controls, Events, Progress, SessionEvent, stop_asked};
 pub use folder::{Owner, Unclaimed, claim, owner_of, release, take_over};
-pub use follow::{FollowEnd, stop_asked};
+pub use follow::FollowEnd;
 pub use guard::{SelinuxChange, relax_selinux, restore_selinux};
-pub use heap_files::{HeapFile, HeapFileFate, HeapFileKind, HeapFiles, file_path, log_path};
+pub use heap_files::{HeapFile, HeapFileKind, HeapFiles, file_path, log_path};
 pub use id::{ParseSessionIdError, SessionId};
 pub use journal::{
     BootId, HEAP_FILES_VERSION, JOURNAL_VERSION, Label, ProcessKey, SessionHeader, SessionState,
@@ -51,10 +59,10 @@ pub use probe::{Moment, is_phone_of, moment};
 pub use pull::{RawTrace, part_prefix, remove_parts};
 pub use remote::{RemoteTrace, fixed_path, remote_traces, writer_of};
 pub use session::{DurationBounds, Session, claim_for};
-pub use snapshot::{
-    DumpScan, NewScan, SeenDump, Snapshot, SnapshotMethod, matching_processes, take_snapshot,
-};
+pub use snapshot::{Snapshot, take_snapshot};
 pub use start::Background;
+pub use state_folder::STATE_DIR_VAR;
 pub use stop::{Ending, stop_for_another};
-pub use store::{STATE_DIR_VAR, SessionLock, Store};
+pub use store::{SessionLock, Store};
 pub use target_app::{Activity, force_stop, launch, launcher_activity};
+pub use targets::matching_processes;

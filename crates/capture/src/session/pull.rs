@@ -10,8 +10,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use super::error::{ForeignReason, SessionError};
-use super::event::{Controls, SessionEvent};
-use super::follow::stop_asked;
+use super::event::{Controls, SessionEvent, stop_asked};
 use super::id::SessionId;
 use super::journal::{self, Entry};
 use super::probe::QUICK;
@@ -101,10 +100,6 @@ impl Session {
                 id: self.id().clone(),
             }),
         }
-    }
-
-    pub(super) fn note_ended(&mut self) -> Result<(), SessionError> {
-        self.append(Entry::Ended)
     }
 
     pub(super) fn note_file(&mut self, name: &str, file: &RawTrace) -> Result<(), SessionError> {

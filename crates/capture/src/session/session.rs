@@ -9,7 +9,7 @@ use super::error::SessionError;
 use super::event::{Events, Progress, SessionEvent};
 use super::folder::{self, Owner};
 use super::id::SessionId;
-use super::journal::{Entry, Journal, SessionHeader, SessionState};
+use super::journal::{Entry, Journal, ProcessKey, SessionHeader, SessionState};
 use super::probe::{self, QUICK};
 use super::store::{SessionLock, Store};
 use heaptap_adb::{Command, Device};
@@ -178,8 +178,17 @@ impl Session {
         &self.steps
     }
 
+    pub(super) fn note_ended(&mut self) -> Result<(), SessionError> {
+        self.append(Entry::Ended)
+    }
+
     pub(super) fn note_step(&mut self, step: &'static str) {
         self.steps.push((step, OffsetDateTime::now_utc()));
+    }
+
+    /// The process that was started, once it is known.
+    pub(super) fn process(&self) -> Option<&ProcessKey> {
+        self.chronicle.process.as_ref()
     }
 
     /// How long it lasted, as far as this process followed it.
@@ -233,6 +242,14 @@ impl Session {
         self.tell(SessionEvent::Warning { text });
     }
 
+    pub(super) fn not_fetched(&self, why: &str) -> SessionError {
+        SessionError::NotFetched {
+            serial: self.device.serial().to_owned(),
+            id: self.id().clone(),
+            why: why.to_owned(),
+        }
+    }
+
     /// Removes the trace from the device. That it stays is told, and fails nothing.
     pub async fn remove_remote(&self) {
         let path = &self.opening().remote_path;
@@ -250,6 +267,17 @@ impl Session {
             "{path} could not be removed from {}: {why}",
             self.device.serial()
         ));
+    }
+
+    /// Everything of this session on the device.
+    fn remote_paths(&self) -> Vec<String> {
+        let opening = self.opening();
+        let mut paths = vec![opening.remote_path.clone()];
+        for file in opening.heap_files.iter().flat_map(|h| &h.files) {
+            paths.push(file.remote.clone());
+            paths.push(format!("{}.said", file.remote));
+        }
+        paths
     }
 
     /// The one file that Android 10 keeps: the next recording need not fetch it again.

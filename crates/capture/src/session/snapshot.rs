@@ -1,69 +1,26 @@
 //! Snapshots on demand: whether this phone allows them, causing one, and waiting until its
-//! dump is complete in the device's file. Reads that file's new end through a scanner that
-//! the caller brings: this module knows no trace format.
+//! dump is complete in the device's file.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::dumps::{DumpScan, NewScan, SeenDump, SnapshotMethod};
 use super::error::SessionError;
 use super::event::SessionEvent;
+use super::growing_trace::{LOOK, TraceFile, look};
 use super::id::SessionId;
 use super::journal::{Entry, Label, SessionState};
 use super::probe::{self, QUICK};
 use super::session::Session;
 use super::store::Store;
+use super::targets::target_pids;
 use crate::config::HEAPPROFD;
-use heaptap_adb::{Command, Device, ShellEvent};
-
-/// How a dump can be caused in a recording.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SnapshotMethod {
-    /// The shell is root, or may become it: heapprofd is signalled.
-    Signal {
-        /// By way of `su`.
-        su: bool,
-    },
-    /// Dumps come by themselves; a label waits for the next one.
-    Continuous {
-        /// Their period in milliseconds.
-        period_ms: u64,
-        /// Whether heaptap chose to make them.
-        #[serde(default)]
-        armed: bool,
-    },
-    /// Not at all.
-    Impossible,
-}
-
-/// One dump that is complete in the trace.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SeenDump {
-    /// The process.
-    pub pid: u32,
-    /// The heap.
-    pub heap: String,
-    /// When it was written, BOOTTIME in ns.
-    pub written_ns: u64,
-}
-
-/// Finds complete dumps in the bytes of a growing trace.
-pub trait DumpScan: Send {
-    /// Takes the next bytes.
-    fn push(&mut self, bytes: &[u8]);
-    /// The complete dumps so far.
-    fn dumps(&self) -> &[SeenDump];
-    /// What came is no sequence of packets: it did not begin at one's start.
-    fn is_lost(&self) -> bool;
-}
-
-/// Makes a scanner for one snapshot.
-pub type NewScan = Arc<dyn Fn() -> Box<dyn DumpScan> + Send + Sync>;
+use heaptap_adb::{Command, Device};
 
 /// A snapshot whose dump is complete in the device's file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -118,11 +75,6 @@ const NO_WAY_YET: &str = "the shell of this build cannot signal heapprofd, and n
 const NO_HEAP: &str = "this recording samples no native heap";
 /// How long after the last write period a dump may still come.
 const DUMP_LIMIT: Duration = Duration::from_secs(30);
-/// Between two looks at the file.
-pub(super) const LOOK: Duration = Duration::from_millis(150);
-/// `dd` skips whole blocks of this size without reading them.
-const BLOCK: u64 = 64 << 10;
-
 /// Takes a snapshot in a session that runs, whoever follows it.
 ///
 /// # Errors
@@ -300,79 +252,6 @@ impl Waiting<'_> {
     }
 }
 
-/// `$1` trace file, `$2` blocks to skip, `$3` perfetto's pid.
-const LOOK_AT: &str = r#"cat /proc/uptime
-if [ -d /proc/$3 ]; then echo alive; else echo gone; fi
-dd if="$1" bs=65536 skip=$2 2>/dev/null"#;
-
-/// The file of a session, and who writes it.
-pub(super) struct TraceFile<'a> {
-    pub(super) path: &'a str,
-    /// perfetto's.
-    pub(super) pid: u32,
-}
-
-/// One look at the file.
-pub(super) struct Look {
-    /// Where it ended.
-    pub(super) end: u64,
-    /// BOOTTIME then, ns.
-    boot_ns: u64,
-    /// Whether perfetto ran then.
-    pub(super) alive: bool,
-}
-
-/// Scans what the file has from `at` on.
-pub(super) async fn look(
-    device: &Device,
-    file: &TraceFile<'_>,
-    at: u64,
-    scan: &mut dyn DumpScan,
-) -> Result<Look, SessionError> {
-    let skip = at / BLOCK;
-    let command = Command::script(LOOK_AT)
-        .called("reading the trace so far")
-        .arg(file.path)
-        .arg(skip.to_string())
-        .arg(file.pid.to_string());
-    let mut shell = device.spawn(&command, QUICK).await?;
-    let mut head = Vec::new();
-    let mut position = skip * BLOCK;
-    let mut look = Look {
-        end: at,
-        boot_ns: 0,
-        alive: true,
-    };
-    loop {
-        let mut bytes = match shell.next().await? {
-            ShellEvent::Stdout(bytes) => bytes,
-            ShellEvent::Stderr(_) => continue,
-            ShellEvent::Exit(_) => return Ok(look),
-        };
-        // Two lines come before the bytes of the file.
-        if look.boot_ns == 0 {
-            head.append(&mut bytes);
-            let mut lines = head.splitn(3, |b| *b == b'\n');
-            let (Some(uptime), Some(state), Some(rest)) =
-                (lines.next(), lines.next(), lines.next())
-            else {
-                continue;
-            };
-            let uptime = String::from_utf8_lossy(uptime);
-            look.boot_ns = probe::parse_uptime(&uptime)
-                .ok_or_else(|| probe::unexpected_output(device, "uptime", &uptime))?;
-            look.alive = state == b"alive";
-            bytes = rest.to_vec();
-        }
-        let known = usize::try_from(at.saturating_sub(position)).unwrap_or(usize::MAX);
-        position += bytes.len() as u64;
-        if let Some(new) = bytes.get(known..) {
-            scan.push(new);
-            look.end += new.len() as u64;
-        }
-    }
-}
-
 const SIGNAL: &str = "cat /proc/uptime; killall -USR1 heapprofd";
 const SIGNAL_AS_ROOT: &str = "cat /proc/uptime; su root killall -USR1 heapprofd";
 
@@ -393,91 +272,7 @@ async fn signal_heapprofd(device: &Device, su: bool) -> Result<Option<u64>, Sess
     })
 }
 
-/// Processes that match the targets of a session now.
-pub(super) async fn target_pids(
-    device: &Device,
-    chronicle: &SessionState,
-) -> Result<BTreeSet<u32>, SessionError> {
-    let opening = &chronicle.opening;
-    let mut pids = BTreeSet::new();
-    if !opening.names.is_empty() {
-        let output = device
-            .run(&Command::program("pidof").args(&opening.names), QUICK)
-            .await?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        pids.extend(
-            text.split_whitespace()
-                .filter_map(|p| p.parse::<u32>().ok()),
-        );
-    }
-    for pid in &opening.pids {
-        if probe::process(device, *pid).await?.is_some() {
-            pids.insert(*pid);
-        }
-    }
-    Ok(pids)
-}
-
-/// Processes that match the targets of a session now and have a name, ordered by id.
-///
-/// # Errors
-/// Where the device cannot be asked.
-pub async fn matching_processes(
-    device: &Device,
-    chronicle: &SessionState,
-) -> Result<Vec<(u32, String)>, SessionError> {
-    let pids = target_pids(device, chronicle).await?;
-    Ok(names(device, pids).await)
-}
-
-/// The names of those of `pids` that have one by now. Whoever is gone keeps its number for a
-/// name.
-pub(super) async fn names(
-    device: &Device,
-    pids: impl IntoIterator<Item = u32>,
-) -> Vec<(u32, String)> {
-    let mut named = Vec::new();
-    for pid in pids {
-        let Ok(Some(facts)) = probe::process(device, pid).await else {
-            continue;
-        };
-        let argv0 = facts.args.first().map_or(&b""[..], Vec::as_slice);
-        let name: String = String::from_utf8_lossy(argv0).chars().take(256).collect();
-        // Between fork and the app's own name a process is nobody's.
-        if !name.is_empty() && !name.starts_with('<') && !name.starts_with("zygote") {
-            named.push((pid, name));
-        }
-    }
-    named
-}
-
 impl Session {
-    /// Notes the names of the processes that match now, as far as the device can be asked: a
-    /// trace may hold the heap of a process that started late, without its name.
-    ///
-    /// # Errors
-    /// Where the journal cannot be written.
-    pub async fn note_targets(&mut self) -> Result<(), SessionError> {
-        match target_pids(&self.device, &self.chronicle).await {
-            Ok(mut pids) => {
-                pids.retain(|pid| !self.chronicle.seen.contains_key(pid));
-                let named = names(&self.device, pids).await;
-                self.note_named(named)
-            }
-            Err(SessionError::Device(_)) => Ok(()),
-            Err(other) => Err(other),
-        }
-    }
-
-    pub(super) fn note_named(&mut self, named: Vec<(u32, String)>) -> Result<(), SessionError> {
-        for (pid, name) in named {
-            if !self.chronicle.seen.contains_key(&pid) {
-                self.append(Entry::Seen { pid, name })?;
-            }
-        }
-        Ok(())
-    }
-
     /// Takes a snapshot beside the following.
     pub(super) fn begin_snapshot(
         &self,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::error::SessionError;
 use super::event::SessionEvent;
-use super::journal::{Entry, ProcessKey};
+use super::journal::Entry;
 use super::probe::{self, ProcessFacts, QUICK};
 use super::session::Session;
 use heaptap_adb::{Command, DeviceError, Output};
@@ -232,11 +232,6 @@ impl Session {
             serial: self.device.serial().to_owned(),
             reason,
         }
-    }
-
-    /// The process that was started, once it is known.
-    pub(super) fn process(&self) -> Option<&ProcessKey> {
-        self.chronicle.process.as_ref()
     }
 }
 

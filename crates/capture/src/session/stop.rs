@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::error::SessionError;
-use super::event::{Controls, Events, SessionEvent};
-use super::follow::{LineReader, stop_asked};
+use super::event::{Controls, Events, SessionEvent, stop_asked};
+use super::follow::LineReader;
 use super::id::SessionId;
 use super::journal::Entry;
 use super::probe::{self, QUICK};
@@ -165,14 +165,6 @@ impl Session {
             })?;
         }
         Ok(())
-    }
-
-    pub(super) fn not_fetched(&self, why: &str) -> SessionError {
-        SessionError::NotFetched {
-            serial: self.device.serial().to_owned(),
-            id: self.id().clone(),
-            why: why.to_owned(),
-        }
     }
 }
 

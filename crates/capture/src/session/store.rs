@@ -7,17 +7,14 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use etcetera::AppStrategy as _;
 use serde::{Deserialize, Serialize};
 
 use super::error::SessionError;
 use super::folder::{self, Owner};
 use super::id::SessionId;
 use super::journal::{self, Journal, SessionHeader, SessionState};
+use super::state_folder;
 use heaptap_adb::RemoteStat;
-
-/// Environment variable that names the state folder.
-pub const STATE_DIR_VAR: &str = "HEAPTAP_STATE_DIR";
 
 /// A lock that is held for as many looks is held by whoever finishes the session.
 const LOOKS: u32 = 5;
@@ -55,11 +52,7 @@ impl Store {
     /// # Errors
     /// Where there is no home folder, or it cannot be created.
     pub fn of_user() -> Result<Self, SessionError> {
-        let folder = match std::env::var_os(STATE_DIR_VAR).filter(|v| !v.is_empty()) {
-            Some(folder) => std::path::absolute(folder),
-            None => user_state_folder(),
-        }
-        .map_err(|source| SessionError::State {
+        let folder = state_folder::of_user().map_err(|source| SessionError::State {
             path: PathBuf::from("the user's state folder"),
             source,
         })?;
@@ -326,16 +319,6 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
         _ => Ok(()),
     }
-}
-
-fn user_state_folder() -> io::Result<PathBuf> {
-    let strategy = etcetera::choose_app_strategy(etcetera::AppStrategyArgs {
-        top_level_domain: String::new(),
-        author: String::new(),
-        app_name: "heaptap".to_owned(),
-    })
-    .map_err(io::Error::other)?;
-    Ok(strategy.state_dir().unwrap_or_else(|| strategy.data_dir()))
 }
 
 #[cfg(test)]

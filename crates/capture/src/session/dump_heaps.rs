@@ -1,0 +1,374 @@
+//! Having heap files written by `am dumpheap`, and fetching them. It runs in the
+//! background of the device like a recording, one process after another, so that neither a
+//! pulled cable nor the end of this process ends it; what became of each file stands in a log
+//! beside them, which is what the session is known by.
+//!
+//! A dump that an app does not begin (its main thread is stuck, or it is frozen) would block
+//! `am` for ever, and so does one that dies over it: the script on the device gives up on a file
+//! that does not grow.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::error::SessionError;
+use super::event::Controls;
+use super::heap_files::{FOLDER, HeapFile, HeapFiles};
+use super::probe::{self, ProcessFacts, QUICK};
+use super::pull::RawTrace;
+use super::session::Session;
+use super::start::Unseen;
+use heaptap_adb::{Command, DeviceError};
+
+/// A file that has not grown for so long is done, where nobody says so.
+const SETTLED: Duration = Duration::from_secs(5);
+/// Between two looks at a file that may still grow.
+const LOOK: Duration = Duration::from_millis(300);
+/// More words of a phone explain nothing.
+const LONGEST_WORDS: usize = 4 << 10;
+
+/// How the device's side of a file came out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HeapFileFate {
+    /// `am` was called for it.
+    pub begun: bool,
+    /// The script came to its end, so nothing that was not begun ever will be.
+    pub over: bool,
+    /// How `am` ended; `None` where nobody saw that.
+    pub exit: Option<u8>,
+    /// It was given up, since nothing came.
+    pub late: bool,
+    /// It was given up, since the process is gone.
+    pub gone: bool,
+    /// What `am` complained of, as the phone has it: not safe to show as it is.
+    pub complaint: Option<String>,
+}
+
+/// `$1` log, `$2` the script, the rest for that.
+const START: &str = r#"log=$1; script=$2; shift 2
+if ! : > "$log"; then echo "cannot write $log" >&2; exit 1; fi
+sh -c "$script" heaptap-dumpheap "$log" "$@" </dev/null >/dev/null 2>&1 &
+echo $!"#;
+
+/// `$1` log, `$2` looks without growth after which a file is given up, then pid, flags and
+/// file of each. Told to end, it finishes the file it is at. What `am` says goes beside the
+/// file. One line, so that it is one in the output of `ps`, too.
+const DUMP: &str = "log=$1; most=$2; shift 2; stop=; \
+    trap \"stop=1\" TERM; trap \"\" HUP INT; \
+    while [ $# -gt 2 ]; do \
+      pid=$1; flags=$2; file=$3; shift 3; \
+      if [ -n \"$stop\" ]; then continue; fi; \
+      echo \"begin $file\" >> \"$log\"; \
+      (am dumpheap $flags $pid \"$file\" > \"$file.said\" 2>&1 </dev/null; \
+        echo \"end $file $?\" >> \"$log\") & \
+      last=none; still=0; \
+      while ! grep -q \"^end $file \" \"$log\"; do \
+        sleep 0.2; \
+        size=$(stat -c %s \"$file\" 2>/dev/null); \
+        if [ \"$size\" = \"$last\" ]; then still=$((still+1)); else still=0; last=$size; fi; \
+        if [ $still -ge $most ]; then echo \"late $file\" >> \"$log\"; break; fi; \
+        if [ $still -ge 5 ] && [ ! -d /proc/$pid ]; then \
+          echo \"gone $file\" >> \"$log\"; break; \
+        fi; \
+      done; \
+    done; \
+    echo over >> \"$log\"";
+/// Looks a second.
+const LOOKS: u64 = 5;
+
+/// `$1` log, then files. What was said of each stands behind a line with its name.
+const FATES: &str = r#"cat "$1"; shift
+for file in "$@"; do echo "said $file"; head -c 4000 "$file.said" 2>/dev/null; echo; done"#;
+
+impl Session {
+    /// Has the files written in the background of the device.
+    ///
+    /// # Errors
+    /// As [`Session::start`].
+    pub async fn start_heap_files(mut self) -> Result<Session, SessionError> {
+        match self.launch_heap_files().await {
+            Ok(()) => Ok(self),
+            Err(error @ SessionError::NotFetched { .. }) => Err(error),
+            Err(error) => {
+                self.remove_remote().await;
+                self.forget()?;
+                Err(error)
+            }
+        }
+    }
+
+    async fn launch_heap_files(&mut self) -> Result<(), SessionError> {
+        let log = self.opening().remote_path.clone();
+        let wanted = self.heap_files()?.clone();
+        let looks = (wanted.silence_ms * LOOKS).div_ceil(1000).max(1);
+        let mut command = Command::script(START)
+            .called("starting the heap dumps")
+            .arg(&log)
+            .arg(DUMP)
+            .arg(looks.to_string());
+        for file in &wanted.files {
+            command = command
+                .arg(file.pid.to_string())
+                .arg(&file.flags)
+                .arg(&file.remote);
+        }
+        let seen = match self.device.run(&command, QUICK).await {
+            Ok(output) if output.exit == 0 => self.find_started(&output.stdout).await,
+            Ok(output) => {
+                return Err(SessionError::StartFailed {
+                    serial: self.device.serial().to_owned(),
+                    exit: output.exit,
+                    text: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+                });
+            }
+            Err(error @ DeviceError::Refused { .. }) => return Err(error.into()),
+            Err(error) => self.started_unseen(Unseen::Perhaps(error)).await,
+        };
+        match seen? {
+            Some(facts) => self.note_started(facts).await,
+            None => self.note_ended(),
+        }
+    }
+
+    /// The script, by the process id that the start printed; `None` where it has ended already.
+    async fn find_started(&self, printed: &[u8]) -> Result<Option<ProcessFacts>, SessionError> {
+        let text = String::from_utf8_lossy(printed);
+        let pid = text.lines().find_map(|line| line.trim().parse().ok());
+        let Some(pid) = pid else {
+            return Err(probe::unexpected_output(
+                &self.device,
+                "starting the heap dumps",
+                &text,
+            ));
+        };
+        let log = &self.opening().remote_path;
+        let facts = probe::process(&self.device, pid).await?;
+        Ok(facts.filter(|facts| facts.writes_to(log)))
+    }
+
+    /// The files of this session.
+    ///
+    /// # Errors
+    /// Where it is one of perfetto.
+    pub fn heap_files(&self) -> Result<&HeapFiles, SessionError> {
+        self.opening()
+            .heap_files
+            .as_ref()
+            .ok_or_else(|| SessionError::State {
+                path: "the journal of the session".into(),
+                source: std::io::Error::other("it has no heap files"),
+            })
+    }
+
+    /// What became of each file on the device, by its path there.
+    ///
+    /// # Errors
+    /// [`SessionError::NotFetched`] where the device cannot be asked.
+    pub async fn heap_file_fates(&self) -> Result<BTreeMap<String, HeapFileFate>, SessionError> {
+        let files = &self.heap_files()?.files;
+        let command = Command::script(FATES)
+            .called("asking what became of the heap dumps")
+            .arg(&self.opening().remote_path)
+            .args(files.iter().map(|f| &f.remote));
+        let output = self.device.run(&command, QUICK).await;
+        let output = output.map_err(|error| self.not_fetched(&error.to_string()))?;
+        Ok(read_fates(&String::from_utf8_lossy(&output.stdout)))
+    }
+
+    /// Waits until nobody writes to a file any more: `am` of Android 9 returns at once, and a
+    /// connection or a host may have been lost meanwhile.
+    ///
+    /// # Errors
+    /// [`SessionError::NotFetched`] where the device cannot be asked.
+    pub async fn settle_heap_file(
+        &self,
+        file: &HeapFile,
+        fate: &HeapFileFate,
+    ) -> Result<(), SessionError> {
+        let wanted = self.heap_files()?;
+        if fate.late || fate.gone || fate.exit.is_some_and(|exit| exit != 0 || wanted.am_waits) {
+            return Ok(());
+        }
+        if fate.over && !fate.begun {
+            return Ok(());
+        }
+        let silence = Duration::from_millis(wanted.silence_ms);
+        let mut last = (0, Instant::now());
+        loop {
+            let stat = self.device.stat(&file.remote, QUICK).await;
+            let stat = stat.map_err(|error| self.not_fetched(&error.to_string()))?;
+            let size = stat.map_or(0, |s| s.size);
+            // Whoever was refused writes nothing.
+            if size == 0 && fate.complaint.is_some() {
+                return Ok(());
+            }
+            if size != last.0 {
+                last = (size, Instant::now());
+            }
+            // An app that has written nothing yet may be counting, where nobody waited for it.
+            let limit = match size {
+                0 if !wanted.am_waits => silence,
+                _ => SETTLED,
+            };
+            // What its last bytes look like tells nothing: objects may hold an end's bytes.
+            if last.1.elapsed() >= limit {
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Fetches a heap file as `goal`; `None` where the device has none, or an empty one.
+    ///
+    /// # Errors
+    /// As [`Session::pull`].
+    pub async fn pull_heap_file(
+        &mut self,
+        file: &HeapFile,
+        goal: &Path,
+        controls: &mut Controls,
+    ) -> Result<Option<RawTrace>, SessionError> {
+        if let Some(pulled) = self.chronicle().files.get(&file.name).cloned()
+            && let Some(kept) = self.kept(goal, pulled).await?
+        {
+            return Ok(Some(kept));
+        }
+        let stat = self.device.stat(&file.remote, QUICK).await;
+        let stat = stat.map_err(|error| self.not_fetched(&error.to_string()))?;
+        if stat.is_none_or(|s| s.size == 0) {
+            return Ok(None);
+        }
+        match self.pull_file(&file.remote, goal, controls).await? {
+            Some(pulled) => {
+                self.note_file(&file.name, &pulled)?;
+                Ok(Some(pulled))
+            }
+            None => Ok(None),
+        }
+    }
+}
+
+fn read_fates(text: &str) -> BTreeMap<String, HeapFileFate> {
+    let mut fates: BTreeMap<String, HeapFileFate> = BTreeMap::new();
+    let mut said: Option<(String, String)> = None;
+    let mut over = false;
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        match (words.next(), words.next(), words.next()) {
+            (Some("said"), Some(file), None) if file.starts_with(FOLDER) => {
+                take_words(&mut fates, said.take());
+                said = Some((file.to_owned(), String::new()));
+            }
+            _ if said.is_some() => {
+                if let Some((_, words)) = &mut said
+                    && words.len() < LONGEST_WORDS
+                {
+                    words.push_str(line);
+                    words.push('\n');
+                }
+            }
+            (Some("over"), None, None) => over = true,
+            (Some("begin"), Some(file), None) => {
+                fates.entry(file.to_owned()).or_default().begun = true;
+            }
+            (Some("late"), Some(file), None) => {
+                fates.entry(file.to_owned()).or_default().late = true;
+            }
+            (Some("gone"), Some(file), None) => {
+                fates.entry(file.to_owned()).or_default().gone = true;
+            }
+            (Some("end"), Some(file), Some(exit)) => {
+                let fate = fates.entry(file.to_owned()).or_default();
+                fate.exit = exit.parse().ok();
+                // It came after all.
+                fate.late = false;
+            }
+            _ => {}
+        }
+    }
+    take_words(&mut fates, said);
+    for fate in fates.values_mut() {
+        fate.over = over;
+    }
+    fates
+}
+
+fn take_words(fates: &mut BTreeMap<String, HeapFileFate>, said: Option<(String, String)>) {
+    if let Some((file, words)) = said {
+        fates.entry(file).or_default().complaint = complaint(&words);
+    }
+}
+
+/// What `am` complains of, on whichever stream, with whatever exit code: the line that names
+/// an exception or an error.
+fn complaint(words: &str) -> Option<String> {
+    let lines = || words.lines().map(str::trim).filter(|l| !l.is_empty());
+    let exception = lines().find(|l| {
+        let name = l.split(':').next().unwrap_or(l);
+        name.contains('.') && (name.ends_with("Exception") || name.ends_with("Error"))
+    });
+    let error = || {
+        lines().find(|l| {
+            l.starts_with("Error") || l.starts_with("Exception") || l.contains("Unknown command")
+        })
+    };
+    exception.or_else(error).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "/data/local/tmp/heaptap-abcdefgh.7.hprof";
+
+    fn fate(text: &str) -> HeapFileFate {
+        read_fates(text).remove(FILE).unwrap_or_default()
+    }
+
+    #[test]
+    fn the_log_says_what_became_of_each_file() {
+        let begun = format!("begin {FILE}\n");
+        assert!(fate(&begun).begun && fate(&begun).exit.is_none());
+        let done = format!(
+            "{begun}end {FILE} 0\nover\nsaid {FILE}\nFile: x\nWaiting for dump to finish...\n"
+        );
+        assert_eq!(fate(&done).exit, Some(0));
+        assert_eq!(fate(&done).complaint, None);
+        assert!(fate(&format!("{begun}late {FILE}\n")).late);
+        let after_all = format!("{begun}late {FILE}\nend {FILE} 0\n");
+        assert!(!fate(&after_all).late);
+        assert_eq!(fate(""), HeapFileFate::default());
+        let never = fate(&format!("over\nsaid {FILE}\n\n"));
+        assert!(never.over && !never.begun);
+        assert!(!fate(&format!("{begun}said {FILE}\nover\n")).over);
+    }
+
+    #[test]
+    fn a_complaint_is_found_on_whichever_stream_and_with_any_exit_code() {
+        let said = |words: &str| {
+            fate(&format!(
+                "begin {FILE}\nend {FILE} 0\nsaid {FILE}\n{words}\n"
+            ))
+            .complaint
+        };
+        let denied = "\nException occurred while executing dumpheap:\n\
+            java.lang.SecurityException: Process not debuggable: ProcessRecord{1 7:com.x/u0a1}\n\
+            \tat com.android.server.am.ActivityManagerService.dumpHeap(X.java:1)\n";
+        assert!(
+            said(denied)
+                .unwrap()
+                .starts_with("java.lang.SecurityException")
+        );
+        let file = "Error: Unable to open file: /x\nConsider using a file under /data/local/tmp/";
+        assert_eq!(said(file).unwrap(), "Error: Unable to open file: /x");
+        assert_eq!(
+            said("Error: Unknown option: -b").unwrap(),
+            "Error: Unknown option: -b"
+        );
+        assert_eq!(said("Waiting for dump to finish..."), None);
+        // A line that looks like the log's own is a word of the phone.
+        assert_eq!(said("end other 0"), None);
+    }
+}

@@ -1,0 +1,86 @@
+//! Looking at the trace file of a session that runs: its new end goes to a scanner.
+
+use std::time::Duration;
+
+use super::dumps::DumpScan;
+use super::error::SessionError;
+use super::probe::{self, QUICK};
+use heaptap_adb::{Command, Device, ShellEvent};
+
+/// Between two looks at the file.
+pub(super) const LOOK: Duration = Duration::from_millis(150);
+/// `dd` skips whole blocks of this size without reading them.
+const BLOCK: u64 = 64 << 10;
+
+/// `$1` trace file, `$2` blocks to skip, `$3` perfetto's pid.
+const LOOK_AT: &str = r#"cat /proc/uptime
+if [ -d /proc/$3 ]; then echo alive; else echo gone; fi
+dd if="$1" bs=65536 skip=$2 2>/dev/null"#;
+
+/// The file of a session, and who writes it.
+pub(super) struct TraceFile<'a> {
+    pub(super) path: &'a str,
+    /// perfetto's.
+    pub(super) pid: u32,
+}
+
+/// One look at the file.
+pub(super) struct Look {
+    /// Where it ended.
+    pub(super) end: u64,
+    /// BOOTTIME then, ns.
+    pub(super) boot_ns: u64,
+    /// Whether perfetto ran then.
+    pub(super) alive: bool,
+}
+
+/// Scans what the file has from `at` on.
+pub(super) async fn look(
+    device: &Device,
+    file: &TraceFile<'_>,
+    at: u64,
+    scan: &mut dyn DumpScan,
+) -> Result<Look, SessionError> {
+    let skip = at / BLOCK;
+    let command = Command::script(LOOK_AT)
+        .called("reading the trace so far")
+        .arg(file.path)
+        .arg(skip.to_string())
+        .arg(file.pid.to_string());
+    let mut shell = device.spawn(&command, QUICK).await?;
+    let mut head = Vec::new();
+    let mut position = skip * BLOCK;
+    let mut look = Look {
+        end: at,
+        boot_ns: 0,
+        alive: true,
+    };
+    loop {
+        let mut bytes = match shell.next().await? {
+            ShellEvent::Stdout(bytes) => bytes,
+            ShellEvent::Stderr(_) => continue,
+            ShellEvent::Exit(_) => return Ok(look),
+        };
+        // Two lines come before the bytes of the file.
+        if look.boot_ns == 0 {
+            head.append(&mut bytes);
+            let mut lines = head.splitn(3, |b| *b == b'\n');
+            let (Some(uptime), Some(state), Some(rest)) =
+                (lines.next(), lines.next(), lines.next())
+            else {
+                continue;
+            };
+            let uptime = String::from_utf8_lossy(uptime);
+            look.boot_ns = probe::parse_uptime(&uptime)
+                .ok_or_else(|| probe::unexpected_output(device, "uptime", &uptime))?;
+            look.alive = state == b"alive";
+            bytes = rest.to_vec();
+        }
+        let known = usize::try_from(at.saturating_sub(position)).unwrap_or(usize::MAX);
+        position += bytes.len() as u64;
+        if let Some(new) = bytes.get(known..) {
+            scan.push(new);
+            look.end += new.len() as u64;
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Ending a session with its dumps where the phone itself cannot: the file's new end is read
+//! beside the following, until every process that matched at the start has given a whole dump.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::completion::Completion;
+use super::dumps::{DumpScan, NewScan};
+use super::growing_trace::{LOOK, TraceFile, look};
+use super::journal::SessionState;
+use super::session::Session;
+use super::targets::target_pids;
+use heaptap_adb::Device;
+
+impl Session {
+    /// From now on [`Session::follow`] ends where every process that matches the targets now
+    /// has given a dump.
+    pub fn end_with_dumps(&mut self, scan: &NewScan) {
+        let device = self.device.clone();
+        let chronicle = self.chronicle().clone();
+        let scan = Arc::clone(scan);
+        self.completion =
+            Completion::when(async move { until_complete(&device, &chronicle, scan()).await });
+    }
+}
+
+/// `None` where it cannot be seen: the session then ends by its duration.
+async fn until_complete(
+    device: &Device,
+    chronicle: &SessionState,
+    mut scan: Box<dyn DumpScan>,
+) -> Option<()> {
+    let file = TraceFile {
+        path: &chronicle.opening.remote_path,
+        pid: chronicle.process.as_ref()?.pid,
+    };
+    let expected = loop {
+        match target_pids(device, chronicle).await {
+            Ok(pids) => break pids,
+            Err(_) => tokio::time::sleep(LOOK).await,
+        }
+    };
+    let mut at = 0;
+    while !expected.is_empty() {
+        // A lost connection is whoever follows' to tell.
+        if let Ok(seen) = look(device, &file, at, scan.as_mut()).await {
+            at = seen.end;
+            if scan.is_lost() || !seen.alive {
+                return None;
+            }
+            let dumped: BTreeSet<u32> = scan.dumps().iter().map(|d| d.pid).collect();
+            if expected.is_subset(&dumped) {
+                return Some(());
+            }
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    None
+}
