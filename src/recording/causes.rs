@@ -241,7 +241,7 @@ pub(super) fn why_empty(
 ) -> Vec<manifest::Warning> {
     let packages: Vec<PackageRow> = converted.packages.iter().map(PackageRow::from).collect();
     let evidence = Evidence {
-        known: Some(&plan.known),
+        preflight: Some(&plan.known),
         packages: &packages,
         heaps: &plan.heaps,
         java: plan.java.is_some(),

@@ -197,7 +197,7 @@ async fn opening(
     let plan = Plan {
         targets: plan::manifest_targets(assessment, Scope::Java),
         steps: vec![plan::step("checked")],
-        known: assessment.known(facts),
+        known: assessment.preflight_facts(facts),
         names: options.names.clone(),
         java: Some(JavaPlan {
             ends_when_done: true,

@@ -433,7 +433,7 @@ async fn opening(
         config_sha256: crate::units::hex(&Sha256::digest(&encoded.bytes)),
         duration_ms: fitted.duration.map(|d| d.as_millis() as u64),
         size_limit: config.max_file_size_bytes,
-        known: assessment.known(facts),
+        known: assessment.preflight_facts(facts),
         heaps: fitted.heaps.clone(),
         perfetto_names: options.pprof.sample_names == SampleNames::Perfetto,
         annotations: options.pprof.annotations,

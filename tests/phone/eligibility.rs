@@ -156,9 +156,9 @@ async fn hold_to_what_is_recorded(spec: &str) {
                     pid: Some(p.process.pid),
                     ..EmptyTarget::default()
                 };
-                let known = assessment.known(&bench.facts);
+                let preflight = assessment.preflight_facts(&bench.facts);
                 let evidence = Evidence {
-                    known: Some(&known),
+                    preflight: Some(&preflight),
                     ..Evidence::default()
                 };
                 let cause = &explain(&target, &evidence)[0];
@@ -275,10 +275,10 @@ async fn an_empty_recording_gets_its_cause_from_the_phones_log() {
             ..Recorded::default()
         })
         .collect();
-    let known = a.known(&bench.facts);
-    let empty = empty_targets(&known, &recorded);
+    let preflight = a.preflight_facts(&bench.facts);
+    let empty = empty_targets(&preflight, &recorded);
     assert_eq!(empty.iter().map(|e| e.pid).collect::<Vec<_>>(), [Some(pid)]);
-    let log = eligibility::read_log(&bench.device, known.clock_s)
+    let log = eligibility::read_log(&bench.device, preflight.clock_s)
         .await
         .expect("a log");
     // From the log alone.

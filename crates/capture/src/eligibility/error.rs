@@ -1,7 +1,5 @@
 //! Why a recording is refused before it starts.
 
-use super::assess::Assessment;
-use super::finding::{Finding, FindingId, Scope, Severity};
 use heaptap_adb::DeviceError;
 use heaptap_model::error::{Classified, ErrorClass};
 
@@ -45,31 +43,6 @@ pub enum EligibilityError {
         /// The targets.
         targets: String,
     },
-}
-
-impl EligibilityError {
-    /// The refusal that an assessment amounts to.
-    pub(super) fn of(assessment: &Assessment, scope: Scope) -> EligibilityError {
-        let names: Vec<&str> = assessment
-            .targets
-            .iter()
-            .map(|t| t.target.as_str())
-            .collect();
-        let findings = assessment.findings(scope);
-        let reason: Option<&Finding> = findings.iter().map(|(_, f)| *f).find(|f| {
-            let no_java = scope == Scope::Java && f.id == FindingId::NativeNoJava;
-            f.severity == Severity::Blocks || no_java
-        });
-        EligibilityError::NotEligible {
-            targets: names.join(", "),
-            why: reason.map_or_else(
-                || "nothing of it can be profiled".to_owned(),
-                |f| format!("{} ({})", f.what, f.why),
-            ),
-            fix: reason.and_then(|f| f.fix.clone()),
-            missing: assessment.targets.iter().all(|t| !t.found),
-        }
-    }
 }
 
 impl Classified for EligibilityError {

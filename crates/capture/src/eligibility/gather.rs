@@ -175,11 +175,11 @@ pub(super) enum PackageFilter {
 pub(super) async fn packages(
     device: &Device,
     user: u32,
-    which: PackageFilter,
+    filter: PackageFilter,
 ) -> Result<Option<Vec<Package>>, DeviceError> {
     let mut command = Command::program("pm").args(["list", "packages", "-U", "-i", "--user"]);
     command = command.arg(user.to_string());
-    if which == PackageFilter::ThirdParty {
+    if filter == PackageFilter::ThirdParty {
         command = command.arg("-3");
     }
     let Some(out) = patient(device.run(&command, SERVICE).await)? else {

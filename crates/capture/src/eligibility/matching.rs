@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::assess::{AssessOptions, Startup, TargetReport};
+use super::assessment::{AssessOptions, Startup, TargetReport};
 use super::decide::{Answer, is_process_of};
 use super::gather::of_appid;
 use super::names;
@@ -42,15 +42,15 @@ pub(super) fn list_targets(targets: &Targets) -> Vec<TargetSpec> {
 
 /// The running processes that a target means. Zombies have no heap any more.
 pub(super) fn matching<'a>(
-    asked: &TargetSpec,
+    spec: &TargetSpec,
     s: &'a Snapshot,
     user: Option<u32>,
 ) -> Vec<&'a Process> {
     s.processes
         .iter()
         .filter(|p| !matches!(p.state, Some('Z' | 'X')))
-        .filter(|p| user.is_none() || p.user() == user || matches!(asked, TargetSpec::Pid(_)))
-        .filter(|p| match asked {
+        .filter(|p| user.is_none() || p.user() == user || matches!(spec, TargetSpec::Pid(_)))
+        .filter(|p| match spec {
             TargetSpec::Name(name) => {
                 p.kind != ProcessKind::KernelThread && names::matches_native(name, &p.name)
             }
@@ -97,16 +97,16 @@ pub(super) fn package_of_name(name: &str) -> &str {
 
 /// Every package whose manifest matters to the decision.
 pub(super) fn wanted_packages(
-    asked: &[TargetSpec],
+    specs: &[TargetSpec],
     s: &Snapshot,
     user: Option<u32>,
 ) -> Vec<Package> {
     let list = s.packages.as_deref().unwrap_or(&[]);
     let mut appids = BTreeSet::new();
-    for a in asked {
-        let of_processes = matching(a, s, user).into_iter().filter_map(owner_appid);
+    for spec in specs {
+        let of_processes = matching(spec, s, user).into_iter().filter_map(owner_appid);
         appids.extend(of_processes);
-        let named = match a {
+        let named = match spec {
             TargetSpec::Name(name) => package_of_name(name),
             TargetSpec::Package(name) => name,
             TargetSpec::Pid(_) => continue,
@@ -130,7 +130,7 @@ pub(super) fn wanted_packages(
 /// after a restart; patterns and packages become the names of their processes, or pids where
 /// such a name would match other processes too.
 pub(super) fn resolve(
-    asked: &TargetSpec,
+    spec: &TargetSpec,
     report: &TargetReport,
     s: &Snapshot,
     o: &AssessOptions,
@@ -141,7 +141,7 @@ pub(super) fn resolve(
             to.names.push(name.to_owned());
         }
     };
-    let whole = match asked {
+    let whole = match spec {
         TargetSpec::Pid(pid) => {
             to.pids.push(*pid);
             return;

@@ -13,6 +13,7 @@
 //! Facts about the rules: `docs/eligibility.md`.
 
 mod assess;
+mod assessment;
 mod decide;
 mod error;
 mod facts;
@@ -31,10 +32,8 @@ mod sections;
 #[cfg(test)]
 mod tests;
 
-pub use assess::{
-    AssessOptions, Assessment, ProcessReport, Resolved, Startup, TargetKind, TargetReport, assess,
-    resolve_each, resolve_pids,
-};
+pub use assess::{Resolved, assess, resolve_each, resolve_pids};
+pub use assessment::{AssessOptions, Assessment, ProcessReport, Startup, TargetKind, TargetReport};
 pub use decide::{Answer, decide_device};
 pub use error::EligibilityError;
 pub use facts::{AndroidUser, BuildType, DeviceFacts, Root, Selinux, TracingSession};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::assess::{Assessment, ProcessReport};
+use super::assessment::{Assessment, ProcessReport};
 use super::decide::is_process_of;
 use super::facts::DeviceFacts;
 use super::finding::{Finding, FindingId, Scope, Severity};
@@ -130,7 +130,7 @@ pub struct KnownProcess {
 
 impl Assessment {
     /// What is worth keeping until the recording is finished.
-    pub fn known(&self, facts: &DeviceFacts) -> PreflightFacts {
+    pub fn preflight_facts(&self, facts: &DeviceFacts) -> PreflightFacts {
         let blocking = self
             .device
             .iter()
@@ -188,14 +188,14 @@ pub struct EmptyTarget {
 
 /// Which targets have no samples. A process that was replaced by one of the same name is
 /// not missed.
-pub fn empty_targets(known: &PreflightFacts, recorded: &[Recorded]) -> Vec<EmptyTarget> {
+pub fn empty_targets(preflight: &PreflightFacts, recorded: &[Recorded]) -> Vec<EmptyTarget> {
     let sampled = |pid: Pid, name: &str| {
         recorded
             .iter()
             .any(|r| r.has_samples && (r.pid == pid || !name.is_empty() && r.name == name))
     };
     let mut empty: Vec<EmptyTarget> = Vec::new();
-    for target in &known.targets {
+    for target in &preflight.targets {
         for p in &target.processes {
             if !sampled(p.pid, &p.name) {
                 empty.push(EmptyTarget {
@@ -235,7 +235,7 @@ pub fn empty_targets(known: &PreflightFacts, recorded: &[Recorded]) -> Vec<Empty
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Evidence<'a> {
     /// What was found out before the recording.
-    pub known: Option<&'a PreflightFacts>,
+    pub preflight: Option<&'a PreflightFacts>,
     /// The packages list in the trace.
     pub packages: &'a [PackageRow],
     /// Heaps that were chosen; empty for the default.
@@ -255,18 +255,18 @@ pub fn explain(target: &EmptyTarget, evidence: &Evidence<'_>) -> Vec<Finding> {
     let mut causes = Vec::new();
     causes.extend(logged_causes(target, evidence.log));
     causes.extend(manifest_cause(target, evidence));
-    if let Some(known) = evidence.known {
+    if let Some(preflight) = evidence.preflight {
         let other = match evidence.java {
             true => Scope::Native,
             false => Scope::Java,
         };
-        let about = known_findings(target, known).filter(|f| {
+        let about = findings_before(target, preflight).filter(|f| {
             f.scope != other
                 && (f.severity >= Severity::Warning
                     || f.id == FindingId::NotRunning && target.pid.is_none())
         });
         causes.extend(about.cloned());
-        let about = known.device.iter().filter(|f| f.scope != other);
+        let about = preflight.device.iter().filter(|f| f.scope != other);
         causes.extend(about.cloned());
     }
     if causes.is_empty() {
@@ -287,11 +287,11 @@ pub fn explain(target: &EmptyTarget, evidence: &Evidence<'_>) -> Vec<Finding> {
 }
 
 /// What was said of the target before.
-fn known_findings<'a>(
+fn findings_before<'a>(
     target: &'a EmptyTarget,
-    known: &'a PreflightFacts,
+    preflight: &'a PreflightFacts,
 ) -> impl Iterator<Item = &'a Finding> {
-    known
+    preflight
         .targets
         .iter()
         .filter(|t| {
@@ -347,7 +347,7 @@ fn logged_causes(target: &EmptyTarget, log: &[LogLine]) -> Vec<Finding> {
 /// What the packages list recorded with the trace says of the target, on a build where it
 /// counts.
 fn manifest_cause(target: &EmptyTarget, evidence: &Evidence<'_>) -> Option<Finding> {
-    if evidence.known.and_then(|k| k.user_build) == Some(false) {
+    if evidence.preflight.and_then(|k| k.user_build) == Some(false) {
         return None;
     }
     let appid = target.uid.map(|uid| match uid % PER_USER {
@@ -456,12 +456,12 @@ mod tests {
         };
         assert_eq!(ids(&by_uid, &evidence), [F::UserRelease]);
         // On a userdebug build manifests do not count.
-        let known = PreflightFacts {
+        let preflight = PreflightFacts {
             user_build: Some(false),
             ..PreflightFacts::default()
         };
         let evidence = Evidence {
-            known: Some(&known),
+            preflight: Some(&preflight),
             ..evidence
         };
         assert_eq!(ids(&target("com.closed", 7), &evidence), [F::NoAllocation]);
@@ -476,7 +476,7 @@ mod tests {
         }
     }
 
-    fn known() -> PreflightFacts {
+    fn preflight() -> PreflightFacts {
         let process = |pid, name: &str, findings| KnownProcess {
             pid,
             name: name.to_owned(),
@@ -506,9 +506,9 @@ mod tests {
 
     #[test]
     fn only_what_has_no_samples_at_all_is_missed() {
-        let known = known();
+        let preflight = preflight();
         let of = |recorded: &[Recorded]| -> Vec<(String, Option<Pid>)> {
-            let empty = empty_targets(&known, recorded);
+            let empty = empty_targets(&preflight, recorded);
             empty.into_iter().map(|e| (e.name, e.pid)).collect()
         };
         let late = ("com.late".to_owned(), None);
@@ -537,11 +537,11 @@ mod tests {
 
     #[test]
     fn what_was_known_before_is_kept_and_said() {
-        let json = serde_json::to_string(&known()).expect("plain data");
-        let known: PreflightFacts = serde_json::from_str(&json).expect("what was written");
-        assert_eq!(known, super::tests::known());
+        let json = serde_json::to_string(&preflight()).expect("plain data");
+        let preflight: PreflightFacts = serde_json::from_str(&json).expect("what was written");
+        assert_eq!(preflight, super::tests::preflight());
         let evidence = Evidence {
-            known: Some(&known),
+            preflight: Some(&preflight),
             ..Evidence::default()
         };
         assert_eq!(ids(&target("com.a:x", 2), &evidence), [F::Frozen]);
@@ -560,9 +560,9 @@ mod tests {
             is_told: true,
             ..target("com.a:x", 2)
         };
-        let feared = known();
+        let feared = preflight();
         let feared = Evidence {
-            known: Some(&feared),
+            preflight: Some(&feared),
             ..none
         };
         assert_eq!(ids(&told, &feared), [], "its dump says why");
@@ -573,7 +573,7 @@ mod tests {
             ..PreflightFacts::default()
         };
         let known = Evidence {
-            known: Some(&ten),
+            preflight: Some(&ten),
             ..Evidence::default()
         };
         assert_eq!(ids(&target("com.x", 7), &known), [F::NoAllocation]);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::assess::{AssessOptions, ProcessReport, Startup, TargetKind, TargetReport};
+use super::assessment::{AssessOptions, ProcessReport, Startup, TargetKind, TargetReport};
 use super::decide::{
     Answer, Verdict, blocked, decide_app, decide_device, decide_process, is_process_of,
 };
@@ -17,17 +17,17 @@ use heaptap_model::untrusted::sanitize_bytes;
 
 pub(super) fn report(
     facts: &DeviceFacts,
-    asked: &TargetSpec,
+    spec: &TargetSpec,
     s: &Snapshot,
     options: &AssessOptions,
 ) -> TargetReport {
     let list = s.packages.as_deref().unwrap_or(&[]);
-    let matched = matching(asked, s, options.user);
+    let matched = matching(spec, s, options.user);
     let processes: Vec<ProcessReport> = matched
         .iter()
         .map(|p| process_report(facts, p, list))
         .collect();
-    let (target, kind) = match asked {
+    let (target, kind) = match spec {
         TargetSpec::Name(name) => (sanitize_bytes(name.as_bytes()), TargetKind::Name),
         TargetSpec::Pid(pid) => (pid.to_string(), TargetKind::Pid),
         TargetSpec::Package(name) => (sanitize_bytes(name.as_bytes()), TargetKind::Package),
@@ -44,12 +44,12 @@ pub(super) fn report(
         findings: Vec::new(),
     };
     if report.processes.is_empty() {
-        absent(facts, asked, s, options, &mut report);
+        absent(facts, spec, s, options, &mut report);
     } else {
         report.native = best(&report.processes, |p| p.native);
         report.java = best(&report.processes, |p| p.java);
         report.hprof = best(&report.processes, |p| p.hprof);
-        about_names(asked, &matched, s, options, &mut report);
+        about_names(spec, &matched, s, options, &mut report);
         if facts
             .armed_names
             .iter()
@@ -104,7 +104,7 @@ fn process_report(facts: &DeviceFacts, p: &Process, list: &[Package]) -> Process
 /// What is to be said of a target without a process.
 fn absent(
     facts: &DeviceFacts,
-    asked: &TargetSpec,
+    spec: &TargetSpec,
     s: &Snapshot,
     options: &AssessOptions,
     report: &mut TargetReport,
@@ -114,8 +114,8 @@ fn absent(
         Startup::Off => Severity::Blocks,
         Startup::Allowed | Startup::Asked => Severity::Note,
     };
-    let (TargetSpec::Name(name) | TargetSpec::Package(name)) = asked else {
-        if let TargetSpec::Pid(pid) = asked {
+    let (TargetSpec::Name(name) | TargetSpec::Package(name)) = spec else {
+        if let TargetSpec::Pid(pid) = spec {
             report.findings.push(Finding::pid_gone(*pid));
         }
         return;
@@ -232,13 +232,13 @@ fn edit_distance(a: &str, b: &str, limit: usize) -> Option<usize> {
 
 /// What a name covers besides what was meant, and what it does not cover.
 fn about_names(
-    asked: &TargetSpec,
+    spec: &TargetSpec,
     matched: &[&Process],
     s: &Snapshot,
     options: &AssessOptions,
     report: &mut TargetReport,
 ) {
-    let TargetSpec::Name(name) = asked else {
+    let TargetSpec::Name(name) = spec else {
         return;
     };
     let users: BTreeSet<u32> = matched.iter().filter_map(|p| p.user()).collect();

@@ -2,7 +2,8 @@
 //! left out: everything here is pure.
 
 use crate::config::Targets;
-use crate::eligibility::assess::{AssessOptions, Assessment, Startup, build_assessment};
+use crate::eligibility::assess::build_assessment;
+use crate::eligibility::assessment::{AssessOptions, Assessment, Startup};
 use crate::eligibility::decide::Answer;
 use crate::eligibility::facts::{BuildType, DeviceFacts, Selinux};
 use crate::eligibility::finding::{FindingId as F, Scope};
@@ -69,8 +70,8 @@ fn names(names: &[&str]) -> Targets {
 }
 
 fn assess(build: BuildType, targets: &Targets, options: &AssessOptions) -> Assessment {
-    let asked = list_targets(targets);
-    build_assessment(&facts(build), &asked, &snapshot(), options)
+    let specs = list_targets(targets);
+    build_assessment(&facts(build), &specs, &snapshot(), options)
 }
 
 fn of_package(package: &str) -> Targets {
@@ -299,10 +300,10 @@ fn a_package_manager_that_is_silent_claims_nothing() {
         ..snapshot()
     };
     let targets = names(&["com.example.app", "com.not.there"]);
-    let asked = list_targets(&targets);
+    let specs = list_targets(&targets);
     let a = build_assessment(
         &facts(BuildType::User),
-        &asked,
+        &specs,
         &s,
         &AssessOptions::default(),
     );
@@ -314,8 +315,8 @@ fn a_package_manager_that_is_silent_claims_nothing() {
 fn another_recording_that_waits_for_a_name_is_told() {
     let mut d = facts(BuildType::User);
     d.armed_names = vec!["com.example.app".into()];
-    let asked = list_targets(&names(&["com.example.app"]));
-    let a = build_assessment(&d, &asked, &snapshot(), &AssessOptions::default());
+    let specs = list_targets(&names(&["com.example.app"]));
+    let a = build_assessment(&d, &specs, &snapshot(), &AssessOptions::default());
     assert!(ids(&a).contains(&F::Busy));
 }
 
