@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use super::encode::{self, PROCESS_STATS};
+use super::sources::{self, PROCESS_STATS};
 use super::{ConfigError, rules};
 use heaptap_proto::perfetto::process_stats_config::Quirks;
 use heaptap_proto::perfetto::trace_config::DataSource;
@@ -125,9 +125,9 @@ impl CompanionSources {
 
 fn add<'a>(config: &'a mut TraceConfig, name: &str, buffer_kb: u32) -> &'a mut DataSource {
     let buffer = u32::try_from(config.buffers.len()).unwrap_or(u32::MAX);
-    config.buffers.push(encode::ring(buffer_kb));
+    config.buffers.push(sources::ring(buffer_kb));
     let at = config.data_sources.len();
-    config.data_sources.push(encode::source(name, buffer));
+    config.data_sources.push(sources::source(name, buffer));
     &mut config.data_sources[at]
 }
 
@@ -139,7 +139,7 @@ fn polls_processes(source: &DataSource) -> bool {
     let config = source.config.as_ref();
     config
         .and_then(|c| c.process_stats_config.as_ref())
-        .is_some_and(|stats| encode::is(PROCESS_STATS)(source) && stats.proc_stats_poll_ms() > 0)
+        .is_some_and(|stats| sources::is(PROCESS_STATS)(source) && stats.proc_stats_poll_ms() > 0)
 }
 
 fn polls_memory(source: &DataSource) -> bool {
@@ -149,7 +149,7 @@ fn polls_memory(source: &DataSource) -> bool {
         .is_some_and(|stats| {
             let wanted =
                 |counter: &MeminfoCounters| stats.meminfo_counters().any(|c| c == *counter);
-            encode::is(SYS_STATS)(source)
+            sources::is(SYS_STATS)(source)
             && stats.meminfo_period_ms() > 0
             // None named means all.
             && (stats.meminfo_counters.is_empty() || COUNTERS.iter().all(wanted))
@@ -162,7 +162,7 @@ fn traces_dalvik(source: &DataSource) -> bool {
         .and_then(|c| c.ftrace_config.as_ref())
         .is_some_and(|ftrace| {
             let mut categories = ftrace.atrace_categories.iter();
-            encode::is(FTRACE)(source) && categories.any(|c| c == DALVIK || c == "*")
+            sources::is(FTRACE)(source) && categories.any(|c| c == DALVIK || c == "*")
             // A filter may leave out what is needed.
             && ftrace.print_filter.is_none()
         })

@@ -3,19 +3,14 @@
 
 use prost::Message as _;
 
+use super::sources::{HEAPPROFD, PACKAGES_LIST, PROCESS_STATS, heapprofd_in, is, ring, source};
 use super::{CaptureSpec, ConfigError, JavaAllocations, Targets, text};
 use heaptap_proto::perfetto::heapprofd_config::ContinuousDumpConfig;
 use heaptap_proto::perfetto::process_stats_config::Quirks;
-use heaptap_proto::perfetto::trace_config::buffer_config::FillPolicy;
-use heaptap_proto::perfetto::trace_config::{BufferConfig, DataSource, WriteFlushMode};
+use heaptap_proto::perfetto::trace_config::WriteFlushMode;
 use heaptap_proto::perfetto::{
-    DataSourceConfig, HeapprofdConfig, PackagesListConfig, ProcessStatsConfig, TraceConfig,
+    HeapprofdConfig, PackagesListConfig, ProcessStatsConfig, TraceConfig,
 };
-
-/// The data source that samples native heaps.
-pub const HEAPPROFD: &str = "android.heapprofd";
-const PACKAGES_LIST: &str = "android.packages_list";
-pub(super) const PROCESS_STATS: &str = "linux.process_stats";
 
 /// The service drains its buffers into the file this often. heap_profile leaves 5 s, in which
 /// a large dump overwrites its own beginning.
@@ -233,60 +228,6 @@ pub(super) fn put_lists(config: &mut TraceConfig, lists: Lists) {
         source.config.get_or_insert_default().process_stats_config = Some(stats);
         config.data_sources.push(source);
     }
-}
-
-/// The heapprofd part of a config, where it has one.
-pub(super) fn heapprofd_of(config: &TraceConfig) -> Option<&HeapprofdConfig> {
-    config
-        .data_sources
-        .iter()
-        .find(|s| is(HEAPPROFD)(s))?
-        .config
-        .as_ref()?
-        .heapprofd_config
-        .as_ref()
-}
-
-/// The heapprofd part of a config, made where it has none.
-pub(super) fn heapprofd_in(config: &mut TraceConfig) -> &mut HeapprofdConfig {
-    let at = match config.data_sources.iter().position(is(HEAPPROFD)) {
-        Some(at) => at,
-        None => {
-            config.data_sources.insert(0, source(HEAPPROFD, 0));
-            0
-        }
-    };
-    config.data_sources[at]
-        .config
-        .get_or_insert_default()
-        .heapprofd_config
-        .get_or_insert_default()
-}
-
-pub(super) fn is(name: &'static str) -> impl Fn(&DataSource) -> bool {
-    move |source| source.config.as_ref().is_some_and(|c| c.name() == name)
-}
-
-pub(super) fn source(name: &str, buffer: u32) -> DataSource {
-    DataSource {
-        config: Some(DataSourceConfig {
-            name: Some(name.to_owned()),
-            target_buffer: Some(buffer),
-            ..DataSourceConfig::default()
-        }),
-        ..DataSource::default()
-    }
-}
-
-/// A ring: with a buffer that is drained all the time, a discarding one would stop for good
-/// the first time it is full.
-pub(super) fn ring(size_kb: u32) -> BufferConfig {
-    let mut buffer = BufferConfig {
-        size_kb: Some(size_kb),
-        ..BufferConfig::default()
-    };
-    buffer.set_fill_policy(FillPolicy::RingBuffer);
-    buffer
 }
 
 /// A ring ends up whole in memory, so a small phone gets a smaller one.

@@ -114,6 +114,14 @@ impl ConfigError {
             help: help.into(),
         }
     }
+
+    pub(super) fn bad_file(origin: &str, why: String) -> Self {
+        ConfigError::BadFile {
+            origin: origin.to_owned(),
+            why,
+            help: "docs/config.md lists what a config may hold; configs/ has examples".to_owned(),
+        }
+    }
 }
 
 impl Classified for ConfigError {

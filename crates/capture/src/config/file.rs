@@ -40,7 +40,7 @@ impl ConfigFile {
         };
         let size = fs::metadata(path).map_err(unreadable)?.len();
         if size > MAX_BYTES {
-            return Err(bad(
+            return Err(ConfigError::bad_file(
                 &path.display().to_string(),
                 format!("a config of {size} bytes is none"),
             ));
@@ -61,12 +61,12 @@ impl ConfigFile {
                 if looks_like_text_proto(text) {
                     return text::parse_text(text)
                         .map(template)
-                        .map_err(|why| bad(origin, why));
+                        .map_err(|why| ConfigError::bad_file(origin, why));
                 }
                 yaml::parse(text, origin).map(|options| ConfigFile::Options(Box::new(options)))
             }
             _ => text::parse_binary(bytes).map(template).map_err(|why| {
-                bad(
+                ConfigError::bad_file(
                     origin,
                     format!("it is neither text nor a serialized TraceConfig: {why}"),
                 )
@@ -91,12 +91,4 @@ fn looks_like_text_proto(text: &str) -> bool {
             || line.starts_with("duration_ms:")
     };
     code.iter().any(opens)
-}
-
-pub(super) fn bad(origin: &str, why: String) -> ConfigError {
-    ConfigError::BadFile {
-        origin: origin.to_owned(),
-        why,
-        help: "docs/config.md lists what a config may hold; configs/ has examples".to_owned(),
-    }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::encode::{self, DeviceLimits, EncodedConfig, Lists};
 use super::rules::{self, Notice};
+use super::sources;
 use super::{ConfigError, Targets};
 use heaptap_model::units::ByteSize;
 use heaptap_proto::perfetto::trace_config::trigger_config::{Trigger, TriggerMode};
@@ -248,10 +249,10 @@ impl JavaSpec {
         // Drained all the time, a discarding one would stop for good the first time it is full.
         config
             .buffers
-            .push(encode::ring(u32::try_from(kb).unwrap_or(u32::MAX)));
+            .push(sources::ring(u32::try_from(kb).unwrap_or(u32::MAX)));
         let oom = self.wait_for_oom.is_some();
         let name = if oom { JAVA_HPROF_OOM } else { JAVA_HPROF };
-        let mut source = encode::source(name, 0);
+        let mut source = sources::source(name, 0);
         source.config.get_or_insert_default().java_hprof_config = Some(self.java_hprof());
         config.data_sources.push(source);
         let lists = Lists {

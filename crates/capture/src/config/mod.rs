@@ -11,24 +11,30 @@
 mod beside;
 mod encode;
 mod error;
+mod fields;
 mod file;
 mod heap_file;
 mod java;
 mod options;
 mod preset;
+mod resolve;
 mod rules;
+mod sources;
 mod text;
 mod yaml;
 
 pub use beside::CompanionSources;
-pub use encode::{DeviceLimits, EncodedConfig, HEAPPROFD};
+pub use encode::{DeviceLimits, EncodedConfig};
 pub use error::ConfigError;
+pub use fields::FieldSetting;
 pub use file::ConfigFile;
 pub use heap_file::{BitmapFormat, HeapFileSpec};
 pub use java::{JAVA_HPROF, JAVA_HPROF_OOM, JavaSpec, TimeoutFactor};
-pub use options::{FieldSetting, JavaAllocations, Options, Resolved, Snapshots, resolve};
+pub use options::{JavaAllocations, Options, Snapshots};
 pub use preset::{PRESETS, Preset};
+pub use resolve::{Resolved, resolve};
 pub use rules::{JAVA_HEAP, Notice};
+pub use sources::HEAPPROFD;
 pub use text::{parse_text, print_text};
 
 #[cfg(test)]

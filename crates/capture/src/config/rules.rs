@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::encode::heapprofd_of;
+use super::sources::heapprofd_of;
 use super::{CaptureSpec, ConfigError, JavaAllocations, Targets};
 use heaptap_model::units::ByteSize;
 

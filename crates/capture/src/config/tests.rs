@@ -28,7 +28,7 @@ fn refused(options: &Options) -> ConfigError {
 }
 
 fn heapprofd(config: &TraceConfig) -> &heaptap_proto::perfetto::HeapprofdConfig {
-    encode::heapprofd_of(config).expect("a heapprofd source")
+    sources::heapprofd_of(config).expect("a heapprofd source")
 }
 
 #[test]

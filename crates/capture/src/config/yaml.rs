@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, Visitor};
 
-use super::options::FieldSetting;
-use super::{ConfigError, Options, Targets, file};
+use super::fields::FieldSetting;
+use super::{ConfigError, Options, Targets};
 use heaptap_model::near::nearest;
 use heaptap_model::units::{ByteSize, parse_duration};
 
@@ -45,20 +45,23 @@ pub(super) fn parse(text: &str, origin: &str) -> Result<Options, ConfigError> {
         let why = error.to_string();
         // The location stands in front already.
         let why = why.split(" at line ").next().unwrap_or(&why);
-        file::bad(&place, why.to_owned())
+        ConfigError::bad_file(&place, why.to_owned())
     };
     if text
         .lines()
         .all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'))
     {
-        return Err(file::bad(origin, "the config is empty".to_owned()));
+        return Err(ConfigError::bad_file(
+            origin,
+            "the config is empty".to_owned(),
+        ));
     }
     // First the keys alone: an unknown one is told with its place and the nearest known.
     serde_yaml::from_str::<BTreeMap<Key, IgnoredAny>>(text).map_err(fail)?;
     let document: Document = serde_yaml::from_str(text).map_err(fail)?;
     document
         .into_options()
-        .map_err(|why| file::bad(origin, why))
+        .map_err(|why| ConfigError::bad_file(origin, why))
 }
 
 #[derive(serde::Deserialize)]

@@ -1,0 +1,187 @@
+//! Single fields of the heapprofd config by name, as `--set` and a config file give them.
+
+use prost_reflect::{
+    DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage as _, Value,
+};
+
+use super::ConfigError;
+use super::sources::heapprofd_in;
+use super::text::descriptor;
+use heaptap_model::near::nearest;
+use heaptap_model::units::ByteSize;
+use heaptap_proto::perfetto::{HeapprofdConfig, TraceConfig};
+
+/// One field of HeapprofdConfig by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldSetting {
+    /// `skip_symbol_prefix`, `continuous_dump_config.dump_phase_ms`.
+    pub path: String,
+    /// As typed.
+    pub value: String,
+}
+
+impl FieldSetting {
+    /// Parses `heapprofd.FIELD=VALUE`.
+    ///
+    /// # Errors
+    /// Where it does not have that form.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        let bad = |why: &str| ConfigError::BadSetting {
+            setting: text.to_owned(),
+            why: why.to_owned(),
+            help: "the form is --set heapprofd.FIELD=VALUE, such as \
+                   heapprofd.max_heapprofd_memory_kb=200000"
+                .to_owned(),
+        };
+        let (path, value) = text.split_once('=').ok_or_else(|| bad("it has no ="))?;
+        let path = path
+            .trim()
+            .strip_prefix("heapprofd.")
+            .ok_or_else(|| bad("only fields of heapprofd can be set"))?;
+        Ok(FieldSetting {
+            path: path.to_owned(),
+            value: value.trim().to_owned(),
+        })
+    }
+}
+
+/// Sets fields of the heapprofd config by name. A repeated field is replaced by the first
+/// setting that names it and extended by the others; several values go with commas.
+pub(super) fn apply_settings(
+    config: &mut TraceConfig,
+    settings: &[FieldSetting],
+) -> Result<(), ConfigError> {
+    if settings.is_empty() {
+        return Ok(());
+    }
+    let heapprofd = heapprofd_in(config);
+    let mut message = DynamicMessage::new(descriptor("HeapprofdConfig"));
+    message
+        .transcode_from(heapprofd)
+        .expect("the generated code and the descriptors come from one build");
+    let mut seen: Vec<&str> = Vec::new();
+    for setting in settings {
+        let first = !seen.contains(&setting.path.as_str());
+        seen.push(&setting.path);
+        let mut path: Vec<&str> = setting.path.split('.').collect();
+        let last = path.pop().unwrap_or_default();
+        set_field(&mut message, &path, last, setting, first)?;
+    }
+    *heapprofd = message
+        .transcode_to::<HeapprofdConfig>()
+        .expect("the generated code and the descriptors come from one build");
+    Ok(())
+}
+
+fn set_field(
+    message: &mut DynamicMessage,
+    path: &[&str],
+    last: &str,
+    setting: &FieldSetting,
+    first: bool,
+) -> Result<(), ConfigError> {
+    if let Some((head, rest)) = path.split_first() {
+        let field = find(&message.descriptor(), head, setting)?;
+        if !matches!(field.kind(), Kind::Message(_)) || field.is_list() {
+            return Err(bad(setting, format!("{head} has no fields"), String::new()));
+        }
+        return match message.get_field_mut(&field) {
+            Value::Message(inner) => set_field(inner, rest, last, setting, first),
+            _ => Ok(()),
+        };
+    }
+    let field = find(&message.descriptor(), last, setting)?;
+    if let Kind::Message(inner) = field.kind() {
+        return Err(bad(
+            setting,
+            format!("{last} is a message; set one of its fields"),
+            format!("they are {}", names(&inner, &format!("{last}."))),
+        ));
+    }
+    if !field.is_list() {
+        let value = parse_value(&field, &setting.value, setting)?;
+        message.set_field(&field, value);
+        return Ok(());
+    }
+    if first {
+        message.clear_field(&field);
+    }
+    let mut added = Vec::new();
+    for item in setting.value.split(',').filter(|i| !i.is_empty()) {
+        added.push(parse_value(&field, item, setting)?);
+    }
+    if let Value::List(items) = message.get_field_mut(&field) {
+        items.extend(added);
+    }
+    Ok(())
+}
+
+fn find(
+    message: &MessageDescriptor,
+    name: &str,
+    setting: &FieldSetting,
+) -> Result<FieldDescriptor, ConfigError> {
+    message.get_field_by_name(name).ok_or_else(|| {
+        let known: Vec<String> = message.fields().map(|f| f.name().to_owned()).collect();
+        let hint = nearest(name, known.iter().map(String::as_str))
+            .map(|n| format!("did you mean {n}? "))
+            .unwrap_or_default();
+        bad(
+            setting,
+            format!("{} has no field {name:?}", message.name()),
+            format!("{hint}the fields are {}", names(message, "")),
+        )
+    })
+}
+
+fn names(message: &MessageDescriptor, prefix: &str) -> String {
+    let names: Vec<String> = message
+        .fields()
+        .map(|f| format!("{prefix}{}", f.name()))
+        .collect();
+    names.join(", ")
+}
+
+fn bad(setting: &FieldSetting, why: String, help: String) -> ConfigError {
+    ConfigError::BadSetting {
+        setting: format!("heapprofd.{}={}", setting.path, setting.value),
+        why,
+        help,
+    }
+}
+
+fn parse_value(
+    field: &FieldDescriptor,
+    text: &str,
+    setting: &FieldSetting,
+) -> Result<Value, ConfigError> {
+    let wrong = |wants: &str| {
+        bad(
+            setting,
+            format!("{text:?} is not {wants}"),
+            format!("{} takes {wants}", field.name()),
+        )
+    };
+    // Bytes may be given as people write sizes.
+    let number = || {
+        if field.name().contains("bytes") || field.name().contains("interval") {
+            ByteSize::parse(text).ok().map(|size| size.0)
+        } else {
+            text.parse::<u64>().ok()
+        }
+    };
+    match field.kind() {
+        Kind::Bool => match text {
+            "true" | "1" => Ok(Value::Bool(true)),
+            "false" | "0" => Ok(Value::Bool(false)),
+            _ => Err(wrong("true or false")),
+        },
+        Kind::Uint64 => number().map(Value::U64).ok_or_else(|| wrong("a number")),
+        Kind::Uint32 => number()
+            .and_then(|n| u32::try_from(n).ok())
+            .map(Value::U32)
+            .ok_or_else(|| wrong("a number below 4294967296")),
+        Kind::String => Ok(Value::String(text.to_owned())),
+        _ => Err(wrong("a value that --set knows")),
+    }
+}

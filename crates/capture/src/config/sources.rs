@@ -1,0 +1,64 @@
+//! Data sources and buffers of a TraceConfig: their names, finding one, making one.
+
+use heaptap_proto::perfetto::trace_config::buffer_config::FillPolicy;
+use heaptap_proto::perfetto::trace_config::{BufferConfig, DataSource};
+use heaptap_proto::perfetto::{DataSourceConfig, HeapprofdConfig, TraceConfig};
+
+/// The data source that samples native heaps.
+pub const HEAPPROFD: &str = "android.heapprofd";
+pub(super) const PACKAGES_LIST: &str = "android.packages_list";
+pub(super) const PROCESS_STATS: &str = "linux.process_stats";
+
+/// The heapprofd part of a config, where it has one.
+pub(super) fn heapprofd_of(config: &TraceConfig) -> Option<&HeapprofdConfig> {
+    config
+        .data_sources
+        .iter()
+        .find(|s| is(HEAPPROFD)(s))?
+        .config
+        .as_ref()?
+        .heapprofd_config
+        .as_ref()
+}
+
+/// The heapprofd part of a config, made where it has none.
+pub(super) fn heapprofd_in(config: &mut TraceConfig) -> &mut HeapprofdConfig {
+    let at = match config.data_sources.iter().position(is(HEAPPROFD)) {
+        Some(at) => at,
+        None => {
+            config.data_sources.insert(0, source(HEAPPROFD, 0));
+            0
+        }
+    };
+    config.data_sources[at]
+        .config
+        .get_or_insert_default()
+        .heapprofd_config
+        .get_or_insert_default()
+}
+
+pub(super) fn is(name: &'static str) -> impl Fn(&DataSource) -> bool {
+    move |source| source.config.as_ref().is_some_and(|c| c.name() == name)
+}
+
+pub(super) fn source(name: &str, buffer: u32) -> DataSource {
+    DataSource {
+        config: Some(DataSourceConfig {
+            name: Some(name.to_owned()),
+            target_buffer: Some(buffer),
+            ..DataSourceConfig::default()
+        }),
+        ..DataSource::default()
+    }
+}
+
+/// A ring: with a buffer that is drained all the time, a discarding one would stop for good
+/// the first time it is full.
+pub(super) fn ring(size_kb: u32) -> BufferConfig {
+    let mut buffer = BufferConfig {
+        size_kb: Some(size_kb),
+        ..BufferConfig::default()
+    };
+    buffer.set_fill_policy(FillPolicy::RingBuffer);
+    buffer
+}
