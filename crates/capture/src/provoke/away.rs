@@ -4,10 +4,11 @@
 use std::time::{Duration, Instant};
 
 use super::error::ProvokeError;
-use super::event::Event;
+use super::event::{Event, PutBack};
 use super::look;
 use super::run::Runner;
-use super::saved::{PutBack, UnrestoredSetting, end_monkey, try_put_back};
+use super::saved::{end_monkey, try_put_back};
+use super::unrestored::UnrestoredSetting;
 
 /// How long a phone that is away is waited for.
 const RETURN: Duration = Duration::from_secs(60);

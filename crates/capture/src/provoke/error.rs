@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::saved::UnrestoredSetting;
+use super::unrestored::UnrestoredSetting;
 use heaptap_adb::DeviceError;
 use heaptap_model::error::{Classified, ErrorClass};
 use heaptap_model::untrusted::sanitize;

@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use super::saved::PutBack;
 use super::trend::Trend;
 
 /// Something happened.
@@ -235,4 +234,17 @@ pub struct Report {
     pub put_back: Option<PutBack>,
     /// The user ended it.
     pub interrupted: bool,
+}
+
+/// What was put back.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct PutBack {
+    /// The phone.
+    pub serial: String,
+    /// Settings, each as `name=value`, or `name deleted`.
+    pub settings: Vec<String>,
+    /// A monkey that still ran was ended.
+    pub monkey_ended: bool,
+    /// The screen was switched off again.
+    pub screen_off: bool,
 }

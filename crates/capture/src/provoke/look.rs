@@ -34,7 +34,7 @@ pub(super) async fn look(device: &Device, target: &Target) -> Result<Look, Provo
     let output = device.run(&script.arg(&target.process), QUICK).await?;
     let text = String::from_utf8_lossy(&output.stdout);
     let Some((boot_ns, all)) = read::pulses(&text) else {
-        return Err(odd(device, "its clock and processes", &text));
+        return Err(unexpected_output(device, "its clock and processes", &text));
     };
     let user = target.user.unwrap_or(0);
     let of_user = |p: &&Pulse| p.uid.is_some_and(|uid| uid / 100_000 == user);
@@ -87,7 +87,7 @@ pub(super) async fn front(device: &Device) -> Result<Front, ProvokeError> {
     let output = device.run(&script, SLOW).await?;
     let text = String::from_utf8_lossy(&output.stdout);
     let Some(boot_ns) = read::uptime(&text) else {
-        return Err(odd(device, "what is in front", &text));
+        return Err(unexpected_output(device, "what is in front", &text));
     };
     let record = read::front(&text);
     let component = record.as_ref().map(|r| r.component.clone());
@@ -110,7 +110,7 @@ pub(super) async fn shown(
     let output = device.run(&script, SLOW).await?;
     let text = String::from_utf8_lossy(&output.stdout);
     let Some(boot_ns) = read::uptime(&text) else {
-        return Err(odd(device, "the activity in front", &text));
+        return Err(unexpected_output(device, "the activity in front", &text));
     };
     let all = read::shown(&text);
     let own = |s: &&Shown| s.component.split('/').next() == Some(package);
@@ -197,7 +197,7 @@ pub(super) async fn facts(device: &Device, target: &Target) -> Result<Facts, Pro
         value("rotation"),
         value("stay-on"),
     ) else {
-        return Err(odd(device, "its release and settings", &text));
+        return Err(unexpected_output(device, "its release and settings", &text));
     };
     let in_front: Option<u32> = value("user").and_then(|v| v.parse().ok());
     let mut target = target.clone();
@@ -318,7 +318,7 @@ pub(super) fn refused(device: &Device, command: &Command, why: &str) -> ProvokeE
     }
 }
 
-pub(super) fn odd(device: &Device, what: &'static str, text: &str) -> ProvokeError {
+pub(super) fn unexpected_output(device: &Device, what: &'static str, text: &str) -> ProvokeError {
     ProvokeError::Odd {
         serial: device.serial().to_owned(),
         what,

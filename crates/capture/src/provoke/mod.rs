@@ -17,6 +17,7 @@
 //! | `settle` | waiting until an app has come to rest |
 //! | `run` | a plan from its first command to the state put back |
 //! | `trend` | what memory does from round to round, and how sure that is |
+//! | `unrestored` | what was not put back, and what a person can type |
 
 mod action;
 mod away;
@@ -33,18 +34,20 @@ mod run;
 mod saved;
 mod settle;
 mod trend;
+mod unrestored;
 
 pub use action::{Action, ActionError, Key, Monkey, Point, Swipe, Trim, TrimLevel};
 pub use cancel::{Cancel, Canceller};
 pub use deeds::{CheckedCommand, Phone};
 pub use dry::{Planned, dry_run};
 pub use error::ProvokeError;
-pub use event::{Death, Effect, Event, Launch, Report, Step};
+pub use event::{Death, Effect, Event, Launch, PutBack, Report, Step};
 pub use look::hardware_serial;
 pub use run::run;
-pub use saved::{Journals, Lock, PutBack, Saved, Setting, UnrestoredSetting, identity, put_back};
+pub use saved::{Journals, Lock, Saved, Setting, identity, put_back};
 pub use settle::Settle;
 pub use trend::{FEWEST, Held, LEFT_OUT, Trend, Verdict};
+pub use unrestored::UnrestoredSetting;
 
 /// Which app.
 #[derive(Debug, Clone, PartialEq, Eq)]

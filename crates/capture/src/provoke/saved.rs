@@ -10,11 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use super::deeds::press;
 use super::error::ProvokeError;
+use super::event::PutBack;
 use super::look::{QUICK, hardware_serial, run_quick};
 use super::read;
+use super::unrestored::UnrestoredSetting;
 use heaptap_adb::{Command, Device};
 use heaptap_model::untrusted;
-use heaptap_model::untrusted::shell::Shell;
 
 /// A setting and what it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,19 +108,6 @@ pub fn identity<'a>(serial: &'a str, hardware_serial: &'a str) -> &'a str {
         true => hardware_serial,
         false => serial,
     }
-}
-
-/// What was put back.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct PutBack {
-    /// The phone.
-    pub serial: String,
-    /// Settings, each as `name=value`, or `name deleted`.
-    pub settings: Vec<String>,
-    /// A monkey that still ran was ended.
-    pub monkey_ended: bool,
-    /// The screen was switched off again.
-    pub screen_off: bool,
 }
 
 /// The folder of these notes.
@@ -284,36 +272,6 @@ pub async fn put_back(
     done.map_err(|not_yet| not_yet.error(device.serial()))
 }
 
-/// Something that is not as it was, and what would make it so.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnrestoredSetting {
-    /// In words, such as `user_rotation (was 0)`.
-    pub what: String,
-    /// What the device's shell is to be told; `None` where that cannot be shown as it is.
-    pub command: Option<String>,
-}
-
-impl UnrestoredSetting {
-    fn new(what: String, command: &Command) -> UnrestoredSetting {
-        let text = command.text();
-        let command = (!text.contains(untrusted::is_unsafe)).then(|| text.to_owned());
-        UnrestoredSetting { what, command }
-    }
-
-    /// The command for the user's shell.
-    pub(super) fn by_hand(&self, serial: &str, shell: Shell) -> Option<String> {
-        let command = self.command.as_deref()?;
-        let plain = |b: u8| b.is_ascii_alphanumeric() || b" -_./:".contains(&b);
-        let serial = shell.quoted(serial);
-        let command = match command.bytes().all(plain) {
-            true => command.to_owned(),
-            // One argument for adb, which the device's shell takes apart.
-            false => shell.quoted(command),
-        };
-        Some(format!("adb -s {serial} shell {command}"))
-    }
-}
-
 /// Why not all of it was put back, and what was not.
 pub(super) struct NotYet {
     pub(super) why: ProvokeError,
@@ -432,6 +390,7 @@ mod tests {
     use super::*;
     use heaptap_adb::scripted::*;
     use heaptap_model::error::{Classified as _, Failure};
+    use heaptap_model::untrusted::shell::Shell;
 
     #[test]
     fn a_note_is_kept_until_it_is_forgotten() {
