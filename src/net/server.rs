@@ -169,16 +169,16 @@ impl Server {
     }
 
     /// Answers until the file was fetched whole, or nobody has fetched any of it for `patience`.
-    /// Events are told as they happen.
+    /// `on_event` is called with events as they happen.
     ///
     /// # Errors
     /// Where again and again no connection can be taken, and none is left.
     pub async fn serve(
         self,
         patience: Duration,
-        told: impl Fn(ServerEvent) + Send + Sync + 'static,
+        on_event: impl Fn(ServerEvent) + Send + Sync + 'static,
     ) -> io::Result<Ended> {
-        let told: Arc<dyn Fn(ServerEvent) + Send + Sync> = Arc::new(told);
+        let on_event: Arc<dyn Fn(ServerEvent) + Send + Sync> = Arc::new(on_event);
         let (listener, shared) = (self.listener, Arc::new(self.shared));
         let mut connections: JoinSet<Connection> = JoinSet::new();
         let mut idle: VecDeque<Guest> = VecDeque::new();
@@ -196,9 +196,9 @@ impl Server {
                                 oldest.task.abort();
                             }
                         }
-                        let (shared, told) = (Arc::clone(&shared), Arc::clone(&told));
+                        let (shared, on_event) = (Arc::clone(&shared), Arc::clone(&on_event));
                         let fetches = Arc::new(AtomicBool::new(false));
-                        let attended = attend(stream, shared, Arc::clone(&fetches), told);
+                        let attended = attend(stream, shared, Arc::clone(&fetches), on_event);
                         let task = connections.spawn(attended);
                         idle.push_back(Guest { task, fetches });
                     }
@@ -264,16 +264,16 @@ async fn attend(
     stream: TcpStream,
     shared: Arc<Shared>,
     fetches: Arc<AtomicBool>,
-    told: Arc<dyn Fn(ServerEvent) + Send + Sync>,
+    on_event: Arc<dyn Fn(ServerEvent) + Send + Sync>,
 ) -> Connection {
     let progress = Arc::new(Progress::default());
     let service = service_fn({
         let (shared, progress) = (Arc::clone(&shared), Arc::clone(&progress));
         move |request| {
             let (shared, progress) = (Arc::clone(&shared), Arc::clone(&progress));
-            let (fetches, told) = (Arc::clone(&fetches), Arc::clone(&told));
+            let (fetches, on_event) = (Arc::clone(&fetches), Arc::clone(&on_event));
             async move {
-                let answer = respond(&shared, &request, progress, &fetches, &*told);
+                let answer = respond(&shared, &request, progress, &fetches, &*on_event);
                 Ok::<_, Infallible>(answer.await)
             }
         }
@@ -311,7 +311,7 @@ async fn respond(
     request: &Request<Incoming>,
     progress: Arc<Progress>,
     fetches: &AtomicBool,
-    told: &(dyn Fn(ServerEvent) + Send + Sync),
+    on_event: &(dyn Fn(ServerEvent) + Send + Sync),
 ) -> Response<body::Content> {
     let mut answer = shared
         .terms
@@ -326,7 +326,7 @@ async fn respond(
             let turn = Arc::clone(&shared.source).lock_owned();
             match timeout(TURN_PATIENCE, turn).await {
                 Ok(source) => {
-                    told(ServerEvent::Fetching);
+                    on_event(ServerEvent::Fetching);
                     content = body::Content::File(FileBody::new(source, shared.length, progress));
                 }
                 Err(_) => answer = busy(),
@@ -358,7 +358,7 @@ async fn respond(
         }
     }
     if answer.status.is_client_error() || answer.status.is_server_error() {
-        told(ServerEvent::Refused(answer.status.as_u16()));
+        on_event(ServerEvent::Refused(answer.status.as_u16()));
         let reason = answer.status.canonical_reason().unwrap_or("refused");
         content = body::Content::Text(Bytes::from_static(reason.as_bytes()));
     }

@@ -17,7 +17,7 @@ struct Served {
     ended: JoinHandle<Ended>,
     host: String,
     path: String,
-    told: Arc<Mutex<Vec<ServerEvent>>>,
+    events: Arc<Mutex<Vec<ServerEvent>>>,
 }
 
 async fn serve(source: impl Read + Seek + Send + 'static, page: bool) -> Served {
@@ -34,11 +34,11 @@ async fn serve(source: impl Read + Seek + Send + 'static, page: bool) -> Served 
         .strip_prefix(&format!("http://{host}"))
         .expect("its own")
         .to_owned();
-    let told: Arc<Mutex<Vec<ServerEvent>>> = Arc::default();
+    let events: Arc<Mutex<Vec<ServerEvent>>> = Arc::default();
     let ended = tokio::spawn({
-        let told = Arc::clone(&told);
+        let events = Arc::clone(&events);
         async move {
-            let serving = server.serve(PATIENCE, move |what| told.lock().unwrap().push(what));
+            let serving = server.serve(PATIENCE, move |event| events.lock().unwrap().push(event));
             serving.await.expect("it takes connections")
         }
     });
@@ -46,7 +46,7 @@ async fn serve(source: impl Read + Seek + Send + 'static, page: bool) -> Served 
         ended,
         host,
         path,
-        told,
+        events,
     }
 }
 
@@ -103,7 +103,7 @@ async fn the_ui_fetches_the_file_once_and_the_server_ends() {
     );
     assert!(body == trace(), "{} bytes", body.len());
     assert_eq!(served.ended.await.expect("it ended"), Ended::Fetched);
-    assert_eq!(*served.told.lock().unwrap(), [ServerEvent::Fetching]);
+    assert_eq!(*served.events.lock().unwrap(), [ServerEvent::Fetching]);
     let gone = TcpStream::connect(&served.host).await;
     assert!(gone.is_err(), "nobody listens any more");
 }
@@ -353,7 +353,7 @@ async fn the_address_that_a_browser_is_started_with_leads_on_once() {
     let served = Served {
         path: path(&file),
         host: host.clone(),
-        told: Arc::default(),
+        events: Arc::default(),
         ended: tokio::spawn(async move {
             let serving = server.serve(PATIENCE, |_| {});
             serving.await.expect("it takes connections")

@@ -415,7 +415,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         };
         match ask {
             Some(Ask::Fetch(reply)) => {
-                let list = connection.ask(ChunkType::REAL, &[]);
+                let list = connection.request(ChunkType::REAL, &[]);
                 let list = match tokio::time::timeout(FETCH, list).await {
                     Ok(list) => list,
                     Err(_) => Err(JdwpError::Garbled(format!(

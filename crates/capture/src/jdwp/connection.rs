@@ -82,7 +82,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     ///
     /// # Errors
     /// Where the connection is gone.
-    pub async fn tell(&mut self, kind: ChunkType, data: &[u8]) -> Result<(), JdwpError> {
+    pub async fn send(&mut self, kind: ChunkType, data: &[u8]) -> Result<(), JdwpError> {
         self.last_id = self.last_id.wrapping_add(1);
         let packet = Packet::command(self.last_id, kind, data);
         self.stream.write_all(&packet).await?;
@@ -94,8 +94,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     ///
     /// # Errors
     /// Where the connection is gone, or the runtime refuses.
-    pub async fn ask(&mut self, kind: ChunkType, data: &[u8]) -> Result<Vec<u8>, JdwpError> {
-        self.tell(kind, data).await?;
+    pub async fn request(&mut self, kind: ChunkType, data: &[u8]) -> Result<Vec<u8>, JdwpError> {
+        self.send(kind, data).await?;
         let refused = |why: String| JdwpError::Refused { asked: kind, why };
         loop {
             match self.next().await? {
@@ -120,9 +120,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Whether allocations are being tracked.
     ///
     /// # Errors
-    /// As [`Connection::ask`].
+    /// As [`Connection::request`].
     pub async fn is_tracking(&mut self) -> Result<bool, JdwpError> {
-        let answer = self.ask(ChunkType::REAQ, &[]).await?;
+        let answer = self.request(ChunkType::REAQ, &[]).await?;
         match answer.as_slice() {
             [on, ..] => Ok(*on != 0),
             [] => Err(JdwpError::Garbled("an empty answer to REAQ".to_owned())),
@@ -133,9 +133,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// is forgotten when it is switched off.
     ///
     /// # Errors
-    /// As [`Connection::ask`]; also where the runtime does not do it.
+    /// As [`Connection::request`]; also where the runtime does not do it.
     pub async fn track(&mut self, on: bool) -> Result<(), JdwpError> {
-        self.tell(ChunkType::REAE, &[u8::from(on)]).await?;
+        self.send(ChunkType::REAE, &[u8::from(on)]).await?;
         if self.is_tracking().await? == on {
             return Ok(());
         }
@@ -255,7 +255,7 @@ mod tests {
         }
         let rest = [&noise[13..], &reply(1, ChunkType::REAL, b"abc")].concat();
         theirs.write_all(&rest).await.unwrap();
-        assert_eq!(ours.ask(ChunkType::REAL, &[]).await.unwrap(), b"abc");
+        assert_eq!(ours.request(ChunkType::REAL, &[]).await.unwrap(), b"abc");
     }
 
     #[tokio::test]
@@ -276,7 +276,7 @@ mod tests {
             "the runtime refused REAL",
             "the runtime refused REAL: error 99",
         ] {
-            let error = ours.ask(ChunkType::REAL, &[]).await.unwrap_err();
+            let error = ours.request(ChunkType::REAL, &[]).await.unwrap_err();
             assert_eq!(error.to_string(), expected);
         }
     }
