@@ -18,8 +18,8 @@ use tokio::time::timeout;
 
 use super::connect::Address;
 use super::error::DeviceError;
+use super::printable::printable;
 use super::server::Server;
-use super::wire::printable;
 
 /// The server itself gives up a connection after 10 s.
 const NETWORK: Duration = Duration::from_secs(20);

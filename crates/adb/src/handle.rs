@@ -14,11 +14,12 @@ use super::command::Command;
 use super::error::DeviceError;
 use super::list::{DeviceState, ListedDevice};
 use super::operation::Operation;
+use super::printable::printable;
 use super::select::Selector;
 use super::server::Server;
 use super::shell::{Framing, Marked, Packets, Shell};
 use super::sync::{self, RemoteStat};
-use super::wire::{Wire, WireError, printable};
+use super::wire::{Wire, WireError};
 
 /// More output than this is no answer but a runaway command.
 const MAX_OUTPUT: usize = 64 << 20;

@@ -77,6 +77,7 @@
 //! | `shell`, `sync`, `debug` | framing of the shell, sync and debugger services |
 //! | `command` | command lines for the device's shell |
 //! | `connect`, `wire` | streams to the server; requests and answers |
+//! | `printable` | words of a device or server, made safe to show |
 //! | `host_adb`, `detach` | the adb program of this computer, found and started |
 //! | `adb_client` | network devices: connect, disconnect, pair, mDNS |
 //! | `error` | errors by what the user can do about them |
@@ -93,6 +94,7 @@ mod handle;
 mod host_adb;
 mod list;
 mod operation;
+mod printable;
 #[cfg(any(test, feature = "scripted"))]
 pub mod scripted;
 mod select;

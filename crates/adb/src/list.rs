@@ -9,7 +9,7 @@
 
 use std::fmt;
 
-use super::wire::printable;
+use super::printable::printable;
 
 /// State of a device in the adb server's list.
 #[derive(Debug, Clone, PartialEq, Eq)]

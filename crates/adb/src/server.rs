@@ -12,6 +12,7 @@ use super::connect::{Address, Connect, Tcp};
 use super::error::DeviceError;
 use super::host_adb;
 use super::list::{ListedDevice, parse_list};
+use super::printable::printable;
 use super::wire::{Wire, WireError};
 
 /// Host services answer from the server's memory.
@@ -126,10 +127,7 @@ impl Server {
         u32::from_str_radix(&text, 16).map_err(|_| DeviceError::NotAdb {
             address: self.address(),
             what: what.to_owned(),
-            detail: format!(
-                "{:?} is no version",
-                super::wire::printable(text.as_bytes())
-            ),
+            detail: format!("{:?} is no version", printable(text.as_bytes())),
         })
     }
 

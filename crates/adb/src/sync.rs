@@ -14,7 +14,8 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 
 use super::error::DeviceError;
 use super::operation::Operation;
-use super::wire::{Wire, WireError, printable};
+use super::printable::printable;
+use super::wire::{Wire, WireError};
 
 /// The largest block either side sends, and the longest path.
 const MAX_BLOCK: u32 = 64 * 1024;

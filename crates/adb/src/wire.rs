@@ -10,6 +10,7 @@ use std::io;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, ReadHalf, WriteHalf};
 
 use super::connect::Stream;
+use super::printable::printable;
 
 /// Bytes asked of the socket at once: two full sync blocks with their headers.
 const READ_BUFFER: usize = 128 * 1024 + 16;
@@ -149,17 +150,4 @@ pub(super) fn hex_length(digits: &[u8; 4]) -> Result<u16, WireError> {
     }
     let text = std::str::from_utf8(digits).map_err(|_| garbled())?;
     u16::from_str_radix(text, 16).map_err(|_| garbled())
-}
-
-/// Bytes of a device or server as text that no terminal acts upon: control characters become
-/// U+FFFD.
-pub(super) fn printable(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes)
-        .chars()
-        .map(|c| match c {
-            '\n' | '\t' => ' ',
-            c if c.is_control() => char::REPLACEMENT_CHARACTER,
-            c => c,
-        })
-        .collect()
 }
