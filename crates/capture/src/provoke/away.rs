@@ -89,9 +89,9 @@ impl Runner<'_> {
         let Some(saved) = self.journals.of(self.saved.phone())? else {
             return Ok(None);
         };
-        let mut left = saved.all_left();
+        let mut unrestored = saved.all_unrestored();
         if let (true, Some(error)) = (self.gave_up, failed) {
-            return Err(self.not_put_back(format!("{error}, and it has not come back"), left));
+            return Err(self.not_put_back(format!("{error}, and it has not come back"), unrestored));
         }
         let mut away = match failed {
             Some(ProvokeError::Device(error)) if error.is_connection() => Some(error.to_string()),
@@ -111,7 +111,7 @@ impl Runner<'_> {
                 };
                 if !back {
                     let what = format!("{what}, and it has not come back");
-                    return Err(self.not_put_back(what, left));
+                    return Err(self.not_put_back(what, unrestored));
                 }
             }
             let not_yet = match try_put_back(self.device, self.journals, &saved).await {
@@ -122,18 +122,18 @@ impl Runner<'_> {
             losses += 1;
             if losses >= LOSSES {
                 let what = format!("{}, {losses} times in a row", not_yet.why);
-                return Err(self.not_put_back(what, not_yet.left));
+                return Err(self.not_put_back(what, not_yet.unrestored));
             }
             away = Some(not_yet.why.to_string());
-            left = not_yet.left;
+            unrestored = not_yet.unrestored;
         }
     }
 
-    fn not_put_back(&self, what: String, left: Vec<UnrestoredSetting>) -> ProvokeError {
+    fn not_put_back(&self, what: String, unrestored: Vec<UnrestoredSetting>) -> ProvokeError {
         ProvokeError::NotPutBack {
             serial: self.device.serial().to_owned(),
             what,
-            left,
+            unrestored,
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::action::TrimLevel;
-use super::deeds::{self, CheckedCommand};
+use super::commands::{self, CheckedCommand};
 use super::error::ProvokeError;
 use super::event::{Effect, Launch};
 use super::look::{self, Front, QUICK, SLOW};
@@ -25,7 +25,7 @@ const MONKEY_WORDS: usize = 256 << 10;
 
 impl Runner<'_> {
     /// Turns the screen: the activity in front has another object afterwards.
-    pub(super) async fn turn(&mut self, deed: &CheckedCommand) -> Result<Effect, ProvokeError> {
+    pub(super) async fn turn(&mut self, checked: &CheckedCommand) -> Result<Effect, ProvokeError> {
         let package = &self.plan.target.package;
         let (_, before) = look::shown(self.device, package).await?;
         let turned_before = match self.in_vain_before {
@@ -33,7 +33,7 @@ impl Runner<'_> {
             false => look::rotation(self.device).await?,
         };
         let (begin, _) = look::shown(self.device, package).await?;
-        look::run_quick(self.device, &deed.command, SLOW).await?;
+        look::run_quick(self.device, &checked.command, SLOW).await?;
         let before_object = |s: &Shown| s.object.clone();
         let Some(old) = before.as_ref().and_then(before_object) else {
             self.pause(Duration::from_secs(1)).await?;
@@ -99,19 +99,19 @@ impl Runner<'_> {
     }
 
     /// HOME, or BACK until the app has left the front.
-    pub(super) async fn leave(&mut self, deed: &CheckedCommand) -> Result<Effect, ProvokeError> {
+    pub(super) async fn leave(&mut self, checked: &CheckedCommand) -> Result<Effect, ProvokeError> {
         let package = self.plan.target.package.clone();
-        for _ in 0..deed.at_most {
+        for _ in 0..checked.at_most {
             self.cancel.check()?;
-            look::run_quick(self.device, &deed.command, SLOW).await?;
-            if deed.at_most == 1 {
+            look::run_quick(self.device, &checked.command, SLOW).await?;
+            if checked.at_most == 1 {
                 let left = self.front_until(|f| !f.is_of(&package)).await?;
                 return Ok(match left {
                     Ok(_) => Effect::InBackground,
                     Err(_) => Effect::StillInFront,
                 });
             }
-            self.pause(deeds::AFTER_INPUT).await?;
+            self.pause(commands::AFTER_INPUT).await?;
             if !look::front(self.device).await?.is_of(&package) {
                 return Ok(Effect::InBackground);
             }
@@ -122,14 +122,14 @@ impl Runner<'_> {
     /// Starts something of the app, and waits until it is in front.
     pub(super) async fn launch(
         &self,
-        deed: &CheckedCommand,
+        checked: &CheckedCommand,
         anew: bool,
     ) -> Result<Launch, ProvokeError> {
         let package = &self.plan.target.package;
-        let output = self.device.run(&deed.command, SLOW * 2).await?;
+        let output = self.device.run(&checked.command, SLOW * 2).await?;
         let (out, err) = look::texts(&output);
         if let Some(why) = read::complaint(output.exit, &out, &err) {
-            return Err(look::refused(self.device, &deed.command, &why));
+            return Err(look::refused(self.device, &checked.command, &why));
         }
         let started = read::started(&out, &err);
         let front = self.front_until(|f| f.is_of(package)).await?;
@@ -149,17 +149,17 @@ impl Runner<'_> {
 
     pub(super) async fn trim(
         &self,
-        deed: &CheckedCommand,
+        checked: &CheckedCommand,
         level: TrimLevel,
     ) -> Result<Effect, ProvokeError> {
-        let output = self.device.run(&deed.command, SLOW).await?;
+        let output = self.device.run(&checked.command, SLOW).await?;
         let (out, err) = look::texts(&output);
         let refused = read::complaint(output.exit, &out, &err);
         // HOME before it has the system ask for just that.
         let asked = |why: &String| level == TrimLevel::Hidden && why.contains(ASKED_ALREADY);
         let Some(why) = refused.filter(|why| !asked(why)) else {
             // What the app does about it comes later.
-            self.pause(deeds::AFTER_INPUT).await?;
+            self.pause(commands::AFTER_INPUT).await?;
             return Ok(Effect::Trimmed {
                 level: level.name(),
             });
@@ -183,12 +183,12 @@ impl Runner<'_> {
     /// Lets monkey run to its end; its pid is noted as soon as it is known.
     pub(super) async fn monkey(
         &mut self,
-        deed: &CheckedCommand,
+        checked: &CheckedCommand,
         (events, seed): (u32, u32),
         throttle: Duration,
     ) -> Result<Effect, ProvokeError> {
         let silence = throttle.saturating_mul(TELLS_EACH) + SILENCE;
-        let mut shell = self.device.spawn(&deed.command, QUICK).await?;
+        let mut shell = self.device.spawn(&checked.command, QUICK).await?;
         let mut text = String::new();
         let exit = loop {
             let event = tokio::select! {
@@ -245,9 +245,9 @@ impl Runner<'_> {
     }
 
     /// Ends the app's process, and looks until it is gone.
-    pub(super) async fn end(&self, deed: &CheckedCommand) -> Result<Effect, ProvokeError> {
+    pub(super) async fn end(&self, checked: &CheckedCommand) -> Result<Effect, ProvokeError> {
         let before = self.look().await?;
-        look::run_quick(self.device, &deed.command, SLOW).await?;
+        look::run_quick(self.device, &checked.command, SLOW).await?;
         loop {
             let now = self.look().await?;
             let gone = match (&before.pulse, &now.pulse) {

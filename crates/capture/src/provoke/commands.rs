@@ -97,14 +97,14 @@ impl CheckedCommand {
 /// Turns the screen and keeps it so.
 pub(super) fn turn(phone: &Phone, to: u32) -> Vec<CheckedCommand> {
     let to = to.to_string();
-    let deed = |command| CheckedCommand::new(command, Check::Accepted);
-    let mut deeds = match phone.sdk {
-        S.. => vec![deed(
+    let checked = |command| CheckedCommand::new(command, Check::Accepted);
+    let mut commands = match phone.sdk {
+        S.. => vec![checked(
             Command::program("wm")
                 .args(["user-rotation", "lock"])
                 .arg(to),
         )],
-        Q..S => vec![deed(
+        Q..S => vec![checked(
             Command::program("wm")
                 .args(["set-user-rotation", "lock"])
                 .arg(to),
@@ -112,15 +112,15 @@ pub(super) fn turn(phone: &Phone, to: u32) -> Vec<CheckedCommand> {
         _ => {
             let put = |key, value| Command::program("settings").args(["put", "system", key, value]);
             vec![
-                deed(put("accelerometer_rotation", "0")),
-                deed(put("user_rotation", &to)),
+                checked(put("accelerometer_rotation", "0")),
+                checked(put("user_rotation", &to)),
             ]
         }
     };
-    if let Some(last) = deeds.last_mut() {
+    if let Some(last) = commands.last_mut() {
         last.check = Check::Recreated;
     }
-    deeds
+    commands
 }
 
 /// Whether the screen is upright when the action at `place` begins: so it was at the start, each
@@ -156,10 +156,10 @@ pub(super) fn of(
     let target = &plan.target;
     let start = || start(phone, target, AS_ICON, false);
     let home = || CheckedCommand::new(press("KEYCODE_HOME"), Check::Background);
-    let one = |deed: CheckedCommand| Ok(vec![vec![deed]]);
+    let one = |checked: CheckedCommand| Ok(vec![vec![checked]]);
     let input =
         |args: Vec<String>| CheckedCommand::new(Command::program("input").args(args), Check::Input);
-    let repeated = |times: u32, deeds: Vec<CheckedCommand>| Ok(vec![deeds; times as usize]);
+    let repeated = |times: u32, commands: Vec<CheckedCommand>| Ok(vec![commands; times as usize]);
     let process = &target.process;
     match action {
         Action::Rotate(times) => {
@@ -188,16 +188,16 @@ pub(super) fn of(
             }
         }
         Action::Trim(Trim::All) => {
-            let mut deeds = Vec::new();
+            let mut commands = Vec::new();
             for level in TrimLevel::ALL {
                 match level {
                     // The system sends it by itself, and refuses to send it again.
-                    TrimLevel::Hidden => deeds.push(home()),
-                    level => deeds.push(trim(target, level)),
+                    TrimLevel::Hidden => commands.push(home()),
+                    level => commands.push(trim(target, level)),
                 }
             }
-            deeds.push(start()?);
-            Ok(vec![deeds])
+            commands.push(start()?);
+            Ok(vec![commands])
         }
         Action::Monkey(monkey) => {
             let seed = monkey.seed.unwrap_or(plan.seed).wrapping_add(round - 1);
@@ -410,8 +410,14 @@ mod tests {
                 let mut last = if upright { "0" } else { "1" }.to_owned();
                 for round in 1..=rounds {
                     for place in 0..plan.actions.len() {
-                        for deed in of(&plan, place, &phone, round).unwrap().concat() {
-                            let to = deed.command.text().rsplit(' ').next().unwrap().to_owned();
+                        for checked in of(&plan, place, &phone, round).unwrap().concat() {
+                            let to = checked
+                                .command
+                                .text()
+                                .rsplit(' ')
+                                .next()
+                                .unwrap()
+                                .to_owned();
                             assert_ne!(to, last, "{written}, round {round}");
                             last = to;
                         }

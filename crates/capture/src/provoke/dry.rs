@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Plan;
-use super::deeds::{self, CheckedCommand, press};
+use super::commands::{self, CheckedCommand, press};
 use super::error::ProvokeError;
 use super::look;
 use super::run::{dismiss, saved, stay_on, wants_front};
@@ -32,11 +32,11 @@ pub async fn dry_run(device: &Device, plan: &Plan) -> Result<Vec<Planned>, Provo
     let plan = &facts.plan(plan);
     let mut saved = saved(device, "", plan, &facts)?;
     let mut all = Vec::new();
-    let planned = |round, what: &str, deed: &CheckedCommand| Planned {
+    let planned = |round, what: &str, checked: &CheckedCommand| Planned {
         round,
         what: what.to_owned(),
-        command: deed.command.text().to_owned(),
-        note: deed.note(),
+        command: checked.command.text().to_owned(),
+        note: checked.note(),
     };
     let command = |what: &str, command: Command| Planned {
         round: None,
@@ -58,7 +58,7 @@ pub async fn dry_run(device: &Device, plan: &Plan) -> Result<Vec<Planned>, Provo
         usable = off != Some(true) && locked != Some(true);
     }
     if wants_front(plan) && !(usable && look::front(device).await?.is_of(&plan.target.package)) {
-        let start = deeds::start_as_icon(&facts.phone, &plan.target)?;
+        let start = commands::start_as_icon(&facts.phone, &plan.target)?;
         let mut start = planned(None, "prepare", &start);
         if !usable {
             start.note = Some("where the app is not in front then".to_owned());
@@ -68,9 +68,9 @@ pub async fn dry_run(device: &Device, plan: &Plan) -> Result<Vec<Planned>, Provo
     for round in 1..=plan.rounds {
         for (place, action) in plan.actions.iter().enumerate() {
             let what = action.to_string();
-            let doings = deeds::of(plan, place, &facts.phone, round)?;
-            let deeds = doings.iter().flatten();
-            all.extend(deeds.map(|deed| planned(Some(round), &what, deed)));
+            let doings = commands::of(plan, place, &facts.phone, round)?;
+            let commands = doings.iter().flatten();
+            all.extend(commands.map(|checked| planned(Some(round), &what, checked)));
         }
     }
     let back = saved.settings.iter().map(Setting::command);

@@ -95,14 +95,14 @@ pub enum ProvokeError {
         why: String,
     },
     /// Something was not put back.
-    #[error("{serial} is not as it was: {what}{}", not_put_back(left))]
+    #[error("{serial} is not as it was: {what}{}", not_put_back(unrestored))]
     NotPutBack {
         /// The phone.
         serial: String,
         /// Why.
         what: String,
         /// What is not.
-        left: Vec<UnrestoredSetting>,
+        unrestored: Vec<UnrestoredSetting>,
     },
     /// Another heaptap is at work on this phone.
     #[error("another heaptap is provoking on {serial}")]
@@ -137,8 +137,8 @@ pub enum ProvokeError {
     Interrupted,
 }
 
-fn not_put_back(left: &[UnrestoredSetting]) -> String {
-    let what: Vec<&str> = left.iter().map(|left| left.what.as_str()).collect();
+fn not_put_back(unrestored: &[UnrestoredSetting]) -> String {
+    let what: Vec<&str> = unrestored.iter().map(|one| one.what.as_str()).collect();
     match what.is_empty() {
         true => String::new(),
         false => format!("; not put back: {}", what.join(", ")),
@@ -216,8 +216,10 @@ impl Classified for ProvokeError {
             ProvokeError::Refused { .. } | ProvokeError::NotOnThisAndroid { .. } => {
                 Some("`heaptap provoke --list` tells what each action needs".to_owned())
             }
-            ProvokeError::NotPutBack { serial, left, .. } => {
-                let by_hand = match by_hand(left, serial).is_empty() {
+            ProvokeError::NotPutBack {
+                serial, unrestored, ..
+            } => {
+                let by_hand = match by_hand(unrestored, serial).is_empty() {
                     true => "",
                     false => ", or put it back by hand:",
                 };
@@ -245,15 +247,17 @@ impl Classified for ProvokeError {
 
     fn hints(&self) -> Vec<String> {
         match self {
-            ProvokeError::NotPutBack { serial, left, .. } => by_hand(left, serial),
+            ProvokeError::NotPutBack {
+                serial, unrestored, ..
+            } => by_hand(unrestored, serial),
             _ => Vec::new(),
         }
     }
 }
 
 /// The commands that put back what is left, each for a line of its own.
-fn by_hand(left: &[UnrestoredSetting], serial: &str) -> Vec<String> {
-    let commands = left.iter();
-    let commands = commands.filter_map(|left| left.by_hand(serial, Shell::HOST));
+fn by_hand(unrestored: &[UnrestoredSetting], serial: &str) -> Vec<String> {
+    let commands = unrestored.iter();
+    let commands = commands.filter_map(|one| one.by_hand(serial, Shell::HOST));
     commands.collect()
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::deeds::{Phone, with_user};
+use super::commands::{Phone, with_user};
 use super::error::ProvokeError;
 use super::event::Death;
 use super::read::{self, Pulse, Record, Shown};

@@ -9,7 +9,7 @@
 //! | `cancel` | ending a run from outside |
 //! | `catalog` | what each is for, for people |
 //! | `checks` | what is looked at after each command |
-//! | `deeds` | the commands that each comes to on a release of Android, and what is checked after each |
+//! | `commands` | the commands that each comes to on a release of Android, and what is checked after each |
 //! | `dry` | what would be sent, printed |
 //! | `read` | the texts that a phone answers with: pure, bounded, fuzzed |
 //! | `look` | asking the phone: what is in front, which process, how much it works |
@@ -24,7 +24,7 @@ mod away;
 mod cancel;
 pub mod catalog;
 mod checks;
-mod deeds;
+mod commands;
 mod dry;
 mod error;
 mod event;
@@ -38,7 +38,7 @@ mod unrestored;
 
 pub use action::{Action, ActionError, Key, Monkey, Point, Swipe, Trim, TrimLevel};
 pub use cancel::{Cancel, Canceller};
-pub use deeds::{CheckedCommand, Phone};
+pub use commands::{CheckedCommand, Phone};
 pub use dry::{Planned, dry_run};
 pub use error::ProvokeError;
 pub use event::{Death, Effect, Event, Launch, PutBack, Report, Step};

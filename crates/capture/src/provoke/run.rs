@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Plan;
 use super::action::Action;
 use super::cancel::Cancel;
-use super::deeds::{self, Check, CheckedCommand, Phone, press};
+use super::commands::{self, Check, CheckedCommand, Phone, press};
 use super::error::ProvokeError;
 use super::event::{Effect, Event, Report, Step};
 use super::look::{self, Facts, Reading, SLOW};
@@ -47,7 +47,7 @@ pub async fn run(
     let plan = &facts.plan(plan);
     // What is not possible is told before anything is changed.
     for place in 0..plan.actions.len() {
-        deeds::of(plan, place, &facts.phone, 1)?;
+        commands::of(plan, place, &facts.phone, 1)?;
     }
     let mut runner = Runner {
         device,
@@ -274,7 +274,7 @@ impl Runner<'_> {
             None => self.doings(place).await?,
         };
         let doings = place.doings.insert(doings);
-        let Some(deeds) = doings.get(place.done) else {
+        let Some(commands) = doings.get(place.done) else {
             return Ok(false);
         };
         let step = Step {
@@ -289,7 +289,7 @@ impl Runner<'_> {
             rss_anon: None,
             effects: Vec::new(),
         };
-        self.step(place.action, step, deeds).await?;
+        self.step(place.action, step, commands).await?;
         Ok(true)
     }
 
@@ -302,7 +302,7 @@ impl Runner<'_> {
             self.bring_to_front().await?;
             self.look_how_it_is_turned(place).await?;
         }
-        deeds::of(self.plan, place.at, &self.phone, place.round)
+        commands::of(self.plan, place.at, &self.phone, place.round)
     }
 
     /// What is compared to tell growth: rounds, or doings where one action is all there is and
@@ -393,8 +393,8 @@ impl Runner<'_> {
             return Ok(());
         }
         self.note()?;
-        let deed = deeds::start_as_icon(&self.phone, &self.plan.target)?;
-        let launch = self.launch(&deed, false).await?;
+        let checked = commands::start_as_icon(&self.phone, &self.plan.target)?;
+        let launch = self.launch(&checked, false).await?;
         if let Some(front) = launch.behind {
             return Err(ProvokeError::NotInFront {
                 serial: self.device.serial().to_owned(),
@@ -409,7 +409,7 @@ impl Runner<'_> {
     /// A screen that follows the hand that holds it may lie on its side: what is expected gives
     /// way to what is.
     async fn look_how_it_is_turned(&mut self, place: &Place<'_>) -> Result<(), ProvokeError> {
-        let upright = deeds::is_upright(self.plan, place.at, &self.phone, place.round);
+        let upright = commands::is_upright(self.plan, place.at, &self.phone, place.round);
         let expected = upright == place.done.is_multiple_of(2);
         let turned = look::rotation(self.device).await?;
         if turned.is_some_and(|turned| (turned % 2 == 0) != expected) {
@@ -423,16 +423,16 @@ impl Runner<'_> {
         &mut self,
         action: &Action,
         mut step: Step,
-        deeds: &[CheckedCommand],
+        commands: &[CheckedCommand],
     ) -> Result<(), ProvokeError> {
         if (step.time == 1 || step.again) && acts_in_front(action) {
             self.bring_to_front().await?;
         }
         let before = self.look().await?;
         self.notice(before.pulse.as_ref()).await?;
-        for deed in deeds {
+        for checked in commands {
             self.cancel.check()?;
-            self.act(deed, &mut step.effects).await?;
+            self.act(checked, &mut step.effects).await?;
         }
         let after = self.look().await?;
         step.begin_ns = before.boot_ns;
@@ -488,28 +488,28 @@ impl Runner<'_> {
     /// Sends one command and looks at what it is for.
     async fn act(
         &mut self,
-        deed: &CheckedCommand,
+        checked: &CheckedCommand,
         effects: &mut Vec<Effect>,
     ) -> Result<(), ProvokeError> {
         // Whatever comes, the phone is put back: the note stands before the first change.
         self.note()?;
-        match &deed.check {
+        match &checked.check {
             Check::Accepted => {
-                look::run_quick(self.device, &deed.command, SLOW).await?;
+                look::run_quick(self.device, &checked.command, SLOW).await?;
             }
             Check::Input => {
-                look::run_quick(self.device, &deed.command, SLOW * 2).await?;
-                self.pause(deeds::AFTER_INPUT).await?;
+                look::run_quick(self.device, &checked.command, SLOW * 2).await?;
+                self.pause(commands::AFTER_INPUT).await?;
             }
             Check::Wait(long) => self.pause(*long).await?,
-            Check::Recreated => effects.push(self.turn(deed).await?),
-            Check::Background => effects.push(self.leave(deed).await?),
+            Check::Recreated => effects.push(self.turn(checked).await?),
+            Check::Background => effects.push(self.leave(checked).await?),
             Check::Launched { anew } => {
-                let launch = self.launch(deed, *anew).await?;
+                let launch = self.launch(checked, *anew).await?;
                 effects.push(Effect::Launched(launch));
             }
             Check::OtherInFront => {
-                look::run_quick(self.device, &deed.command, SLOW).await?;
+                look::run_quick(self.device, &checked.command, SLOW).await?;
                 let left = self
                     .front_until(|f| !f.is_of(&self.plan.target.package))
                     .await?;
@@ -518,18 +518,18 @@ impl Runner<'_> {
                     Err(_) => Effect::StillInFront,
                 });
             }
-            Check::Trimmed(level) => effects.push(self.trim(deed, *level).await?),
+            Check::Trimmed(level) => effects.push(self.trim(checked, *level).await?),
             Check::Monkey {
                 events,
                 seed,
                 throttle,
             } => {
-                let told = self.monkey(deed, (*events, *seed), *throttle).await?;
+                let told = self.monkey(checked, (*events, *seed), *throttle).await?;
                 effects.push(told);
             }
             Check::Ended => {
                 self.told_to_end = true;
-                effects.push(self.end(deed).await?);
+                effects.push(self.end(checked).await?);
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::deeds::press;
+use super::commands::press;
 use super::error::ProvokeError;
 use super::event::PutBack;
 use super::look::{QUICK, hardware_serial, run_quick};
@@ -37,7 +37,7 @@ impl Setting {
         }
     }
 
-    fn left(&self) -> UnrestoredSetting {
+    fn unrestored(&self) -> UnrestoredSetting {
         let was = told(self.value.as_deref());
         UnrestoredSetting::new(format!("{} (was {was})", self.key), &self.command())
     }
@@ -275,7 +275,7 @@ pub async fn put_back(
 /// Why not all of it was put back, and what was not.
 pub(super) struct NotYet {
     pub(super) why: ProvokeError,
-    pub(super) left: Vec<UnrestoredSetting>,
+    pub(super) unrestored: Vec<UnrestoredSetting>,
 }
 
 impl NotYet {
@@ -285,7 +285,7 @@ impl NotYet {
             ProvokeError::Device(error) => ProvokeError::NotPutBack {
                 serial: serial.to_owned(),
                 what: error.to_string(),
-                left: self.left,
+                unrestored: self.unrestored,
             },
             other => other,
         }
@@ -294,17 +294,17 @@ impl NotYet {
 
 impl Saved {
     /// All of it.
-    pub(super) fn all_left(&self) -> Vec<UnrestoredSetting> {
+    pub(super) fn all_unrestored(&self) -> Vec<UnrestoredSetting> {
         let monkey = self.monkey.map(|pid| {
             let end = Command::program("pkill").args(["-f", "com.android.commands.monkey"]);
             UnrestoredSetting::new(format!("monkey ({pid}) may still run"), &end)
         });
-        monkey.into_iter().chain(self.left_after(0)).collect()
+        monkey.into_iter().chain(self.unrestored_after(0)).collect()
     }
 
     /// Of what follows the monkey's end all but the first settings.
-    fn left_after(&self, settings: usize) -> Vec<UnrestoredSetting> {
-        let settings = self.settings.iter().skip(settings).map(Setting::left);
+    fn unrestored_after(&self, settings: usize) -> Vec<UnrestoredSetting> {
+        let settings = self.settings.iter().skip(settings).map(Setting::unrestored);
         let screen = self.screen_off.then(|| {
             let sleep = press("KEYCODE_SLEEP");
             UnrestoredSetting::new("the screen (was off)".to_owned(), &sleep)
@@ -322,7 +322,7 @@ pub(super) async fn try_put_back(
     let serial = device.serial().to_owned();
     let nothing_done = |why: ProvokeError| NotYet {
         why,
-        left: saved.all_left(),
+        unrestored: saved.all_unrestored(),
     };
     let hardware = hardware_serial(device).await.map_err(nothing_done)?;
     if !saved.hardware_serial.is_empty() && hardware != saved.hardware_serial {
@@ -342,10 +342,10 @@ pub(super) async fn try_put_back(
     let mut refused: Vec<(UnrestoredSetting, String)> = Vec::new();
     let interrupted = |why, refused: Vec<(UnrestoredSetting, String)>, settings| NotYet {
         why,
-        left: refused
+        unrestored: refused
             .into_iter()
-            .map(|(left, _)| left)
-            .chain(saved.left_after(settings))
+            .map(|(unrestored, _)| unrestored)
+            .chain(saved.unrestored_after(settings))
             .collect(),
     };
     for (at, setting) in saved.settings.iter().enumerate() {
@@ -354,7 +354,7 @@ pub(super) async fn try_put_back(
                 Some(value) => format!("{}={value}", setting.key),
                 None => format!("{} deleted", setting.key),
             }),
-            Ok(Err(why)) => refused.push((setting.left(), why)),
+            Ok(Err(why)) => refused.push((setting.unrestored(), why)),
             Err(error) => return Err(interrupted(error, refused, at)),
         }
     }
@@ -370,15 +370,15 @@ pub(super) async fn try_put_back(
         done.screen_off = read::complaint(answer.exit, &out, &err).is_none();
     }
     if !refused.is_empty() {
-        let (left, why): (Vec<UnrestoredSetting>, Vec<String>) = refused.into_iter().unzip();
+        let (unrestored, why): (Vec<UnrestoredSetting>, Vec<String>) = refused.into_iter().unzip();
         let why = ProvokeError::NotPutBack {
             serial,
             what: why.join("; "),
-            left,
+            unrestored,
         };
         return Err(NotYet {
             why,
-            left: Vec::new(),
+            unrestored: Vec::new(),
         });
     }
     journals.forget(saved).map_err(nothing_done)?;
@@ -501,8 +501,8 @@ mod tests {
         for shell in [Shell::Sh, Shell::PowerShell] {
             for (serial, typed) in [("R5", "R5"), ("adb-R5 (2)._adb", "'adb-R5 (2)._adb'")] {
                 let begin = format!("adb -s {typed} shell ");
-                for left in saved.all_left() {
-                    let command = left.by_hand(serial, shell).unwrap();
+                for unrestored in saved.all_unrestored() {
+                    let command = unrestored.by_hand(serial, shell).unwrap();
                     assert!(command.starts_with(&begin), "{command}");
                 }
             }
