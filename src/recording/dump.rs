@@ -180,7 +180,7 @@ fn next_attempt(
         .warnings
         .iter()
         .any(|w| w.kind == "service-lost-data");
-    let patience = spec.patience.0;
+    let factor = spec.timeout_factor.0;
     let none = manifest.dumps.java.is_empty();
     let gaps = cut.iter().any(|d| d.flags.missing_packets > 0);
     if gaps || lost && (none || !cut.is_empty()) {
@@ -193,13 +193,13 @@ fn next_attempt(
         return Some((RetryReason::LargerBuffer { buffer_bytes }, spec));
     }
     if !cut.is_empty() {
-        let times = patience.saturating_mul(3);
-        spec.patience = TimeoutFactor(times);
+        let times = factor.saturating_mul(3);
+        spec.timeout_factor = TimeoutFactor(times);
         return Some((RetryReason::MoreTime { times }, spec));
     }
     let unexplained = manifest.warnings.iter().any(|w| w.kind == "no-dump");
-    if unexplained && plan.ends_when_done && patience == 1 {
-        spec.patience = TimeoutFactor(5);
+    if unexplained && plan.ends_when_done && factor == 1 {
+        spec.timeout_factor = TimeoutFactor(5);
         return Some((RetryReason::NothingCame, spec));
     }
     None

@@ -247,7 +247,7 @@ async fn finish_session(
 
     let chronicle = session.reread()?.clone();
     let whole = !converted.health.is_empty() && causes::is_whole(&converted.health);
-    let lasted = session.lasted();
+    let lasted = session.duration_bounds();
     let cause = Cause::of(ended_by, &chronicle, &plan, trace.size, lasted, whole);
     // Nothing was asked of heapprofd: no target is empty for its sake.
     let empty = match plan.with.allocations {

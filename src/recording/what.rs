@@ -74,9 +74,9 @@ impl CaptureKind {
     /// Has the trace hold what Perfetto itself records of what is wanted beside.
     pub(super) fn record_beside(&mut self, with: CompanionOptions) {
         if let CaptureKind::Native(spec) = self
-            && spec.beside.is_empty()
+            && spec.companions.is_empty()
         {
-            spec.beside = with.in_trace();
+            spec.companions = with.in_trace();
         }
     }
 

@@ -27,7 +27,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     ctx.check_detach(args.detach)?;
     let with: CompanionOptions = args.with.iter().flat_map(|with| with.sources()).collect();
     let mut resolved = args.capture.resolve(&args.target, &ctx.console)?;
-    resolved.spec.beside = with.in_trace();
+    resolved.spec.companions = with.in_trace();
     if args.capture.print_config {
         return print_config(ctx, &resolved.spec);
     }

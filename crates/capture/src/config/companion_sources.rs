@@ -173,13 +173,13 @@ mod tests {
     use super::super::{CaptureSpec, DeviceLimits, Targets, parse_text};
     use super::*;
 
-    fn spec(beside: CompanionSources, template: &str) -> CaptureSpec {
+    fn spec(companions: CompanionSources, template: &str) -> CaptureSpec {
         CaptureSpec {
             targets: Targets {
                 names: vec!["com.example.app".to_owned()],
                 ..Targets::default()
             },
-            beside,
+            companions,
             template: parse_text(template).unwrap(),
             ..CaptureSpec::default()
         }

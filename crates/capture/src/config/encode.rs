@@ -96,7 +96,7 @@ impl CaptureSpec {
             processes: self.process_names,
         };
         put_lists(&mut config, lists);
-        self.beside.put(&mut config);
+        self.companions.put(&mut config);
         config.duration_ms = self
             .duration
             .map(|d| u32::try_from(d.as_millis()).unwrap_or(u32::MAX));

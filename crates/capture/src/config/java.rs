@@ -62,7 +62,7 @@ pub struct JavaSpec {
     /// Let the session end with the dumps; by the API level where `None`.
     pub stop_when_done: Option<bool>,
     /// How long the phone may take for a dump.
-    pub patience: TimeoutFactor,
+    pub timeout_factor: TimeoutFactor,
     /// Record the list of packages.
     pub packages_list: bool,
     /// Record the names of processes.
@@ -84,7 +84,7 @@ impl Default for JavaSpec {
             continuous: None,
             dump_smaps: false,
             stop_when_done: None,
-            patience: TimeoutFactor(1),
+            timeout_factor: TimeoutFactor(1),
             packages_list: true,
             process_names: true,
             wait_for_oom: None,
@@ -220,8 +220,8 @@ impl JavaSpec {
             // Triggers forbid one.
             (Some(_), _, _) | (_, Some(_), _) => None,
             // Whoever starts the dumps may be slow to come up.
-            (_, _, true) => Some(DURATION_MS.saturating_mul(self.patience.0)),
-            (_, _, false) => Some(BLIND_DURATION_MS.saturating_mul(self.patience.0)),
+            (_, _, true) => Some(DURATION_MS.saturating_mul(self.timeout_factor.0)),
+            (_, _, false) => Some(BLIND_DURATION_MS.saturating_mul(self.timeout_factor.0)),
         }
     }
 
@@ -269,7 +269,7 @@ impl JavaSpec {
         config.flush_timeout_ms = Some(FLUSH_TIMEOUT_MS);
         if oom || self.stop_when_done != Some(false) || self.continuous.is_some() {
             config.data_source_stop_timeout_ms =
-                Some(STOP_TIMEOUT_MS.saturating_mul(self.patience.0));
+                Some(STOP_TIMEOUT_MS.saturating_mul(self.timeout_factor.0));
         }
         if let Some(wait) = self.wait_for_oom {
             config.trigger_config = Some(oom_trigger(wait));

@@ -8,7 +8,7 @@
 //! flags, --set ───────────┘        (resolve)         (rules)                  (encode)
 //! ```
 
-mod beside;
+mod companion_sources;
 mod encode;
 mod error;
 mod fields;
@@ -23,7 +23,7 @@ mod sources;
 mod text;
 mod yaml;
 
-pub use beside::CompanionSources;
+pub use companion_sources::CompanionSources;
 pub use encode::{DeviceLimits, EncodedConfig};
 pub use error::ConfigError;
 pub use fields::FieldSetting;
@@ -99,7 +99,7 @@ pub struct CaptureSpec {
     /// Record the names of processes, so that the trace tells whose heap it holds.
     pub process_names: bool,
     /// Other figures of the same time, in the same trace.
-    pub beside: CompanionSources,
+    pub companions: CompanionSources,
     /// A config to start from: what it sets and this struct does not know is kept.
     pub template: TraceConfig,
 }
@@ -124,7 +124,7 @@ impl Default for CaptureSpec {
             disable_fork_teardown: false,
             packages_list: true,
             process_names: true,
-            beside: CompanionSources::default(),
+            companions: CompanionSources::default(),
             template: TraceConfig::default(),
         }
     }

@@ -72,7 +72,7 @@ impl CaptureSpec {
                 why: "no process would be left to profile",
             });
         }
-        self.beside.validate()?;
+        self.companions.validate()?;
         self.check_template()
     }
 

@@ -192,7 +192,7 @@ impl Session {
     }
 
     /// How long it lasted, as far as this process followed it.
-    pub fn lasted(&self) -> DurationBounds {
+    pub fn duration_bounds(&self) -> DurationBounds {
         DurationBounds {
             at_least: self.last.as_ref().map(|report| report.elapsed),
             at_most: self.over_after,

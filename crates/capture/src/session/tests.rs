@@ -275,10 +275,10 @@ async fn following_survives_lost_and_silent_connections() {
     assert_eq!(count(|e| matches!(e, SessionEvent::Reconnected { .. })), 3);
     let last = fixture.session.last.clone().unwrap();
     assert_eq!((last.trace_bytes, last.free_bytes), (100, Some(1_024_000)));
-    let lasted = fixture.session.lasted();
-    assert_eq!(lasted.at_least, Some(Duration::from_secs(4)));
+    let bounds = fixture.session.duration_bounds();
+    assert_eq!(bounds.at_least, Some(Duration::from_secs(4)));
     // Its process was started at 47.11.
-    assert_eq!(lasted.at_most, Some(Duration::from_millis(12_890)));
+    assert_eq!(bounds.at_most, Some(Duration::from_millis(12_890)));
 }
 
 #[tokio::test(start_paused = true)]
