@@ -5,44 +5,17 @@
 //! sorted, between ` | `. Unlike it, a frame without a line is never named after code that was
 //! inlined into it, and one whose method the map does not know has at least its class named.
 
+use super::app_map::AppMap;
 use super::choice::{ChoiceId, LineQuery, fall};
-use super::file::MapFile;
 use super::frame_name::FrameName;
 use super::lookup::{Lookup, NamedLine, Resolver, SourceFile};
 use super::owner::SeenIn;
 use super::source_file;
-use heaptap_model::profile::{Line, Lines, NameMap, Recording, StringId};
+use heaptap_model::profile::{Line, Lines, Recording, StringId};
 use std::collections::HashMap;
 
 /// Calls that one frame may get.
 const MOST: usize = 256;
-
-/// A map and what it is for.
-#[derive(Debug, Clone)]
-pub struct AppMap<'a> {
-    /// Whose frames it names.
-    pub scope: Scope,
-    /// The map.
-    pub source: MapSource<'a>,
-}
-
-/// Whose frames a map names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
-    /// Those of a package.
-    Package(String),
-    /// Those of the profiled apps that no other map is for.
-    Unclaimed,
-}
-
-/// Where a map comes from.
-#[derive(Debug, Clone, Copy)]
-pub enum MapSource<'a> {
-    /// A mapping file.
-    File(&'a MapFile),
-    /// Packets of the trace.
-    Packets(&'a NameMap),
-}
 
 /// What [`apply`] did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -173,13 +146,6 @@ where
     };
     all.sort_by(|(a, _), (b, _)| class(a).cmp(&class(b)).then(a.cmp(b)));
     all
-}
-
-impl MapSource<'_> {
-    /// Whether whoever gave it meant it for its package before all others.
-    pub(super) fn claims(&self) -> bool {
-        matches!(self, MapSource::File(_))
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Which maps a frame falls under, worked out once for each kind of place that code comes from.
 
-use super::apply::{AppMap, MapSource, Scope};
+use super::app_map::{AppMap, MapSource, Scope};
 use super::owner::{Owner, Packages, SeenIn, is_native, is_platform, profiled_packages};
 use heaptap_model::profile::{FrameId, Line, MappingId, Recording, StringId};
 use std::collections::{BTreeSet, HashMap};

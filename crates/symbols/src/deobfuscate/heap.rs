@@ -2,7 +2,7 @@
 //! of any kind. Which map is for a class follows, as in Perfetto, from the APK it was loaded
 //! from, else from the app whose heap it is; code of the platform has its names.
 
-use super::apply::{AppMap, MapSource, Scope};
+use super::app_map::{AppMap, MapSource, Scope};
 use super::owner::{Owner, Packages, is_platform};
 use super::packets::PacketMap;
 use super::retracer::{FieldType, Retracer};

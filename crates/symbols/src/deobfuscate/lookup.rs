@@ -1,7 +1,7 @@
 //! What maps answer for the name or the line of a frame: the first map that knows it, and which
 //! of its entries, in the words that a profile shows.
 
-use super::apply::MapSource;
+use super::app_map::MapSource;
 use super::class::{Class, Method};
 use super::file::MapFile;
 use super::frame_name::{FrameName, FrameTypes};

@@ -16,8 +16,10 @@
 //! | `types`, `source_file` | forms of types; the likely file of a class |
 //! | `discover`, `map_id` | mapping files that Gradle's builds left; which build a map is of |
 //! | `heap` | names for the classes and fields of a Java heap |
+//! | `app_map` | a map as it is given: whose frames it names |
 //! | `apply`, `choice`, `lookup` | names for the frames of a recording: which map is for it, what that answers |
 
+mod app_map;
 mod apply;
 mod block;
 mod choice;
@@ -42,7 +44,8 @@ mod stack;
 mod types;
 mod unpack;
 
-pub use apply::{AppMap, Applied, MapSource, Scope, apply};
+pub use app_map::{AppMap, MapSource, Scope};
+pub use apply::{Applied, apply};
 pub use choice::packages_for;
 pub use class::Signature;
 pub use discover::{Discovered, discover};

@@ -1,6 +1,7 @@
 //! Names of frames by packets: which map, which entries, how many.
 
 use super::*;
+use crate::deobfuscate::app_map::{MapSource, Scope};
 use crate::deobfuscate::lookup::OR;
 use heaptap_model::profile::{Frame, FrameId, Mapping, NameMaps, Package, PacketLines, Process};
 use std::collections::BTreeSet;
