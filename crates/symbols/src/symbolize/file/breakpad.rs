@@ -107,26 +107,6 @@ fn hex(text: &[u8]) -> Vec<u8> {
     text.chunks(2).map_while(digits).collect()
 }
 
-/// The debug ID that Breakpad makes of a build ID: its first 16 bytes (zeros where there are
-/// fewer) as a GUID, whose first three fields are little-endian, in upper-case hex, and the age,
-/// which is 0.
-pub fn debug_id(build_id: &BuildId) -> String {
-    let mut guid = [0u8; 16];
-    let length = build_id.0.len().min(16);
-    guid[..length].copy_from_slice(&build_id.0[..length]);
-    guid[..4].reverse();
-    guid[4..6].reverse();
-    guid[6..8].reverse();
-    let mut text: String = guid.iter().map(|byte| format!("{byte:02X}")).collect();
-    text.push('0');
-    text
-}
-
-/// Whether a debug ID is the one made of this build ID.
-pub(super) fn is_debug_id_of(id: &str, build_id: &BuildId) -> bool {
-    id.eq_ignore_ascii_case(&debug_id(build_id))
-}
-
 /// Where the functions of a Breakpad file lie in it.
 pub(super) struct Index<'data> {
     bytes: &'data [u8],
@@ -433,6 +413,7 @@ impl<'data> Fields<'data> {
 mod tests {
     use super::*;
     use crate::symbolize::file::answers::for_each;
+    use crate::symbolize::file::debug_id::debug_id;
 
     const FILE: &[u8] = b"MODULE Linux arm64 67452301AB89EFCD0123456789ABCDEF0 libfoo.so\n\
         INFO CODE_ID 0123456789ABCDEF0123456789ABCDEFCAFEF00D\n\
@@ -482,12 +463,6 @@ mod tests {
         assert!(!facts.is_build(&BuildId(vec![1; 20])));
         assert!(!facts.is_build(&BuildId::default()));
         assert!(Module::read(b"MODULE Linux arm64 123 lib\n").is_none());
-    }
-
-    #[test]
-    fn short_build_ids_are_filled_with_zeros() {
-        let id = BuildId(vec![0x01, 0x02, 0x03, 0x04, 0x05]);
-        assert_eq!(debug_id(&id), "040302010005000000000000000000000");
     }
 
     #[test]

@@ -17,20 +17,23 @@ mod answers;
 mod bias;
 mod breakpad;
 mod companions;
+mod debug_id;
 mod dwarf;
 mod elf;
 mod error;
 mod facts;
+mod identify;
 mod notes;
 mod sections;
 mod symtab;
 
 pub use answers::SourceLine;
-pub use breakpad::debug_id;
 pub use companions::{Alone, Companion, SiblingFiles, SupplementaryFiles, SupplementaryRef};
+pub use debug_id::debug_id;
 pub use error::FileError;
-pub use facts::{DebugLink, Facts, Format, Knowledge, Machine, Supplement, identify};
+pub use facts::{DebugLink, Facts, Format, Knowledge, Machine, Supplement};
 pub use heaptap_model::bytes::Bytes;
+pub use identify::identify;
 pub use notes::Note;
 
 use self::answers::{Answers, for_each};

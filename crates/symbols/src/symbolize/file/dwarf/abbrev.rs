@@ -3,7 +3,7 @@
 //! abbreviation becomes a few steps, in which attributes of a fixed size are one step together,
 //! and only the four attributes that say where code lies, and where the next sibling, are kept.
 
-use super::unit::DwarfError;
+use super::error::DwarfError;
 use super::work::Share;
 use gimli::constants::{self as dw, DwAt, DwForm, DwTag};
 use gimli::{AttributeSpecification, Encoding};

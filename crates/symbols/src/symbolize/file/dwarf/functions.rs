@@ -5,7 +5,8 @@
 //! ranges hold it; the functions that it was inlined into are its parents.
 
 use super::abbrev::{Abbrev, Cursor, Kind, Slot};
-use super::unit::{Code, DwarfError, Parts, Unit};
+use super::error::DwarfError;
+use super::unit::{Code, Parts, Unit};
 use super::work::Share;
 use gimli::constants as dw;
 

@@ -2,7 +2,8 @@
 //! rows name by number. The tables of files are read when a file is asked for.
 
 use super::abbrev::Cursor;
-use super::unit::{DwarfError, Parts, Unit, Value};
+use super::error::DwarfError;
+use super::unit::{Parts, Unit, Value};
 use super::work::Share;
 use gimli::constants::{self as dw, DwAt, DwForm, DwLnct};
 use gimli::{

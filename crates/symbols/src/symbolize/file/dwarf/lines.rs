@@ -4,8 +4,8 @@
 //! counts, also where its line is 0.
 
 use super::abbrev::Cursor;
+use super::error::DwarfError;
 use super::line_header::LineHeader;
-use super::unit::DwarfError;
 use super::work::Share;
 use gimli::constants::{self as dw, DwLne, DwLns};
 

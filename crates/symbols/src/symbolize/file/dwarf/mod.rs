@@ -3,6 +3,7 @@
 //!
 //! | file | what it finds |
 //! |---|---|
+//! | `units` | where the units are; the root entry of one |
 //! | `index` | the unit that an address belongs to |
 //! | `unit` | a unit's header, and what its root entry sets |
 //! | `abbrev` | the shapes of entries, and how to get over them |
@@ -12,11 +13,13 @@
 //! | `names` | what a function is called |
 //! | `work` | that a file's size bounds what it costs |
 //! | `split` | units whose functions are in `.dwo` and `.dwp` files |
+//! | `error` | what is wrong with debug information |
 //!
 //! The bytes are read by gimli, except where most of the time goes: entries that only need to be
 //! skipped, and line programs. The rules on what belongs to an address are llvm-symbolizer's.
 
 mod abbrev;
+mod error;
 mod functions;
 mod index;
 mod line_header;
@@ -24,15 +27,18 @@ mod lines;
 mod names;
 mod split;
 mod unit;
+mod units;
 mod work;
 
+use self::error::DwarfError;
 use self::functions::Functions;
-use self::index::{Piece, Units, pieces};
+use self::index::{Piece, pieces};
 use self::line_header::{LineHeader, Paths};
 use self::lines::Lines;
-use self::names::{File, Home, Reader};
+use self::names::{Home, Reader};
 use self::split::{SplitSections, Splits};
-use self::unit::{DwarfError, Parts, Unit};
+use self::unit::{Parts, Unit};
+use self::units::{File, Units};
 use self::work::Work;
 use super::answers::Answers;
 use super::companions::{Companion, SupplementaryFiles, SupplementaryRef};

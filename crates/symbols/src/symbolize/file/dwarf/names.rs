@@ -2,8 +2,9 @@
 //! their references to the entries that name them, in any unit, also in the dwz file.
 
 use super::abbrev::Abbrevs;
-use super::index::Units;
-use super::unit::{DwarfError, Parts, Slice, Unit};
+use super::error::DwarfError;
+use super::unit::{Parts, Slice, Unit};
+use super::units::File;
 use super::work::Share;
 use gimli::constants as dw;
 use gimli::{AttributeValue, Encoding, UnitHeader};
@@ -17,12 +18,6 @@ pub(super) enum Home {
     Own,
     /// The dwz file.
     Supplement,
-}
-
-/// Debug information of one file.
-pub(super) struct File<'data> {
-    pub parts: Parts<'data>,
-    pub units: Units,
 }
 
 /// What the entry of a function says of it.

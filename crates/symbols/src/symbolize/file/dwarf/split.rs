@@ -2,9 +2,9 @@
 //! are in a `.dwo` file of their own, or with those of other units in a `.dwp` package.
 //! DWARF 5 and its GNU forerunner of DWARF 4.
 
-use super::index::Units;
-use super::names::File;
-use super::unit::{DwarfError, Parts, Slice, Unit};
+use super::error::DwarfError;
+use super::unit::{Parts, Slice, Unit};
+use super::units::{File, Units};
 use super::work::{Share, Work};
 use super::{Sections, note_of};
 use crate::symbolize::file::companions::{SupplementaryFiles, SupplementaryRef};

@@ -2,6 +2,7 @@
 //! reading of strings, addresses and ranges in its terms.
 
 use super::abbrev::{Abbrev, Abbrevs, Cursor, Slot};
+use super::error::DwarfError;
 use super::work::Share;
 use crate::symbolize::file::sections::{LONGEST_TEXT, text};
 use gimli::constants::{self as dw, DwForm};
@@ -33,29 +34,6 @@ pub(super) struct Parts<'data> {
     pub supplement_str: DebugStr<Slice<'data>>,
     /// Whether it is split DWARF.
     pub file_type: DwarfFileType,
-}
-
-/// What is wrong with debug information.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum DwarfError {
-    #[error(transparent)]
-    Format(#[from] gimli::Error),
-    #[error("a table of abbreviations has no end")]
-    AbbrevCut,
-    #[error("an attribute has a form that is not known (0x{0:x})")]
-    Form(u64),
-    #[error("it ends within an entry")]
-    Cut,
-    #[error("an entry has an abbreviation that its unit does not define")]
-    UnknownAbbreviation,
-    #[error("a reference leads to no entry")]
-    Offset,
-    #[error("no line table has version {0}")]
-    LineVersion(u16),
-    #[error("the header of a line table contradicts itself")]
-    LineHeader,
-    #[error("it repeats itself without measure")]
-    TooMuchWork,
 }
 
 /// A unit whose root entry was read.

@@ -2,7 +2,7 @@
 //! have each of a million entries name the same million ranges. An honest file has its bytes
 //! read a few times.
 
-use super::unit::DwarfError;
+use super::error::DwarfError;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
