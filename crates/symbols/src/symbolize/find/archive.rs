@@ -6,13 +6,11 @@
 //! unpacked to learn its build ID; the whole when it is opened, into memory or, where it is
 //! large, into a file without a name.
 
-use super::found::WhyNot;
-use super::index::record::{Content, Symbols};
-use super::source::{identify, refused};
+use super::content::{Content, Entry, Step, Symbols};
+use super::why_not::WhyNot;
 use crate::symbolize::file::{self, Bytes};
 use flate2::bufread::DeflateDecoder;
 use heaptap_model::units::ByteSize;
-use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::io::{self, Cursor, Read, Write as _};
 
@@ -58,26 +56,6 @@ const DULL: [&str; 24] = [
     "webp",
     "xml",
 ];
-
-/// A member with symbols, possibly in an archive within the archive.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Entry {
-    /// Its name; names of nested archives before it, `!` between.
-    pub name: String,
-    /// From the outermost archive inwards; the last is the member itself.
-    pub steps: Vec<Step>,
-    pub content: Content,
-}
-
-/// Where the bytes of a member lie in its archive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(super) struct Step {
-    offset: u64,
-    packed: u64,
-    size: u64,
-    crc: u32,
-    is_deflated: bool,
-}
 
 /// Whether a file begins as ZIP archives do.
 pub(super) fn is_archive(head: &[u8]) -> bool {
@@ -203,7 +181,7 @@ impl Reading {
         // Thousands of members may share their bytes.
         self.spend(BEGINNING.min(step.size))?;
         if !step.is_deflated {
-            let facts = identify(&step.open(archive)?)?;
+            let facts = file::identify(&step.open(archive)?)?;
             return Ok(Some(Content::Symbols(Box::new(Symbols::new(&facts)))));
         }
         let mut beginning = step.beginning(archive, BEGINNING)?.into_owned();
@@ -213,7 +191,7 @@ impl Reading {
         }
         let mut symbols = match file::identify(&beginning) {
             Ok(facts) => Symbols::new(&facts),
-            Err(error) if is_whole => return Err(refused(&error)),
+            Err(error) if is_whole => return Err(error.into()),
             Err(_) => Symbols {
                 build_id: Vec::new(),
                 debug_id: None,
@@ -223,7 +201,7 @@ impl Reading {
         if !is_whole && symbols.build_id.is_empty() && !is_text {
             // No note at the beginning: it lies further on, or there is none.
             self.spend(step.size)?;
-            symbols = Symbols::new(&identify(&step.open(archive)?)?);
+            symbols = Symbols::new(&file::identify(&step.open(archive)?)?);
         } else if !is_whole {
             symbols.knowledge = is_text.then_some(symbols.knowledge).flatten();
         }

@@ -1,11 +1,12 @@
 //! Files at a given path: is it the library that is wanted, and what does it know? The five
 //! places below a root, and the one path of the mapping itself.
 
-use super::found::{Candidate, Found, Nearest, Place, WhyNot};
+use super::found::{Candidate, Found, Nearest, Place};
 use super::index::{SearchRoot, Tree};
 use super::names::LibraryQuery;
 use super::source::{self, Source};
-use crate::symbolize::file::Facts;
+use super::why_not::WhyNot;
+use crate::symbolize::file::{self, Facts};
 use heaptap_model::units::BuildId;
 use heaptap_model::untrusted::sanitize;
 use std::path::{Component, Path};
@@ -23,7 +24,7 @@ pub(super) enum Look {
 pub(super) fn look_at(path: &Path, place: Place, wanted: &LibraryQuery, found: &mut Found) -> Look {
     let text = sanitize(&path.to_string_lossy()).into_owned();
     let mapped = source::map(path, None);
-    let (facts, stamp) = match mapped.and_then(|(b, stamp)| Ok((source::identify(&b)?, stamp))) {
+    let (facts, stamp) = match mapped.and_then(|(b, stamp)| Ok((file::identify(&b)?, stamp))) {
         Ok(read) => read,
         // A folder may well have the name of a library: `libfoo.so/`.
         Err(WhyNot::NotThere | WhyNot::NotAFile) if !path.is_file() => return Look::Nothing,

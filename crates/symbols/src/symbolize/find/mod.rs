@@ -21,6 +21,7 @@
 
 mod archive;
 mod companions;
+mod content;
 mod folder;
 mod found;
 mod gradle;
@@ -29,13 +30,15 @@ mod names;
 mod places;
 mod regular;
 mod source;
+mod why_not;
 
-pub use found::{Attempt, Candidate, Found, Nearest, Place, WhyNot};
+pub use found::{Attempt, Candidate, Found, Nearest, Place};
 pub use places::{Mode, Places, project_around};
+pub use why_not::WhyNot;
 
 use super::cache::{Cache, Origin};
 use super::debuginfod::{Client, Refusal};
-use super::file::{Bytes, Knowledge};
+use super::file::{self, Bytes, Knowledge};
 use super::library::Library;
 use companions::Around;
 use heaptap_model::units::BuildId;
@@ -350,7 +353,7 @@ fn look_in_cache(cache: &Cache, wanted: &LibraryQuery, found: &mut Found) {
 
 fn add_kept(path: PathBuf, bytes: &[u8], place: Place, wanted: &LibraryQuery, found: &mut Found) {
     let text = sanitize(&path.to_string_lossy()).into_owned();
-    match source::identify(bytes) {
+    match file::identify(bytes) {
         Ok(facts) => found.add(Candidate {
             place,
             path: text,
@@ -361,7 +364,7 @@ fn add_kept(path: PathBuf, bytes: &[u8], place: Place, wanted: &LibraryQuery, fo
             source: Source::Kept { path },
             around: None,
         }),
-        Err(why_not) => found.refuse(place, text, why_not),
+        Err(error) => found.refuse(place, text, error.into()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Opening files that are files. A pipe or a device in a folder of symbols is never opened so
 //! that it could block or do something.
 
-use super::found::WhyNot;
+use super::why_not::WhyNot;
 use heaptap_model::bytes;
 use std::fs::{File, Metadata};
 use std::io;

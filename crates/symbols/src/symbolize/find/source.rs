@@ -1,10 +1,11 @@
 //! Where the bytes of a candidate come from, and how to have them again: opened late, checked
 //! again when opened.
 
-use super::archive::{self, Step};
-use super::found::WhyNot;
+use super::archive;
+use super::content::Step;
 use super::regular;
-use crate::symbolize::file::{self, Bytes, Facts, FileError};
+use super::why_not::WhyNot;
+use crate::symbolize::file::{self, Bytes};
 use heaptap_model::units::BuildId;
 use sha2::{Digest as _, Sha256};
 use std::fs::Metadata;
@@ -76,7 +77,7 @@ impl Source {
                 None => archive::open(&map(archive, Some(*stamp))?.0, steps)?,
             },
         };
-        let facts = identify(&bytes)?;
+        let facts = file::identify(&bytes)?;
         match build_id.is_none_or(|build_id| facts.is_build(build_id)) {
             true => Ok(bytes),
             false => Err(WhyNot::Changed),
@@ -146,21 +147,4 @@ pub(super) fn map(path: &Path, expected: Option<Stamp>) -> Result<(Bytes, Stamp)
     }
     let bytes = Bytes::from_file(&file, path).map_err(|error| regular::why_not(&error))?;
     Ok((bytes, stamp))
-}
-
-/// What the file says of itself.
-///
-/// # Errors
-/// [`WhyNot::NotElf`], [`WhyNot::Damaged`].
-pub(super) fn identify(bytes: &[u8]) -> Result<Facts, WhyNot> {
-    file::identify(bytes).map_err(|error| refused(&error))
-}
-
-/// What an error of reading a file of symbols means for a search.
-pub(super) fn refused(error: &FileError) -> WhyNot {
-    match error {
-        FileError::Unknown => WhyNot::NotElf,
-        FileError::Unsupported(what) => WhyNot::Damaged((*what).to_owned()),
-        FileError::Damaged(what) => WhyNot::Damaged(what.clone()),
-    }
 }

@@ -5,15 +5,16 @@
 pub(super) mod record;
 mod walk;
 
-use super::archive::Entry;
-use super::found::{Candidate, Found, Nearest, Place, WhyNot};
+use super::content::{Content, Entry, Known, Symbols};
+use super::found::{Candidate, Found, Nearest, Place};
 use super::gradle;
 use super::names::{LibraryQuery, key_of};
-use super::source::{Source, identify};
+use super::source::Source;
+use super::why_not::WhyNot;
 use crate::symbolize::cache::{Answers, READER};
-use crate::symbolize::file::{Knowledge, debug_id};
+use crate::symbolize::file::{self, Knowledge, debug_id};
 use heaptap_model::untrusted::sanitize;
-use record::{Content, File, Folder, Folders, Known, Symbols};
+use record::{File, Folder, Folders};
 use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -223,7 +224,7 @@ impl Tree {
             return Ok(known.into());
         }
         let bytes = source.open(None)?;
-        let knowledge = identify(&bytes)?.knowledge;
+        let knowledge = file::identify(&bytes)?.knowledge;
         // The search ends with such a file, so no more than one is kept.
         if knowledge == Knowledge::Dwarf {
             source.keep(bytes);

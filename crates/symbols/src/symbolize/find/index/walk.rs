@@ -8,12 +8,13 @@
 //! that coarse, and another change might not show.
 
 use super::folder_of_one;
-use super::record::{Below, Content, File, Folder, Folders, Symbols};
-use crate::symbolize::file::Bytes;
+use super::record::{Below, File, Folder, Folders};
+use crate::symbolize::file::{self, Bytes, FileError};
 use crate::symbolize::find::archive;
-use crate::symbolize::find::found::WhyNot;
+use crate::symbolize::find::content::{Content, Symbols};
 use crate::symbolize::find::regular;
-use crate::symbolize::find::source::{Stamp, identify};
+use crate::symbolize::find::source::Stamp;
+use crate::symbolize::find::why_not::WhyNot;
 use heaptap_model::error::catch_panic;
 use std::collections::{HashMap, HashSet};
 use std::io::Read as _;
@@ -541,10 +542,10 @@ fn content_of_bytes(bytes: &Bytes) -> Content {
             Err(why_not) => Content::refused(why_not),
         };
     }
-    match identify(bytes) {
+    match file::identify(bytes) {
         Ok(facts) => Content::Symbols(Box::new(Symbols::new(&facts))),
-        Err(WhyNot::NotElf) => Content::Other,
-        Err(why_not) => Content::refused(why_not),
+        Err(FileError::Unknown) => Content::Other,
+        Err(error) => Content::refused(error.into()),
     }
 }
 
