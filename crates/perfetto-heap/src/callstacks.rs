@@ -4,7 +4,7 @@
 //! their ids. So ids are kept sorted, and looking one up goes on from where the last was found;
 //! an array or a hash map over millions of ids would be slower and many times as large.
 
-use super::interning::ScopeId;
+use super::iids::ScopeId;
 use heaptap_model::profile::CallsiteId;
 use std::collections::HashMap;
 

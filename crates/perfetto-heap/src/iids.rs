@@ -5,6 +5,10 @@
 use heaptap_model::profile::index::FastHash;
 use std::collections::HashMap;
 
+/// Index of a scope: of what ids hold within.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct ScopeId(pub(super) u32);
+
 const NONE: u32 = u32::MAX;
 /// An array may have this many times as many places as entries, and some more.
 const SPARSE: u64 = 4;

@@ -7,7 +7,7 @@
 
 use super::allowance::pay;
 use super::callstacks::{CallstackIds, Callstacks};
-use super::iids::IidMap;
+use super::iids::{IidMap, ScopeId};
 use super::raw_strings::RawStrings;
 use super::wire::{Fields, Value, WireError};
 use heaptap_model::profile::{
@@ -76,10 +76,6 @@ impl Layout {
         })
     }
 }
-
-/// Index of a scope.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct ScopeId(pub(super) u32);
 
 #[derive(Debug, Default)]
 struct Scope {

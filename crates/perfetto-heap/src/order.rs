@@ -6,7 +6,7 @@
 //! or under a foreign sequence: then the numbers and times of all of them fit into one run, and
 //! are taken as one.
 
-use super::interning::ScopeId;
+use super::iids::ScopeId;
 use super::reader::Place;
 use heaptap_model::profile::Health;
 use std::collections::{BTreeMap, HashMap};

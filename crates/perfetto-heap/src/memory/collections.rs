@@ -9,7 +9,6 @@
 
 use std::collections::HashMap;
 
-use super::ftrace::{Event, Kind};
 use super::{MemoryLoss, Sink};
 use heaptap_model::timeline::{Collection, Entry, JavaHeap, Observation, Source};
 
@@ -21,6 +20,32 @@ const AT_ONCE: u64 = 1_000_000_000;
 const MOST_PAUSES: usize = 64;
 /// A longer name is no collection's.
 const LONGEST_NAME: usize = 160;
+
+/// An event, its name a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Event {
+    /// BOOTTIME, ns.
+    pub(super) at: u64,
+    pub(super) thread: u32,
+    pub(super) kind: Kind,
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A collection begins, in this process, of this name.
+    Collection { pid: u32, name: u16 },
+    /// A part of a collection begins in which the app stands still.
+    Pause,
+    /// Another slice begins.
+    Other,
+    /// The innermost slice ends.
+    End,
+    /// The Java heap's size, bytes.
+    HeapSize { pid: u32, bytes: u64 },
+    /// Events of some processor were lost before this moment.
+    Lost,
+}
 
 /// Whether a slice is a collection: `Background young concurrent copying GC`.
 pub(super) fn is_collection(name: &[u8]) -> bool {

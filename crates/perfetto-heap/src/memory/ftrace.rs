@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use super::collections::{self, Collections};
+use super::collections::{self, Collections, Event, Kind};
 use super::time::Times;
 use super::{MemoryLoss, Sink};
 use crate::wire::{Fields, WireError};
@@ -19,32 +19,6 @@ const WINDOW: usize = 1 << 18;
 /// Different names of collections that are told apart; no phone has this many.
 const MOST_NAMES: usize = 1 << 12;
 const HEAP_SIZE: &[u8] = b"Heap size (KB)";
-
-/// An event, its name a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Event {
-    /// BOOTTIME, ns.
-    pub(super) at: u64,
-    pub(super) thread: u32,
-    pub(super) kind: Kind,
-}
-
-/// What happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// A collection begins, in this process, of this name.
-    Collection { pid: u32, name: u16 },
-    /// A part of a collection begins in which the app stands still.
-    Pause,
-    /// Another slice begins.
-    Other,
-    /// The innermost slice ends.
-    End,
-    /// The Java heap's size, bytes.
-    HeapSize { pid: u32, bytes: u64 },
-    /// Events of some processor were lost before this moment.
-    Lost,
-}
 
 /// Events on their way into order.
 #[derive(Debug, Default)]
