@@ -7,37 +7,23 @@
 use super::TraceError;
 use super::callstacks::{Callstacks, Position};
 use super::clocks::{Clock, Clocks};
-use super::framing::Source;
-use super::java::{JavaDump, JavaPlan};
-use super::memory::{MemoryWanted, Places, TraceMemory};
 use super::order::{Entry, RunId, Runs};
 use super::packet::{Packet, payload};
 use super::profile_packet::{Header, Outline, each_part, each_sample, has_samples};
 use super::reader::PlaceReader;
 use super::series::{Key, Series, Taken};
-use super::smaps::{SmapsFacts, SmapsPlan};
-use super::surveyed::Surveyed;
-use heaptap_model::counter::Counters;
 use heaptap_model::profile::{CallsiteId, DumpKind, Health, HeapDump, LastDump, Recording};
 use heaptap_model::units::Allowance;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
 
-/// A trace after its first reading.
-pub struct Trace {
-    pub(super) recording: Arc<Recording>,
-    pub(super) health: Health,
-    pub(super) clocks: Clocks,
-    pub(super) callstacks: Callstacks,
-    pub(super) lost_callstack: CallsiteId,
+/// What the first reading leaves of sampled heaps: where their packets stand, which of them belong
+/// together, and the callstacks that their samples name.
+pub(super) struct DumpPlan {
     pub(super) entries: Vec<Entry>,
     pub(super) runs: Runs,
-    pub(super) java_dumps: Vec<JavaDump>,
-    pub(super) java_plans: Vec<JavaPlan>,
-    pub(super) smaps: Vec<SmapsFacts>,
-    pub(super) smaps_plans: Vec<SmapsPlan>,
-    pub(super) memory: Places,
-    pub(super) reader: PlaceReader,
+    pub(super) callstacks: Callstacks,
+    /// Stands for a callstack that is not defined.
+    pub(super) lost_callstack: CallsiteId,
 }
 
 /// The heap that producers before Android 12 do not name.
@@ -45,79 +31,28 @@ const UNNAMED_HEAP: &str = "unknown";
 /// Java allocations; its frees are not to be trusted.
 const ART_HEAP: &str = "com.android.art";
 
-impl Trace {
-    /// Reads everything but samples; names are those recorded, and the symbols the trace holds.
-    ///
-    /// # Errors
-    /// Where the source can't be read; damage in it is no error.
-    pub fn open(source: Box<dyn Source>) -> Result<Trace, TraceError> {
-        Ok(Surveyed::read(source)?.seal())
-    }
-
-    /// What holds for all dumps.
-    pub fn recording(&self) -> &Arc<Recording> {
-        &self.recording
-    }
-
-    /// Loss and damage as far as the first reading found them.
-    pub fn health(&self) -> &Health {
-        &self.health
-    }
-
-    /// Whether the trace may hold figures of memory beside heaps: [`Trace::memory`] tells.
-    pub fn has_memory(&self) -> bool {
-        !self.memory.is_empty()
-    }
-
-    /// What the trace says of memory beside heaps: resident memory, the phone's, collections of
-    /// Java heaps. Reads those packets again, and no others.
-    ///
-    /// # Errors
-    /// Where the source can't be read; damage in it is no error.
-    pub fn memory(&mut self, wanted: &MemoryWanted) -> Result<TraceMemory, TraceError> {
-        let recording = &self.recording;
-        Ok(self
-            .memory
-            .read(&mut self.reader, &self.clocks, recording, wanted)?)
-    }
-
-    /// The processes of which [`Trace::counters`] has figures beside a Java heap's size.
-    ///
-    /// # Errors
-    /// Where the source can't be read; damage in it is no error.
-    pub fn counted_pids(&mut self) -> Result<BTreeSet<u32>, TraceError> {
-        Ok(self.memory.counted(&mut self.reader)?)
-    }
-
-    /// The same figures as Perfetto's counters: each as it stands in its packet, nothing carried
-    /// on. `None` where they are more than are kept.
-    ///
-    /// # Errors
-    /// Where the source can't be read; damage in it is no error.
-    pub fn counters(&mut self, wanted: &MemoryWanted) -> Result<Option<Counters>, TraceError> {
-        let recording = &self.recording;
-        Ok(self
-            .memory
-            .counters(&mut self.reader, &self.clocks, recording, wanted)?)
-    }
-
+impl DumpPlan {
     /// Reads all dumps and gives each to `sink` as soon as it is complete. Dumps of one heap
     /// come in order of their time.
     ///
     /// # Errors
     /// The sink's, at once; and where the source can't be read.
-    pub fn read_dumps<E: From<TraceError>>(
-        &mut self,
+    pub(super) fn read<E: From<TraceError>>(
+        &self,
+        reader: &mut PlaceReader,
+        recording: &Recording,
+        clocks: &Clocks,
+        health: Health,
         sink: impl FnMut(HeapDump) -> Result<(), E>,
     ) -> Result<Health, E> {
         let mut assembly = Assembly {
-            recording: &self.recording,
-            clocks: &self.clocks,
+            recording,
+            clocks,
             callstacks: &self.callstacks,
             lost_callstack: self.lost_callstack,
             runs: &self.runs,
             shared: HashMap::new(),
-            health: self.health.clone(),
+            health,
             chains: HashMap::new(),
             series: HashMap::new(),
             allowance: Allowance::default(),
@@ -126,7 +61,7 @@ impl Trace {
             sink,
         };
         for (entry, &run) in self.entries.iter().zip(&self.runs.of_entry) {
-            match self.reader.body(entry.place).map_err(TraceError::from)? {
+            match reader.body(entry.place).map_err(TraceError::from)? {
                 Some(body) => assembly.packet(entry, run, body)?,
                 None => assembly.health.add_damage(
                     entry.place.offset,

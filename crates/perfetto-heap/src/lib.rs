@@ -96,6 +96,7 @@
 //! | `service_counters` | the tracing service's counters by name |
 //! | `symbols`, `deobfuscation` | names in packets of their own |
 //! | `survey`, `surveyed` | the first reading; its result, open for more names |
+//! | `trace` | what is asked of a trace, once its names are settled |
 //! | `order` | which packets belong together, and in which order |
 //! | `profile_packet`, `series`, `dumps` | the second reading: samples, sums, dumps |
 //! | `java` | Java heap dumps: their list, and each as a graph |
@@ -128,15 +129,16 @@ mod smaps;
 mod survey;
 mod surveyed;
 mod symbols;
+mod trace;
 pub mod wire;
 
-pub use dumps::Trace;
 pub use framing::Source;
 pub use java::JavaDump;
 pub use memory::{MemoryLoss, MemoryWanted, TraceMemory};
 pub use scan::{CompleteDump, DumpScanner};
 pub use smaps::SmapsFacts;
 pub use surveyed::Surveyed;
+pub use trace::Trace;
 
 use heaptap_model::error::{Classified, ErrorClass};
 use heaptap_model::profile::{Health, Package, Recording};

@@ -1,6 +1,6 @@
 //! `SmapsPacket` (field 68): what a process had mapped, as ART's heap dumps (`dump_smaps`) and
 //! Perfetto's own data source write it: an entry a mapping, or columns for all of them. The first
-//! reading keeps places, processes and times; [`Trace::read_smaps`] decodes one.
+//! reading keeps places, processes and times; [`crate::Trace::read_smaps`] decodes one.
 //!
 //! Columns are all of one length or absent. Where they are not, rows end with the shortest, as
 //! Perfetto reads them. What is absent is not known, which Perfetto's table shows as 0.
@@ -8,9 +8,8 @@
 use std::sync::Arc;
 
 use super::TraceError;
-use super::dumps::Trace;
 use super::packet::{Packet, payload};
-use super::reader::Place;
+use super::reader::{Place, PlaceReader};
 use super::wire::{Fields, Value, WireError};
 use heaptap_model::profile::Recording;
 use heaptap_model::smaps::{Field, Module, SmapsRow, SmapsRows, SmapsWriter, Sums};
@@ -106,30 +105,18 @@ pub(super) fn list(plans: &[SmapsPlan], recording: &Recording) -> Vec<SmapsFacts
     plans.iter().map(of_plan).collect()
 }
 
-impl Trace {
-    /// What processes had mapped, in order of time.
-    pub fn smaps(&self) -> &[SmapsFacts] {
-        &self.smaps
-    }
-
-    /// Decodes one of [`Trace::smaps`]. Keeps nothing of it: a second call decodes again.
+impl SmapsPlan {
+    /// Decodes the mappings; `None` where their packet can't be read again.
     ///
     /// # Errors
-    /// Where the source can't be read. What is missing or damaged is marked.
-    pub fn read_smaps(&mut self, at: usize) -> Result<SmapsRows, TraceError> {
-        let lost = || SmapsRows {
-            damaged: true,
-            ..SmapsRows::default()
-        };
-        let Some(plan) = self.smaps_plans.get(at) else {
-            return Ok(lost());
-        };
-        let Some(body) = self.reader.body(plan.place)? else {
-            return Ok(lost());
+    /// Where the source can't be read. What is damaged is marked.
+    pub(super) fn read(&self, reader: &mut PlaceReader) -> Result<Option<SmapsRows>, TraceError> {
+        let Some(body) = reader.body(self.place)? else {
+            return Ok(None);
         };
         let (packet, _) = Packet::read(body);
-        let message = packet.all(payload::SMAPS).nth(plan.nth);
-        Ok(message.map_or_else(lost, read))
+        let message = packet.all(payload::SMAPS).nth(self.nth);
+        Ok(message.map(read))
     }
 }
 
@@ -307,6 +294,7 @@ fn columns_of(message: &[u8]) -> SmapsRows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Trace;
     use android_memory::smaps::{Form, Smaps};
 
     fn varint(mut number: u64, out: &mut Vec<u8>) {

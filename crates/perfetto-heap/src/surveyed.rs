@@ -2,18 +2,18 @@
 //! mapping files come in here, before the tables are sealed and the first dump leaves.
 
 use super::TraceError;
-use super::callstacks::Callstacks;
 use super::clocks::Clocks;
-use super::dumps::Trace;
+use super::dumps::DumpPlan;
 use super::framing::{Source, Window};
-use super::interning::{LOST_CALLSTACK, ScopeId, lost_frame};
-use super::java::{self, JavaPlan};
+use super::iids::ScopeId;
+use super::interning::{LOST_CALLSTACK, lost_frame};
+use super::java::JavaPlan;
 use super::memory;
-use super::order::{Entry, Runs, arrange};
+use super::order::arrange;
 use super::packet::{Packet, payload};
 use super::profile_packet::{Header, each_part, each_sample};
 use super::reader::PlaceReader;
-use super::smaps::{self, SmapsPlan};
+use super::smaps::SmapsPlan;
 use super::survey::Survey;
 use heaptap_model::profile::{CallsiteId, FrameId, Health, NameMaps, Recording, Tables};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -21,18 +21,15 @@ use std::sync::Arc;
 
 /// A trace after its first reading, not sealed yet.
 pub struct Surveyed {
-    recording: Recording,
+    pub(super) recording: Recording,
     name_maps: Arc<NameMaps>,
-    health: Health,
-    clocks: Clocks,
-    callstacks: Callstacks,
-    lost_callstack: CallsiteId,
-    entries: Vec<Entry>,
-    runs: Runs,
-    java: Vec<JavaPlan>,
-    smaps: Vec<SmapsPlan>,
-    memory: memory::Places,
-    reader: PlaceReader,
+    pub(super) health: Health,
+    pub(super) clocks: Clocks,
+    pub(super) dumps: DumpPlan,
+    pub(super) java: Vec<JavaPlan>,
+    pub(super) smaps: Vec<SmapsPlan>,
+    pub(super) memory: memory::Places,
+    pub(super) reader: PlaceReader,
     whole_bytes: u64,
 }
 
@@ -84,10 +81,12 @@ impl Surveyed {
             name_maps: Arc::new(name_maps),
             health,
             clocks,
-            callstacks,
-            lost_callstack,
-            entries,
-            runs,
+            dumps: DumpPlan {
+                entries,
+                runs,
+                callstacks,
+                lost_callstack,
+            },
             java: java.finish(),
             smaps: smaps.finish(),
             memory,
@@ -132,49 +131,21 @@ impl Surveyed {
     /// # Errors
     /// Where the source can't be read.
     pub fn frames_by_process(&mut self) -> Result<HashMap<FrameId, BTreeSet<u64>>, TraceError> {
-        seen_in(
-            &self.entries,
-            &self.recording.tables,
-            &self.callstacks,
-            &mut self.reader,
-        )
-    }
-
-    /// Closes the tables: from here on dumps are read, and nothing is added.
-    pub fn seal(mut self) -> Trace {
-        self.recording.tables.seal();
-        let java_dumps = java::list(&self.java, &self.recording, &self.clocks);
-        let smaps = smaps::list(&self.smaps, &self.recording);
-        Trace {
-            recording: Arc::new(self.recording),
-            health: self.health,
-            clocks: self.clocks,
-            callstacks: self.callstacks,
-            lost_callstack: self.lost_callstack,
-            entries: self.entries,
-            runs: self.runs,
-            java_dumps,
-            java_plans: self.java,
-            smaps,
-            smaps_plans: self.smaps,
-            memory: self.memory,
-            reader: self.reader,
-        }
+        seen_in(&self.dumps, &self.recording.tables, &mut self.reader)
     }
 }
 
 /// The processes in which each frame was sampled. Reads all samples, so it is asked only where
 /// deobfuscation needs it.
 fn seen_in(
-    entries: &[Entry],
+    dumps: &DumpPlan,
     tables: &Tables,
-    callstacks: &Callstacks,
     reader: &mut PlaceReader,
 ) -> Result<HashMap<FrameId, BTreeSet<u64>>, TraceError> {
     let mut seen: HashMap<FrameId, BTreeSet<u64>> = HashMap::new();
     // A callstack stands in every dump of its process.
     let mut visited: HashSet<(CallsiteId, u64)> = HashSet::new();
-    for entry in entries {
+    for entry in &dumps.entries {
         let Some(body) = reader.body(entry.place)? else {
             continue;
         };
@@ -185,7 +156,7 @@ fn seen_in(
                 let pid = Header::read(part).0.pid;
                 let _ = each_sample(part, |sample| {
                     let mut scopes = entry.own_tables.iter().chain([&entry.scope]);
-                    let site = scopes.find_map(|&s| callstacks.get(s, sample.callstack));
+                    let site = scopes.find_map(|&s| dumps.callstacks.get(s, sample.callstack));
                     let Some(site) = site.filter(|&site| visited.insert((site, pid))) else {
                         return;
                     };

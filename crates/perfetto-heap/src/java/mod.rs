@@ -5,7 +5,7 @@
 //! A dump is a chain of packets on one sequence, up to one with `continued` unset, all with one
 //! timestamp: objects first, roots, then the tables of types, field names and locations that the
 //! objects refer to by number. The first reading of the trace keeps the places of the packets
-//! and which belong together; [`Trace::read_java_dump`] decodes one dump: once through its
+//! and which belong together; [`crate::Trace::read_java_dump`] decodes one dump: once through its
 //! objects for ids, classes and sizes, so that ids can be numbered and types are known, and once
 //! more for references, on all cores.
 //!
@@ -47,8 +47,8 @@ pub(super) use out_of_memory::{KnownPackages, read_art_metadata};
 
 use super::TraceError;
 use super::clocks::{Clock, Clocks};
-use super::dumps::Trace;
 use super::packet::{Packet, payload};
+use super::reader::PlaceReader;
 use heaptap_model::heap_graph::{HeapGraph, OutOfMemory};
 use heaptap_model::profile::Recording;
 
@@ -73,25 +73,22 @@ pub struct JavaDump {
     pub open: bool,
 }
 
-impl Trace {
-    /// The Java heap dumps of the trace, in order of their time.
-    pub fn java_dumps(&self) -> &[JavaDump] {
-        &self.java_dumps
-    }
-
-    /// Decodes one of [`Trace::java_dumps`]. Keeps nothing of it: a second call decodes again.
+impl JavaPlan {
+    /// Decodes the dump, which is told as `dump`.
     ///
     /// # Errors
     /// Where the source can't be read. What is missing or damaged is in the graph's losses.
-    pub fn read_java_dump(&mut self, at: usize) -> Result<HeapGraph, TraceError> {
-        let dump = &self.java_dumps[at];
-        let plan = &self.java_plans[at];
-        let mut chains = Vec::with_capacity(plan.chains.len());
+    pub(super) fn read(
+        &self,
+        dump: &JavaDump,
+        reader: &mut PlaceReader,
+    ) -> Result<HeapGraph, TraceError> {
+        let mut chains = Vec::with_capacity(self.chains.len());
         let mut lost = 0u64;
-        for chain in &plan.chains {
+        for chain in &self.chains {
             let mut messages = Vec::with_capacity(chain.packets.len());
             for parts in chain.packets.chunk_by(|a, b| a.place == b.place) {
-                let Some(body) = self.reader.body(parts[0].place)? else {
+                let Some(body) = reader.body(parts[0].place)? else {
                     lost += parts.len() as u64;
                     continue;
                 };
@@ -107,11 +104,11 @@ impl Trace {
             chains.push(messages);
         }
         let mut graph = decode::decode(chains);
-        let missing = plan.missing().saturating_add(lost);
+        let missing = self.missing().saturating_add(lost);
         let losses = &mut graph.facts.losses;
         losses.missing_packets = losses.missing_packets.saturating_add(missing);
-        losses.truncated |= missing > 0 || plan.is_unfinished();
-        for problem in plan.problems() {
+        losses.truncated |= missing > 0 || self.is_unfinished();
+        for problem in self.problems() {
             losses.note(problem);
         }
         graph.facts.pid = Some(dump.pid);
