@@ -6,9 +6,9 @@
 
 use super::class::Class;
 use super::class_column::ClassColumn;
-use super::contents::Contents;
+use super::facts::DumpFacts;
 use super::follow::ReferenceKind;
-use super::graph::{DumpFacts, HeapGraph, HeapKind, Referent};
+use super::graph::{Contents, HeapGraph, HeapKind, Referent};
 use super::id_set::{Ids, IdsBuilder};
 use super::ids::{ClassIndex, ObjectId, ObjectIndex};
 use super::root::{Root, RootKind};
@@ -435,7 +435,7 @@ fn gathered<T: Copy>(column: &[T], source: &[u32], none: T) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::contents::NoContents;
+    use super::super::graph::NoContents;
     use super::*;
 
     #[test]

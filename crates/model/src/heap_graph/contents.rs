@@ -1,10 +1,9 @@
-//! What only the dump itself can tell of an object: its fields by name and value, its text, its
-//! elements. Asked for the few objects that are shown or inspected, never in a walk over all.
+//! What only the dump itself can tell of an object, as plain values: its fields by name and
+//! value, its elements, its thread. Asked for the few objects that are shown or inspected, never
+//! in a walk over all.
 
 use super::class::BasicType;
-use super::graph::HeapGraph;
 use super::ids::{ClassIndex, ObjectId, ObjectIndex};
-use std::ops::ControlFlow;
 
 /// The value of a field or an element.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -116,83 +115,6 @@ pub struct ReferenceName<'a> {
     pub original: Option<(&'a str, &'a str)>,
 }
 
-/// Where contents of objects come from. Any thread may ask.
-pub trait Contents: Send + Sync {
-    /// Hands out the fields (elements, statics) of an object, nulls too, in the dump's order,
-    /// until `visit` breaks. A heap graph has references only; an HPROF has all.
-    fn fields(
-        &self,
-        graph: &HeapGraph,
-        object: ObjectIndex,
-        visit: &mut dyn FnMut(Field<'_>) -> ControlFlow<()>,
-    );
-
-    /// What the dump itself calls the reference at a position of [`HeapGraph::references`], the
-    /// declaring class and all; `None` where it does not name it, or where positions there are
-    /// none of the dump's (HPROF). Cheap: a walk over all references may ask.
-    fn reference_name(
-        &self,
-        graph: &HeapGraph,
-        object: ObjectIndex,
-        at: usize,
-    ) -> Option<ReferenceName<'_>> {
-        let _ = (graph, object, at);
-        None
-    }
-
-    /// Whether [`Contents::fields`] knows primitive values: `false` means that a missing field
-    /// tells nothing.
-    fn has_values(&self) -> bool;
-
-    /// An array of primitives.
-    fn primitive_array(&self, graph: &HeapGraph, object: ObjectIndex)
-    -> Option<PrimitiveArray<'_>>;
-
-    /// Number of elements of an array of objects, nulls too; `None` for any other object.
-    fn object_array_length(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<u32> {
-        let mut length = None;
-        self.fields(graph, object, &mut |field| match field.element {
-            Some(at) if field.type_name.is_none() => {
-                length = Some(at.saturating_add(1));
-                ControlFlow::Continue(())
-            }
-            _ => ControlFlow::Break(()),
-        });
-        let is_array = || graph.class(graph.class_of(object)).is_array();
-        length.or_else(|| is_array().then_some(0))
-    }
-
-    /// The text of a `java.lang.String`.
-    fn string(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<String>;
-
-    /// Where the object was allocated, frames top first, and the thread's name or id, where
-    /// allocations were tracked.
-    fn allocated_at(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<AllocationSite> {
-        let _ = (graph, object);
-        None
-    }
-
-    /// A thread, by the serial number that [`super::Root::thread`] has.
-    fn thread(&self, graph: &HeapGraph, serial: u32) -> Option<ThreadFacts> {
-        let _ = (graph, serial);
-        None
-    }
-
-    /// What `System.identityHashCode` says of an object and logs show behind the `@`, where the
-    /// dump has it: ART keeps it in `shadow$_monitor_` once somebody asked.
-    fn identity_hash(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<u32> {
-        let _ = (graph, object);
-        None
-    }
-
-    /// Gives fields the names they had before they were obfuscated; [`Contents::fields`] hands
-    /// those out from then on. For what is not in [`super::Class::fields`]: statics, and names
-    /// that objects bring along.
-    fn rename_fields(&mut self, renamer: &dyn FieldRenamer) {
-        let _ = renamer;
-    }
-}
-
 /// A field as it was before it was obfuscated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OriginalField {
@@ -231,46 +153,4 @@ pub struct AllocationSite {
     pub thread: String,
     /// Frames, the allocating one first, such as `lab.LeakLab.fill (LeakLab.java:42)`.
     pub frames: Vec<String>,
-}
-
-/// A dump of which nothing but the graph is known.
-pub struct NoContents;
-
-impl Contents for NoContents {
-    fn fields(
-        &self,
-        graph: &HeapGraph,
-        object: ObjectIndex,
-        visit: &mut dyn FnMut(Field<'_>) -> ControlFlow<()>,
-    ) {
-        for &target in graph.references(object) {
-            let value = match target {
-                ObjectIndex::NONE => Value::Null,
-                target => Value::Object(target),
-            };
-            let field = Field {
-                name: None,
-                element: None,
-                type_name: None,
-                declared_in: None,
-                is_static: false,
-                value,
-            };
-            if visit(field).is_break() {
-                return;
-            }
-        }
-    }
-
-    fn has_values(&self) -> bool {
-        false
-    }
-
-    fn primitive_array(&self, _: &HeapGraph, _: ObjectIndex) -> Option<PrimitiveArray<'_>> {
-        None
-    }
-
-    fn string(&self, _: &HeapGraph, _: ObjectIndex) -> Option<String> {
-        None
-    }
 }

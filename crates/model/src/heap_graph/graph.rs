@@ -1,14 +1,17 @@
-//! The columns of a graph, and how they are asked.
+//! The columns of a graph, how they are asked, and where the contents of its objects come from.
 
 use super::class::{Class, upwards};
 use super::class_column::ClassColumn;
-use super::contents::Contents;
+use super::contents::{
+    AllocationSite, Field, FieldRenamer, PrimitiveArray, ReferenceName, ThreadFacts, Value,
+};
+use super::facts::DumpFacts;
 use super::follow::{Follow, ReferenceKind};
 use super::id_set::Ids;
 use super::ids::{ClassIndex, ObjectId, ObjectIndex};
 use super::root::{Root, RootKind};
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 /// A Java heap. Made by [`super::GraphBuilder`] or from columns that a reader filled itself. Has at
 /// most 2^32 - 2 objects, and as many references and referents together; every index of an object
@@ -80,90 +83,6 @@ impl HeapKind {
             HeapKind::App => "app",
             HeapKind::Zygote => "zygote",
             HeapKind::BootImage => "image",
-        }
-    }
-}
-
-/// What is known of a dump as a whole.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DumpFacts {
-    /// What it was read from.
-    pub source: DumpSource,
-    /// Process id, where known.
-    pub pid: Option<u64>,
-    /// Process name; empty where not known.
-    pub process: String,
-    /// Trace time of a heap graph, ns; milliseconds since 1970 times a million for an HPROF.
-    pub time_ns: u64,
-    /// Bytes that the runtime says are allocated (`heap_bytes_allocated`), where it does.
-    pub heap_bytes_allocated: Option<u64>,
-    /// Why it was dumped, where it was for something, such as `OOME`.
-    pub reason: Option<String>,
-    /// How shallow sizes came about.
-    pub sizes: SizeModel,
-    /// What is missing or wrong.
-    pub losses: Losses,
-}
-
-/// What a graph was read from.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum DumpSource {
-    /// Packets of `android.java_hprof`.
-    #[default]
-    HeapGraph,
-    /// An HPROF file.
-    Hprof {
-        /// Version as its header has it, such as `JAVA PROFILE 1.0.3`.
-        version: String,
-        /// Bytes of an id, 4 or 8.
-        id_bytes: u8,
-    },
-}
-
-/// How shallow sizes come about; `--sizes` selects among those for an HPROF.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub enum SizeModel {
-    /// What the dump says: `self_size` of a heap graph; instance sizes of an HPROF's classes,
-    /// arrays by their elements.
-    #[default]
-    Dump,
-    /// With headers and alignment, by Eclipse MAT's rules.
-    Mat,
-    /// With headers and alignment of ART.
-    Art,
-    /// What HotSpot itself counts: the sizes of `jmap -histo`.
-    Hotspot,
-}
-
-/// What is missing in a dump or wrong with it; all zero and empty where nothing is.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Losses {
-    /// The dump breaks off, or packets of it are missing: objects are too.
-    pub truncated: bool,
-    /// Packets known to be missing.
-    pub missing_packets: u64,
-    /// References to objects that were never dumped.
-    pub dangling_references: u64,
-    /// Roots that are no object of the dump.
-    pub dangling_roots: u64,
-    /// Objects that were dumped twice; the last one counts.
-    pub repeated_objects: u64,
-    /// Objects whose class is not in the dump.
-    pub unknown_classes: u64,
-    /// Objects or records that could not be read.
-    pub malformed: u64,
-    /// References whose field the dump does not name, though it names those of others.
-    pub unnamed_references: u64,
-    /// In words, each with its place; at most 32.
-    pub damage: Vec<String>,
-}
-
-impl Losses {
-    /// Adds a piece of damage in words, while there is room.
-    pub fn note(&mut self, what: impl Into<String>) {
-        const MOST: usize = 32;
-        if self.damage.len() < MOST {
-            self.damage.push(what.into());
         }
     }
 }
@@ -367,5 +286,124 @@ impl HeapGraph {
             .binary_search_by_key(&object, |c| c.0)
             .ok()?;
         Some(self.class_objects[at].1)
+    }
+}
+
+/// Where contents of objects come from. Any thread may ask.
+pub trait Contents: Send + Sync {
+    /// Hands out the fields (elements, statics) of an object, nulls too, in the dump's order,
+    /// until `visit` breaks. A heap graph has references only; an HPROF has all.
+    fn fields(
+        &self,
+        graph: &HeapGraph,
+        object: ObjectIndex,
+        visit: &mut dyn FnMut(Field<'_>) -> ControlFlow<()>,
+    );
+
+    /// What the dump itself calls the reference at a position of [`HeapGraph::references`], the
+    /// declaring class and all; `None` where it does not name it, or where positions there are
+    /// none of the dump's (HPROF). Cheap: a walk over all references may ask.
+    fn reference_name(
+        &self,
+        graph: &HeapGraph,
+        object: ObjectIndex,
+        at: usize,
+    ) -> Option<ReferenceName<'_>> {
+        let _ = (graph, object, at);
+        None
+    }
+
+    /// Whether [`Contents::fields`] knows primitive values: `false` means that a missing field
+    /// tells nothing.
+    fn has_values(&self) -> bool;
+
+    /// An array of primitives.
+    fn primitive_array(&self, graph: &HeapGraph, object: ObjectIndex)
+    -> Option<PrimitiveArray<'_>>;
+
+    /// Number of elements of an array of objects, nulls too; `None` for any other object.
+    fn object_array_length(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<u32> {
+        let mut length = None;
+        self.fields(graph, object, &mut |field| match field.element {
+            Some(at) if field.type_name.is_none() => {
+                length = Some(at.saturating_add(1));
+                ControlFlow::Continue(())
+            }
+            _ => ControlFlow::Break(()),
+        });
+        let is_array = || graph.class(graph.class_of(object)).is_array();
+        length.or_else(|| is_array().then_some(0))
+    }
+
+    /// The text of a `java.lang.String`.
+    fn string(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<String>;
+
+    /// Where the object was allocated, frames top first, and the thread's name or id, where
+    /// allocations were tracked.
+    fn allocated_at(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<AllocationSite> {
+        let _ = (graph, object);
+        None
+    }
+
+    /// A thread, by the serial number that [`super::Root::thread`] has.
+    fn thread(&self, graph: &HeapGraph, serial: u32) -> Option<ThreadFacts> {
+        let _ = (graph, serial);
+        None
+    }
+
+    /// What `System.identityHashCode` says of an object and logs show behind the `@`, where the
+    /// dump has it: ART keeps it in `shadow$_monitor_` once somebody asked.
+    fn identity_hash(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<u32> {
+        let _ = (graph, object);
+        None
+    }
+
+    /// Gives fields the names they had before they were obfuscated; [`Contents::fields`] hands
+    /// those out from then on. For what is not in [`super::Class::fields`]: statics, and names
+    /// that objects bring along.
+    fn rename_fields(&mut self, renamer: &dyn FieldRenamer) {
+        let _ = renamer;
+    }
+}
+
+/// A dump of which nothing but the graph is known.
+pub struct NoContents;
+
+impl Contents for NoContents {
+    fn fields(
+        &self,
+        graph: &HeapGraph,
+        object: ObjectIndex,
+        visit: &mut dyn FnMut(Field<'_>) -> ControlFlow<()>,
+    ) {
+        for &target in graph.references(object) {
+            let value = match target {
+                ObjectIndex::NONE => Value::Null,
+                target => Value::Object(target),
+            };
+            let field = Field {
+                name: None,
+                element: None,
+                type_name: None,
+                declared_in: None,
+                is_static: false,
+                value,
+            };
+            if visit(field).is_break() {
+                return;
+            }
+        }
+    }
+
+    fn has_values(&self) -> bool {
+        false
+    }
+
+    fn primitive_array(&self, _: &HeapGraph, _: ObjectIndex) -> Option<PrimitiveArray<'_>> {
+        None
+    }
+
+    fn string(&self, _: &HeapGraph, _: ObjectIndex) -> Option<String> {
+        None
     }
 }

@@ -13,8 +13,9 @@
 //! | `class` | classes, their hierarchy and fields |
 //! | `class_column` | the class of each object |
 //! | `root` | why an object is a root |
-//! | `contents` | what only the source knows: fields by name, strings, arrays |
-//! | `graph` | the columns, and how they are asked |
+//! | `contents` | what only the source knows of an object: fields by name, arrays, threads |
+//! | `facts` | what is known of a dump as a whole |
+//! | `graph` | the columns, and how they are asked; where contents come from |
 //! | `build` | a graph from objects that come in any order |
 //! | `follow` | which references keep an object alive |
 //! | `edges` | what a walk over all objects goes along |
@@ -30,6 +31,7 @@ mod class_column;
 mod contents;
 mod dominators;
 mod edges;
+mod facts;
 mod follow;
 mod garbage;
 mod graph;
@@ -45,12 +47,13 @@ pub use build::{BuildError, GraphBuilder, NewObject};
 pub use class::{BasicType, Class, ClassKind, FieldDecl};
 pub use class::{DEEPEST, upwards};
 pub use contents::{
-    AllocationSite, Contents, Field, FieldRenamer, NoContents, OriginalField, PrimitiveArray,
-    ReferenceName, ThreadFacts, Value,
+    AllocationSite, Field, FieldRenamer, OriginalField, PrimitiveArray, ReferenceName, ThreadFacts,
+    Value,
 };
 pub use dominators::{Dominators, Retained};
+pub use facts::{DumpFacts, DumpSource, Losses, SizeModel};
 pub use follow::{Follow, ReferenceKind};
-pub use graph::{DumpFacts, DumpSource, HeapGraph, HeapKind, Losses, Referent, SizeModel};
+pub use graph::{Contents, HeapGraph, HeapKind, NoContents, Referent};
 pub use id_set::{Ids, IdsBuilder};
 pub use ids::{ClassIndex, ObjectId, ObjectIndex};
 pub use object_set::ObjectSet;

@@ -1,7 +1,7 @@
 //! The walks of this folder beside plain ones that follow the definitions, on small random graphs,
 //! and on large ones of awkward shapes.
 
-use super::contents::NoContents;
+use super::graph::NoContents;
 use super::*;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
