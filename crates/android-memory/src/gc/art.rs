@@ -1,7 +1,7 @@
 //! ART's lines: collections in the two forms that its versions print, and waits for one.
 //! Causes and collectors are taken as they stand: each release names new ones.
 
-use super::message::{Blocked, Logged, Runtime, Steps};
+use super::event::{Blocked, Logged, Runtime, Steps};
 use super::size::{duration, plain, size};
 use heaptap_model::timeline::{Collection, Source};
 

@@ -1,6 +1,6 @@
 //! Dalvik's lines: collections of Android 1.5 to 4.4, and waits for the concurrent one.
 
-use super::message::{Blocked, Logged, Runtime, Steps};
+use super::event::{Blocked, Logged, Runtime, Steps};
 use super::size::{Printed, duration, kilobytes, plain};
 use heaptap_model::timeline::{Collection, Source};
 

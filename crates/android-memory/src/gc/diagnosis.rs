@@ -2,10 +2,8 @@
 //! live set keeps growing; allocations wait for collections while the heap is full; errors;
 //! long pauses; collections that the app asks for.
 
-use serde::Serialize;
-
-use super::analysis::{Figures, Live, ProcessReport};
 use super::log::ProcessLog;
+use super::report::{Diagnosis, Evidence, Figures, Growing, Growth, Live, ProcessReport, Severity};
 use super::trend::{FEWEST, OVER_NOISE, Point, Trend};
 use heaptap_model::units::{ByteSize, HumanDuration};
 use std::time::Duration;
@@ -29,120 +27,6 @@ const FRAME_NS: u64 = 16_700_000;
 const NOTICED_NS: u64 = 100_000_000;
 /// So many collections that an app asks for are a habit.
 const HABIT: u64 = 3;
-
-/// How much it matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Severity {
-    /// Worth knowing.
-    Note,
-    /// Something is wrong.
-    Warning,
-}
-
-/// Something that is wrong.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Diagnosis {
-    /// How much it matters.
-    pub severity: Severity,
-    /// In words, with figures.
-    pub text: String,
-    /// What to do next.
-    pub help: String,
-    /// The figures.
-    #[serde(flatten)]
-    pub evidence: Evidence,
-}
-
-/// What a diagnosis rests on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Evidence {
-    /// The live set keeps growing.
-    LiveSetGrows(Growing),
-    /// Allocations wait for collections that leave the heap full.
-    NearLimit {
-        /// Collections that an allocation waited for.
-        collections: u64,
-        /// Those of them that left the heap full.
-        full: u64,
-        /// The limit, where it is known, bytes.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        limit: Option<u64>,
-        /// The most that was live after one, bytes.
-        live: u64,
-    },
-    /// There was no memory.
-    OutOfMemory {
-        /// Errors thrown, or reported only.
-        errors: u64,
-    },
-    /// The app stood still for too long.
-    LongPauses {
-        /// Pauses longer than a frame.
-        long: u64,
-        /// All pauses.
-        pauses: u64,
-        /// The longest, ns.
-        max_ns: u64,
-    },
-    /// The app asks for collections.
-    ExplicitCollections {
-        /// How many.
-        collections: u64,
-        /// How long they took, ns.
-        total_ns: u64,
-    },
-}
-
-/// Whether the live set keeps growing.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(tag = "verdict", rename_all = "kebab-case")]
-pub enum Growth {
-    /// There are too few collections of the whole heap to tell.
-    TooFew {
-        /// How many there are.
-        collections: usize,
-        /// How many it takes.
-        wanted: usize,
-    },
-    /// It does not, or not by more than noise.
-    Steady {
-        /// Collections it was measured by.
-        collections: usize,
-        /// Growth along the line, bytes; below what counts.
-        growth: f64,
-        /// Spread around the line, bytes.
-        noise: f64,
-        /// Growth that would count, bytes.
-        least: f64,
-    },
-    /// It does.
-    Grows(Growing),
-}
-
-/// How a live set grows.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Growing {
-    /// Collections of the whole heap it was measured by.
-    pub collections: usize,
-    /// Bytes from one to the next.
-    pub per_collection: f64,
-    /// Bytes a minute, and where that lies with 95 % confidence.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub per_minute: Option<f64>,
-    /// Its range.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub per_minute_range: Option<(f64, f64)>,
-    /// From the first to the last, bytes.
-    pub growth: f64,
-    /// The live set after the last, bytes.
-    pub live: u64,
-    /// Spread around the line, bytes.
-    pub noise: f64,
-    /// The test's score, in standard deviations.
-    pub score: f64,
-}
 
 /// Judges the live set after collections of the whole heap, in order.
 pub fn growth(live: &[Live]) -> Growth {
@@ -313,7 +197,7 @@ fn near_limit(report: &ProcessReport, process: &ProcessLog) -> Option<Diagnosis>
         let is_full = match (report.limit, collection.total) {
             (Some(limit), _) => live.saturating_add(steps.live) as f64 >= FULL * limit as f64,
             // Young collections leave the heap's size as it is.
-            (None, Some(total)) if super::analysis::is_whole(&collection.collector) => {
+            (None, Some(total)) if super::event::is_whole(&collection.collector) => {
                 let free = total.saturating_sub(live).saturating_add(steps.total);
                 free <= FULL_FREE
                     && total.saturating_sub(live) as f64 <= FULL_FREE_PART * total as f64

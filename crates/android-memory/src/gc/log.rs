@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::analysis::{Observed, ObservedBy};
+use super::event::{Blocked, Event, Logged, Runtime};
 use super::logcat::{Chatty, Format, LogLine, Row, Splitter, chatty};
-use super::message::{Blocked, Event, Logged, Runtime, parse_event};
+use super::message::parse_event;
+use super::observed::{Observed, ObservedBy};
 use super::oom::OutOfMemory;
 use super::size::plain;
 use super::stamp::Axis;

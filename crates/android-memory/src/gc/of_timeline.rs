@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::analysis::{Observed, ObservedBy};
+use super::event::{Logged, Runtime, Steps};
 use super::log::{Name, ProcessLog, Timed};
-use super::message::{Logged, Runtime, Steps};
+use super::observed::{Observed, ObservedBy};
 use heaptap_model::timeline::{Collection, Observation, Source, Timeline};
 
 /// A process of a recording.

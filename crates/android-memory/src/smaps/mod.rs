@@ -25,12 +25,25 @@ pub use group::{By, Group, Grouped, Groups};
 pub use heaptap_model::smaps::{Field, Module, SmapsRow, SmapsRows, SmapsWriter, Sums};
 pub use kind::{Kind, SubKind};
 pub use names::{library_name, stable};
-pub use read::{Reader, SmapsError, parse};
+pub use read::{Reader, SmapsError};
 
 use std::collections::BTreeMap;
 
 use super::division::{Division, Part};
 use heaptap_model::timeline::{Parts, Source};
+
+/// Reads a text of any form: smaps, smaps_rollup, showmap's table, its CSV or JSON.
+///
+/// # Errors
+/// Where nothing in it is a mapping.
+pub fn parse(text: &[u8]) -> Result<Smaps, SmapsError> {
+    if let Some(smaps) = showmap::parse(text) {
+        return smaps;
+    }
+    let mut reader = Reader::default();
+    reader.feed(text)?;
+    reader.finish()
+}
 
 /// A mapping, or several of one name that the source had added up.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

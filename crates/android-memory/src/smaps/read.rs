@@ -2,7 +2,7 @@
 //! are added up by name and kept, lines that are none of smaps are counted and a few of them
 //! kept. Memory follows the number of mappings, which is bounded, not the length of lines.
 
-use super::{Field, Form, Mapping, Smaps, showmap};
+use super::{Field, Form, Mapping, Smaps};
 use heaptap_model::untrusted::sanitize_bytes;
 
 /// More mappings are none: a process may have 65,530, unless somebody raised that.
@@ -28,19 +28,6 @@ pub enum SmapsError {
     /// No process has that many mappings.
     #[error("more than {MOST_MAPPINGS} mappings")]
     TooMany,
-}
-
-/// Reads a text of any form: smaps, smaps_rollup, showmap's table, its CSV or JSON.
-///
-/// # Errors
-/// Where nothing in it is a mapping.
-pub fn parse(text: &[u8]) -> Result<Smaps, SmapsError> {
-    if let Some(smaps) = showmap::parse(text) {
-        return smaps;
-    }
-    let mut reader = Reader::default();
-    reader.feed(text)?;
-    reader.finish()
 }
 
 /// Reads smaps as it comes, in pieces of any length.

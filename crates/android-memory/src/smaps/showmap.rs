@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use super::read::{MOST_MAPPINGS, STRANGE_KEPT, set_name};
-use super::{Field, Form, Mapping, Smaps, SmapsError};
+use super::read::{MOST_MAPPINGS, STRANGE_KEPT, SmapsError, set_name};
+use super::{Field, Form, Mapping, Smaps};
 use heaptap_model::untrusted::sanitize_bytes;
 
 /// A column.
