@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use super::memory::{MemorySource, Once};
+use super::once::Once;
 use super::processes::Processes;
-use super::table::{Catalog, Cell, Column, Rows, Schema};
+use super::table::{Catalog, Cell, Column, Rows, Schema, TableError};
 use heaptap_model::counter::{Counters, Track, Value};
 
 static COUNTER: Schema = Schema {
@@ -162,16 +162,16 @@ impl Rows for ProcessTracks {
     }
 }
 
-/// Adds the tables.
+/// Adds the tables; `read` reads the counters, in order of time.
 pub(super) fn add(
     catalog: &mut Catalog,
-    source: &Arc<dyn MemorySource>,
+    read: impl Fn() -> Result<Counters, TableError> + Send + Sync + 'static,
     processes: &Arc<Processes>,
 ) {
     let counters = {
         let once = Once::new();
-        let (source, processes) = (Arc::clone(source), Arc::clone(processes));
-        Arc::new(move || once.get(|| Ok(Sorted::of(source.counters()?, &processes))))
+        let processes = Arc::clone(processes);
+        Arc::new(move || once.get(|| Ok(Sorted::of(read()?, &processes))))
     };
     let of = Arc::clone(&counters);
     catalog.table(&COUNTER, move || Ok(Arc::new(Values(of()?))));

@@ -57,6 +57,7 @@
 //! | `engine` | the database, and what statements are allowed to do |
 //! | `table` | a table's schema, rows and cells; the catalog |
 //! | `index` | rows by value, built when first needed |
+//! | `once` | what is read once, when first needed |
 //! | `copy` | all tables as a database file |
 //! | `error` | errors, and their place in the text |
 //! | `functions` | functions that SQLite lacks |
@@ -73,6 +74,7 @@ pub mod java;
 pub mod memory;
 pub mod modules;
 pub mod native;
+mod once;
 pub mod prepass;
 pub mod processes;
 pub mod smaps;

@@ -3,9 +3,10 @@
 //! Read when a query first asks.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::counters;
+use super::once::Once;
 use super::processes::Processes;
 use super::table::{Catalog, Cell, Column, Rows, Schema, TableError};
 use heaptap_model::counter::Counters;
@@ -293,31 +294,10 @@ fn longest_pause(gc: &Collection) -> Option<u64> {
     gc.pauses.iter().copied().max()
 }
 
-/// What is read once, when a table of it is first asked for.
-pub(super) struct Once<T>(Mutex<Option<Arc<T>>>);
-
-impl<T> Once<T> {
-    pub(super) fn new() -> Arc<Once<T>> {
-        Arc::new(Once(Mutex::new(None)))
-    }
-
-    pub(super) fn get(
-        &self,
-        read: impl FnOnce() -> Result<T, TableError>,
-    ) -> Result<Arc<T>, TableError> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = &*kept {
-            return Ok(Arc::clone(kept));
-        }
-        let read = Arc::new(read()?);
-        *kept = Some(Arc::clone(&read));
-        Ok(read)
-    }
-}
-
 /// Adds the tables.
 pub fn add(catalog: &mut Catalog, source: &Arc<dyn MemorySource>, processes: &Arc<Processes>) {
-    counters::add(catalog, source, processes);
+    let of_counters = Arc::clone(source);
+    counters::add(catalog, move || of_counters.counters(), processes);
     let seen = {
         let once = Once::new();
         let (source, processes) = (Arc::clone(source), Arc::clone(processes));

@@ -9,7 +9,8 @@ use super::super::processes::Processes;
 use super::super::table::TableError;
 use super::{JavaHeapFacts, JavaHeaps};
 use heaptap_model::heap_graph::{
-    ClassIndex, Dominators, Follow, HeapGraph, ObjectIndex, Reachable, Referrers, ShortestPaths,
+    ClassIndex, Dominators, DumpSource, Follow, HeapGraph, ObjectIndex, Reachable, Referrers,
+    ShortestPaths,
 };
 
 /// The dumps of an input, read when a table of theirs first needs them.
@@ -222,6 +223,20 @@ impl Heap {
     }
 }
 
+/// Whether the dump is an HPROF: its referents stand in a list of their own, and have rows.
+pub(super) fn is_hprof(graph: &HeapGraph) -> bool {
+    graph.facts.source != DumpSource::HeapGraph
+}
+
+/// Number of rows of a dump's references.
+fn reference_rows(graph: &HeapGraph) -> usize {
+    let apart = match is_hprof(graph) {
+        true => graph.referents().len(),
+        false => 0,
+    };
+    graph.reference_count() + apart
+}
+
 impl Heaps {
     /// Numbers the rows of dumps.
     ///
@@ -243,7 +258,7 @@ impl Heaps {
             let (first_object, first_class, first_reference) = (objects, classes, references);
             objects += graph.len();
             classes += graph.classes().len();
-            references += super::references::count(&graph);
+            references += reference_rows(&graph);
             heaps.push(Heap {
                 graph,
                 facts: dump.facts,
@@ -291,9 +306,9 @@ impl Heaps {
 
     /// Number of references.
     pub(super) fn references(&self) -> usize {
-        self.heaps.last().map_or(0, |last| {
-            last.first_reference + super::references::count(&last.graph)
-        })
+        self.heaps
+            .last()
+            .map_or(0, |last| last.first_reference + reference_rows(&last.graph))
     }
 
     /// The dump that a row lies in, by where each begins.

@@ -9,8 +9,8 @@ use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::super::table::{Access, Catalog, Cell, Column, Rows, Schema};
-use super::heaps::{Heap, Heaps, LazyHeaps};
-use heaptap_model::heap_graph::{DumpSource, FieldDecl, HeapGraph, ObjectIndex, Value};
+use super::heaps::{Heap, Heaps, LazyHeaps, is_hprof};
+use heaptap_model::heap_graph::{FieldDecl, HeapGraph, ObjectIndex, Value};
 
 const SCHEMA: Schema = Schema {
     name: "heap_graph_reference",
@@ -38,19 +38,6 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
             named: Mutex::default(),
         }))
     });
-}
-
-fn is_hprof(graph: &HeapGraph) -> bool {
-    graph.facts.source != DumpSource::HeapGraph
-}
-
-/// Number of rows of a dump.
-pub(super) fn count(graph: &HeapGraph) -> usize {
-    let apart = match is_hprof(graph) {
-        true => graph.referents().len(),
-        false => 0,
-    };
-    graph.reference_count() + apart
 }
 
 /// The referents that have rows of their own, by position in all of them.

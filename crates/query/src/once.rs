@@ -1,0 +1,27 @@
+//! What is read once, when a table of it is first asked for.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::table::TableError;
+
+/// What is read at most once.
+pub(super) struct Once<T>(Mutex<Option<Arc<T>>>);
+
+impl<T> Once<T> {
+    pub(super) fn new() -> Arc<Once<T>> {
+        Arc::new(Once(Mutex::new(None)))
+    }
+
+    pub(super) fn get(
+        &self,
+        read: impl FnOnce() -> Result<T, TableError>,
+    ) -> Result<Arc<T>, TableError> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = &*kept {
+            return Ok(Arc::clone(kept));
+        }
+        let read = Arc::new(read()?);
+        *kept = Some(Arc::clone(&read));
+        Ok(read)
+    }
+}
