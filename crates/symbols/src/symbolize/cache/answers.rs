@@ -1,7 +1,7 @@
 //! Bytes by key: what was computed and would be dear to compute again. Owns that what is read
 //! is what was put; what it means is for those who put it.
 
-use super::shelf::FileCache;
+use super::file_cache::FileCache;
 use std::io::{self, Write as _};
 
 /// Magic, CRC-32 of the payload, its length.
@@ -13,8 +13,8 @@ const HEADER: usize = 16;
 pub struct Answers(FileCache);
 
 impl Answers {
-    pub(super) fn new(shelf: FileCache) -> Self {
-        Answers(shelf)
+    pub(super) fn new(cache: FileCache) -> Self {
+        Answers(cache)
     }
 
     /// The answer that was put under `key`: a SHA-256 of all that it depends on, the version of

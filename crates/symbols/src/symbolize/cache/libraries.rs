@@ -1,7 +1,7 @@
 //! Libraries and debug files that came from elsewhere, by build ID. Owns that a file found
 //! under a build ID has it; who fetches them is no concern here.
 
-use super::shelf::FileCache;
+use super::file_cache::FileCache;
 use crate::symbolize::file::{self, Bytes};
 use heaptap_model::units::BuildId;
 use std::io;
@@ -41,7 +41,7 @@ pub struct Libraries(FileCache);
 /// A library that is being fetched: a file to fill, gone if it is not kept.
 #[derive(Debug)]
 pub struct Incoming {
-    shelf: FileCache,
+    cache: FileCache,
     file: tempfile::NamedTempFile,
 }
 
@@ -65,8 +65,8 @@ pub enum NotKept {
 }
 
 impl Libraries {
-    pub(super) fn new(shelf: FileCache) -> Self {
-        Libraries(shelf)
+    pub(super) fn new(cache: FileCache) -> Self {
+        Libraries(cache)
     }
 
     /// The library with this build ID that came from there: a file that is never changed, and
@@ -100,7 +100,7 @@ impl Libraries {
     /// Where the cache cannot be written.
     pub fn receive(&self) -> io::Result<Incoming> {
         Ok(Incoming {
-            shelf: self.0.clone(),
+            cache: self.0.clone(),
             file: self.0.unfinished()?,
         })
     }
@@ -142,7 +142,7 @@ impl Incoming {
             file::identify(&bytes)?.build_id
         };
         match name(build_id, origin) {
-            Some(name) if found == *build_id => Ok(self.shelf.keep(self.file, &name)?),
+            Some(name) if found == *build_id => Ok(self.cache.keep(self.file, &name)?),
             _ => Err(NotKept::OtherBuildId {
                 expected: build_id.clone(),
                 found,
@@ -192,8 +192,8 @@ mod tests {
             assert!(put.is_err());
         }
         // Nothing unfinished stays.
-        let shelf = folder.path().join("v1/libraries");
-        assert_eq!(std::fs::read_dir(shelf).unwrap().count(), 1);
+        let cache = folder.path().join("v1/libraries");
+        assert_eq!(std::fs::read_dir(cache).unwrap().count(), 1);
     }
 
     #[test]

@@ -16,14 +16,14 @@
 //! its place, and everything is only slower the next time.
 
 mod answers;
+mod file_cache;
 mod libraries;
-mod shelf;
 
 pub use answers::Answers;
 pub use libraries::{Incoming, Libraries, NotKept, Origin};
 
 use etcetera::AppStrategy as _;
-use shelf::FileCache;
+use file_cache::FileCache;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -113,11 +113,11 @@ impl Cache {
     }
 
     fn at(folder: &Path, own: Option<Arc<tempfile::TempDir>>) -> Self {
-        let shelf = |name, most| FileCache::new(folder.join(name), most);
+        let file_cache = |name, most| FileCache::new(folder.join(name), most);
         Cache {
-            libraries: Libraries::new(shelf("libraries", MOST_LIBRARIES)),
-            answers: Answers::new(shelf("answers", MOST_ANSWERS)),
-            indexes: Answers::new(shelf("indexes", MOST_INDEXES)),
+            libraries: Libraries::new(file_cache("libraries", MOST_LIBRARIES)),
+            answers: Answers::new(file_cache("answers", MOST_ANSWERS)),
+            indexes: Answers::new(file_cache("indexes", MOST_INDEXES)),
             folder: folder.to_owned(),
             _own: own,
         }

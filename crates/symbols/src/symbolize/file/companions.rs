@@ -39,7 +39,7 @@ pub trait SupplementaryFiles: Send + Sync {
     /// check of build ID, CRC or DWO ID is what counts.
     fn find(
         &self,
-        wanted: &SupplementaryRef<'_>,
+        reference: &SupplementaryRef<'_>,
         fits: &dyn Fn(&Bytes) -> bool,
     ) -> Option<Companion>;
 }
@@ -87,9 +87,9 @@ impl SiblingFiles {
         (self.is_trusted && is_ordinary(&path)).then_some(path)
     }
 
-    fn places(&self, wanted: &SupplementaryRef<'_>) -> Vec<PathBuf> {
+    fn places(&self, reference: &SupplementaryRef<'_>) -> Vec<PathBuf> {
         let folder = self.file.parent().unwrap_or(Path::new(""));
-        match wanted {
+        match reference {
             // The section holds a file name; folders in it would lead elsewhere.
             SupplementaryRef::Debug(link) => match base(&link.name) {
                 Some(name) => vec![folder.join(name), folder.join(".debug").join(name)],
@@ -154,10 +154,10 @@ fn base(path: &str) -> Option<&str> {
 impl SupplementaryFiles for SiblingFiles {
     fn find(
         &self,
-        wanted: &SupplementaryRef<'_>,
+        reference: &SupplementaryRef<'_>,
         fits: &dyn Fn(&Bytes) -> bool,
     ) -> Option<Companion> {
-        self.places(wanted).into_iter().find_map(|path| {
+        self.places(reference).into_iter().find_map(|path| {
             if path == self.file {
                 return None;
             }
@@ -194,9 +194,9 @@ mod tests {
             path: path.to_owned(),
             build_id: BuildId(vec![1]),
         };
-        let beside = SiblingFiles::new("/usr/lib/debug/lib.debug");
+        let siblings = SiblingFiles::new("/usr/lib/debug/lib.debug");
         let first = |path: &str| {
-            beside
+            siblings
                 .places(&SupplementaryRef::Supplement(&supplement(path)))
                 .remove(0)
         };

@@ -104,7 +104,7 @@ impl Notes {
 
     /// Runs `work` on a part of a file; a panic in it is a note, and the rest of the file is
     /// read. For each thread to do by itself.
-    pub fn contain<T>(&self, part: &str, work: impl FnOnce() -> T) -> Option<T> {
+    pub fn catch_panic<T>(&self, part: &str, work: impl FnOnce() -> T) -> Option<T> {
         let result = catch_panic(work);
         result
             .map_err(|panic| {
@@ -138,9 +138,9 @@ mod tests {
         let notes = Notes::default();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                assert_eq!(notes.contain(".debug_info", is_contained), Some(true));
+                assert_eq!(notes.catch_panic(".debug_info", is_contained), Some(true));
                 assert_eq!(
-                    notes.contain(".debug_line", || panic!("of {}", 1)),
+                    notes.catch_panic(".debug_line", || panic!("of {}", 1)),
                     None::<()>
                 );
             });

@@ -6,7 +6,7 @@ use super::Shared;
 use super::names::{build_id_path, is_plain};
 use super::source::Source;
 use crate::symbolize::file::{
-    Bytes, Companion, SiblingFiles, SupplementaryFiles, SupplementaryRef as Need,
+    Bytes, Companion, SiblingFiles, SupplementaryFiles, SupplementaryRef,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,16 +27,20 @@ pub(super) struct Around {
 }
 
 impl SupplementaryFiles for Around {
-    fn find(&self, wanted: &Need<'_>, fits: &dyn Fn(&Bytes) -> bool) -> Option<Companion> {
+    fn find(
+        &self,
+        reference: &SupplementaryRef<'_>,
+        fits: &dyn Fn(&Bytes) -> bool,
+    ) -> Option<Companion> {
         // The file itself may have the name of what it wants: a library linked to a debug file
         // of the same name elsewhere.
         if let Some(file) = &self.file
-            && let Some(found) = self.beside(file).find(wanted, fits)
+            && let Some(found) = self.siblings(file).find(reference, fits)
         {
             return Some(found);
         }
-        match wanted {
-            Need::Debug(link) => {
+        match reference {
+            SupplementaryRef::Debug(link) => {
                 let global = self
                     .file
                     .iter()
@@ -44,7 +48,7 @@ impl SupplementaryFiles for Around {
                 self.first_of(global, fits)
                     .or_else(|| self.named(&link.name, fits))
             }
-            Need::Supplement(supplement) => {
+            SupplementaryRef::Supplement(supplement) => {
                 let of_id = build_id_path(&supplement.build_id.0);
                 let trees = self
                     .shared
@@ -56,12 +60,12 @@ impl SupplementaryFiles for Around {
                     })
                     .or_else(|| self.named(last(&supplement.path), fits))
             }
-            Need::Package => {
+            SupplementaryRef::Package => {
                 let names = self.names.iter();
                 let mut packages = names.map(|name| format!("{name}.dwp"));
                 packages.find_map(|name| self.named(&name, fits))
             }
-            Need::Split { name, .. } => self.named(last(name), fits),
+            SupplementaryRef::Split { name, .. } => self.named(last(name), fits),
         }
     }
 }
@@ -77,7 +81,7 @@ impl Around {
         })
     }
 
-    fn beside(&self, file: &Path) -> SiblingFiles {
+    fn siblings(&self, file: &Path) -> SiblingFiles {
         if self.is_own {
             SiblingFiles::new(file)
         } else {

@@ -21,7 +21,7 @@ pub(super) enum Look {
 }
 
 /// Looks at the file at `path`.
-pub(super) fn look_at(path: &Path, place: Place, wanted: &LibraryQuery, found: &mut Found) -> Look {
+pub(super) fn look_at(path: &Path, place: Place, query: &LibraryQuery, found: &mut Found) -> Look {
     let text = sanitize(&path.to_string_lossy()).into_owned();
     let mapped = source::map(path, None);
     let (facts, stamp) = match mapped.and_then(|(b, stamp)| Ok((file::identify(&b)?, stamp))) {
@@ -37,8 +37,8 @@ pub(super) fn look_at(path: &Path, place: Place, wanted: &LibraryQuery, found: &
         path: path.to_owned(),
         stamp,
     };
-    let likeness = wanted.likeness(path.components().filter_map(plain));
-    judge(facts, source, text, likeness, place, wanted, found);
+    let likeness = query.likeness(path.components().filter_map(plain));
+    judge(facts, source, text, likeness, place, query, found);
     Look::Something
 }
 
@@ -49,14 +49,14 @@ pub(super) fn judge(
     path: String,
     likeness: usize,
     place: Place,
-    wanted: &LibraryQuery,
+    query: &LibraryQuery,
     found: &mut Found,
 ) {
-    let own = &wanted.library.build_id;
+    let own = &query.library.build_id;
     let verified = facts.is_build(own);
     // Without a build ID on one of both sides nothing tells them apart.
     let open = own.is_empty() || (facts.build_id.is_empty() && facts.debug_id.is_none());
-    if verified || (open && wanted.allow_no_build_id) {
+    if verified || (open && query.allow_no_build_id) {
         found.add(Candidate {
             place,
             path,
@@ -78,13 +78,13 @@ pub(super) fn judge(
         },
         likeness,
     };
-    found.refuse_build(wanted, near);
+    found.refuse_build(query, near);
 }
 
 /// The five places below `root`.
-pub(super) fn look_below(root: &Path, place: Place, wanted: &LibraryQuery, found: &mut Found) {
-    for below in wanted.five_places() {
-        look_at(&root.join(below), place, wanted, found);
+pub(super) fn look_below(root: &Path, place: Place, query: &LibraryQuery, found: &mut Found) {
+    for below in query.five_places() {
+        look_at(&root.join(below), place, query, found);
     }
 }
 
@@ -92,14 +92,14 @@ pub(super) fn look_below(root: &Path, place: Place, wanted: &LibraryQuery, found
 pub(super) fn look_into_packages(
     root: &Path,
     place: Place,
-    wanted: &LibraryQuery,
+    query: &LibraryQuery,
     found: &mut Found,
 ) {
-    for below in wanted.packages() {
+    for below in query.packages() {
         let path = root.join(below);
         if path.is_file() {
             let tree = Tree::new(SearchRoot::File(path), None);
-            tree.search(place, wanted, found);
+            tree.search(place, query, found);
         }
     }
 }

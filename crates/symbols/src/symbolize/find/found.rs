@@ -217,14 +217,14 @@ impl Found {
 
     /// Notes a file of the library's name that may not be used: it is another build of it, or
     /// nothing tells which.
-    pub(super) fn refuse_build(&mut self, wanted: &LibraryQuery, near: Nearest) {
-        let why_not = match (wanted.library.build_id.is_empty(), near.build_id.is_empty()) {
+    pub(super) fn refuse_build(&mut self, query: &LibraryQuery, near: Nearest) {
+        let why_not = match (query.library.build_id.is_empty(), near.build_id.is_empty()) {
             (true, _) => WhyNot::NothingToCompare,
             (false, true) => WhyNot::NoBuildId,
             (false, false) => WhyNot::OtherBuildId(near.build_id.clone()),
         };
         self.refuse(near.place, near.path.clone(), why_not);
-        if !wanted.library.build_id.is_empty() {
+        if !query.library.build_id.is_empty() {
             self.come_near(near);
         }
     }

@@ -114,7 +114,7 @@ impl Finder {
     /// A finder for `places`. Reads nothing yet but whether what was named is a folder.
     pub fn new(places: Places) -> Self {
         let cache = places.cache;
-        let tree = |ground| Tree::new(ground, cache.as_ref().map(|cache| cache.indexes().clone()));
+        let tree = |root| Tree::new(root, cache.as_ref().map(|cache| cache.indexes().clone()));
         let mut searches = Vec::new();
         let mut add = |place, root: &Path, how| {
             let root = root.to_owned();
@@ -182,8 +182,8 @@ impl Finder {
     /// Goes on where the search stopped: for when its best candidate turns out to be damaged.
     /// Returns whether there was anything left to search.
     pub fn search_on(&self, library: &Library, found: &mut Found) -> bool {
-        let wanted = LibraryQuery::new(library, self.0.allow_no_build_id);
-        if wanted.names.is_none() && library.build_id.is_empty() {
+        let query = LibraryQuery::new(library, self.0.allow_no_build_id);
+        if query.names.is_none() && library.build_id.is_empty() {
             // Memory without a file behind it: there is nothing to look for.
             return false;
         }
@@ -193,9 +193,9 @@ impl Finder {
             found.searched += 1;
             found.of_this_search = 0;
             let candidates = found.candidates.len();
-            search.make(&wanted, found);
+            search.make(&query, found);
             if found.candidates.len() == candidates && found.of_this_search == 0 {
-                search.tell_nothing(&wanted, found);
+                search.tell_nothing(&query, found);
             }
             if found.full() > full {
                 break;
@@ -206,7 +206,7 @@ impl Finder {
                 Around::new(
                     Arc::clone(&self.0),
                     &candidate.source,
-                    names_of(&candidate.path, &wanted),
+                    names_of(&candidate.path, &query),
                 )
             });
         }
@@ -252,9 +252,9 @@ pub fn libraries_in(
 }
 
 /// What files beside a file of symbols may be named after.
-fn names_of(path: &str, wanted: &LibraryQuery) -> Vec<String> {
+fn names_of(path: &str, query: &LibraryQuery) -> Vec<String> {
     let file = path.rsplit(['/', '\\', '!']).next().unwrap_or(path);
-    let library = wanted.names.map(|names| names.bare);
+    let library = query.names.map(|names| names.bare);
     let mut names = vec![file.to_owned(), names::key_of(file).to_owned()];
     names.extend(library.map(str::to_owned));
     names.sort_unstable();
@@ -279,44 +279,44 @@ impl How {
 }
 
 impl Search {
-    fn make(&self, wanted: &LibraryQuery, found: &mut Found) {
+    fn make(&self, query: &LibraryQuery, found: &mut Found) {
         let (root, place) = (&self.root, self.place);
         let full = found.full();
         match &self.how {
             How::Tree(_) => {}
             How::FivePlaces => {
-                folder::look_below(root, place, wanted, found);
-                folder::look_into_packages(root, place, wanted, found);
+                folder::look_below(root, place, query, found);
+                folder::look_into_packages(root, place, query, found);
             }
-            How::Both(_) => folder::look_below(root, place, wanted, found),
+            How::Both(_) => folder::look_below(root, place, query, found),
             How::Breakpad(_) => {
-                for path in wanted.breakpad_places() {
-                    folder::look_at(&root.join(path), place, wanted, found);
+                for path in query.breakpad_places() {
+                    folder::look_at(&root.join(path), place, query, found);
                 }
             }
             How::ProductOut(_) => {
-                folder::look_below(root, place, wanted, found);
-                for path in wanted.module_places(root) {
-                    folder::look_at(&path, place, wanted, found);
+                folder::look_below(root, place, query, found);
+                for path in query.module_places(root) {
+                    folder::look_at(&path, place, query, found);
                 }
             }
             How::HostPath => {
-                if let Some(path) = wanted.host_path() {
-                    folder::look_at(&path, place, wanted, found);
+                if let Some(path) = query.host_path() {
+                    folder::look_at(&path, place, query, found);
                 }
             }
             How::BuildIdTree => {
-                for path in wanted.build_id_places() {
-                    folder::look_at(&root.join(path), place, wanted, found);
+                for path in query.build_id_places() {
+                    folder::look_at(&root.join(path), place, query, found);
                 }
             }
-            How::Cache(cache) => look_in_cache(cache, wanted, found),
-            How::Debuginfod(client) => ask(client, wanted, found),
+            How::Cache(cache) => look_in_cache(cache, query, found),
+            How::Debuginfod(client) => ask(client, query, found),
         }
         if let Some(tree) = self.how.tree()
             && found.full() == full
         {
-            tree.search(place, wanted, found);
+            tree.search(place, query, found);
         }
     }
 
@@ -325,12 +325,12 @@ impl Search {
     }
 
     /// Notes that nothing of the library is there.
-    fn tell_nothing(&self, wanted: &LibraryQuery, found: &mut Found) {
+    fn tell_nothing(&self, query: &LibraryQuery, found: &mut Found) {
         let path = match self.how {
             // Nothing that is no path of this host was looked for.
-            How::HostPath if wanted.host_path().is_none() => return,
+            How::HostPath if query.host_path().is_none() => return,
             How::Debuginfod(_) => return,
-            How::HostPath => sanitize(&wanted.library.path).into_owned(),
+            How::HostPath => sanitize(&query.library.path).into_owned(),
             _ => sanitize(&self.root.to_string_lossy()).into_owned(),
         };
         let why_not = match self.is_there() {
@@ -342,16 +342,16 @@ impl Search {
 }
 
 /// Adds what was fetched of the library before.
-fn look_in_cache(cache: &Cache, wanted: &LibraryQuery, found: &mut Found) {
+fn look_in_cache(cache: &Cache, query: &LibraryQuery, found: &mut Found) {
     for origin in Origin::ALL {
-        let kept = cache.libraries().get(&wanted.library.build_id, origin);
+        let kept = cache.libraries().get(&query.library.build_id, origin);
         if let Some((path, bytes)) = kept {
-            add_kept(path, &bytes, Place::Cache, wanted, found);
+            add_kept(path, &bytes, Place::Cache, query, found);
         }
     }
 }
 
-fn add_kept(path: PathBuf, bytes: &[u8], place: Place, wanted: &LibraryQuery, found: &mut Found) {
+fn add_kept(path: PathBuf, bytes: &[u8], place: Place, query: &LibraryQuery, found: &mut Found) {
     let text = sanitize(&path.to_string_lossy()).into_owned();
     match file::identify(bytes) {
         Ok(facts) => found.add(Candidate {
@@ -359,7 +359,7 @@ fn add_kept(path: PathBuf, bytes: &[u8], place: Place, wanted: &LibraryQuery, fo
             path: text,
             knowledge: facts.knowledge,
             verified: true,
-            build_id: Some(wanted.library.build_id.clone()),
+            build_id: Some(query.library.build_id.clone()),
             likeness: 0,
             source: Source::Kept { path },
             around: None,
@@ -369,8 +369,8 @@ fn add_kept(path: PathBuf, bytes: &[u8], place: Place, wanted: &LibraryQuery, fo
 }
 
 /// Asks the servers for the debug file, and for the library where there is no better one.
-fn ask(client: &Client, wanted: &LibraryQuery, found: &mut Found) {
-    let id = &wanted.library.build_id;
+fn ask(client: &Client, query: &LibraryQuery, found: &mut Found) {
+    let id = &query.library.build_id;
     if id.is_empty() {
         return;
     }
@@ -391,7 +391,7 @@ fn ask(client: &Client, wanted: &LibraryQuery, found: &mut Found) {
         if let Some(path) = path {
             // It lies in the cache, where only its build ID is read.
             match Bytes::read(&path, 0) {
-                Ok(bytes) => add_kept(path, &bytes, Place::Debuginfod, wanted, found),
+                Ok(bytes) => add_kept(path, &bytes, Place::Debuginfod, query, found),
                 Err(error) => {
                     let text = sanitize(&path.to_string_lossy()).into_owned();
                     found.refuse(Place::Debuginfod, text, regular::why_not(&error));

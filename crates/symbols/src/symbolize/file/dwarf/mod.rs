@@ -106,7 +106,7 @@ impl Sections {
         let found = in_parallel(NAMES.len(), threads, |numbers| {
             let read = numbers.filter_map(|at| {
                 let name = format!(".debug_{}", NAMES[at]);
-                Some((at, notes.contain(&name, || read(NAMES[at]))??))
+                Some((at, notes.catch_panic(&name, || read(NAMES[at]))??))
             });
             read.collect::<Vec<_>>()
         });
@@ -258,7 +258,7 @@ impl DebugInfo {
         in_parallel(tasks.len(), threads, |numbers| {
             let mut worker = Worker::new(&run);
             for at in numbers {
-                let done = notes.contain(".debug_info", || worker.task(&tasks[at]));
+                let done = notes.catch_panic(".debug_info", || worker.task(&tasks[at]));
                 if done.is_none() {
                     worker.answers.abandon();
                 }
@@ -505,10 +505,10 @@ fn find_supplement(
     let fits = |bytes: &Bytes| {
         Elf::read(bytes).is_ok_and(|elf| elf.build_id(bytes) == supplement.build_id)
     };
-    let wanted = SupplementaryRef::Supplement(&supplement);
+    let reference = SupplementaryRef::Supplement(&supplement);
     let found = companions
         .iter()
-        .find_map(|companions| companions.find(&wanted, &fits));
+        .find_map(|companions| companions.find(&reference, &fits));
     let Some(Companion { bytes, .. }) = found else {
         notes.add(Note::needs_supplement(&supplement));
         return None;

@@ -65,7 +65,7 @@ impl<'run> Splits<'run> {
             return Some(sections);
         }
         let folder = String::from_utf8_lossy(skeleton.comp_dir);
-        let wanted = SupplementaryRef::Split {
+        let reference = SupplementaryRef::Split {
             name: &name,
             folder: &folder,
         };
@@ -84,7 +84,7 @@ impl<'run> Splits<'run> {
             fits
         };
         for companions in self.companions {
-            if companions.find(&wanted, &fits).is_some() {
+            if companions.find(&reference, &fits).is_some() {
                 return found.into_inner();
             }
         }

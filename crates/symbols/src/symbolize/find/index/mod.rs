@@ -45,7 +45,7 @@ impl SearchRoot {
 /// A tree that is walked when it is first asked.
 #[derive(Debug)]
 pub(super) struct Tree {
-    ground: SearchRoot,
+    root: SearchRoot,
     cache: Option<Answers>,
     index: OnceLock<Index>,
 }
@@ -75,9 +75,9 @@ struct At {
 }
 
 impl Tree {
-    pub(super) fn new(ground: SearchRoot, cache: Option<Answers>) -> Self {
+    pub(super) fn new(root: SearchRoot, cache: Option<Answers>) -> Self {
         Tree {
-            ground,
+            root,
             cache,
             index: OnceLock::new(),
         }
@@ -91,7 +91,7 @@ impl Tree {
             let cached = self.cache.as_ref().and_then(|cache| cache.get(&key));
             let earlier = cached.and_then(|bytes| record::read(&bytes));
             let earlier = earlier.unwrap_or_default();
-            let walked = match &self.ground {
+            let walked = match &self.root {
                 SearchRoot::Folder(root) => walk::walk(std::slice::from_ref(root), earlier),
                 SearchRoot::Project(root) => walk::walk(&gradle::outputs(root), earlier),
                 SearchRoot::File(path) => walk::one(path, earlier),
@@ -113,12 +113,12 @@ impl Tree {
     }
 
     fn key(&self) -> [u8; 32] {
-        let kind: &[u8] = match self.ground {
+        let kind: &[u8] = match self.root {
             SearchRoot::Folder(_) => b"index of a folder\0",
             SearchRoot::Project(_) => b"index of a project\0",
             SearchRoot::File(_) => b"index of a file\0",
         };
-        let path = self.ground.path().as_os_str().as_encoded_bytes();
+        let path = self.root.path().as_os_str().as_encoded_bytes();
         Sha256::new()
             .chain_update(kind)
             .chain_update(READER)
@@ -129,7 +129,7 @@ impl Tree {
     }
 
     /// Adds files of the library's build; notes files of its name that are of another.
-    pub(super) fn search(&self, place: Place, wanted: &LibraryQuery, found: &mut Found) {
+    pub(super) fn search(&self, place: Place, query: &LibraryQuery, found: &mut Found) {
         let index = self.index();
         for (path, why_not) in &index.lost {
             let path = sanitize(&path.to_string_lossy()).into_owned();
@@ -137,7 +137,7 @@ impl Tree {
         }
         let full = found.full();
         let mut unpacked = 0;
-        for at in index.of_build(wanted) {
+        for at in index.of_build(query) {
             let is_packed =
                 |content: &Content| matches!(content, Content::Symbols(s) if s.knowledge.is_none());
             if is_packed(index.content(at)) {
@@ -147,9 +147,9 @@ impl Tree {
                 }
                 unpacked += 1;
             }
-            self.add(index, at, true, place, wanted, found);
+            self.add(index, at, true, place, query, found);
         }
-        let Some(names) = wanted.names else {
+        let Some(names) = query.names else {
             return;
         };
         for &at in index.by_name.get(key_of(names.bare)).into_iter().flatten() {
@@ -160,21 +160,21 @@ impl Tree {
                 }
                 continue;
             };
-            if is_build(symbols, wanted) {
+            if is_build(symbols, query) {
                 continue;
             }
             let has_none = symbols.build_id.is_empty() && symbols.debug_id.is_none();
-            if wanted.allow_no_build_id && (has_none || wanted.library.build_id.is_empty()) {
-                self.add(index, at, false, place, wanted, found);
+            if query.allow_no_build_id && (has_none || query.library.build_id.is_empty()) {
+                self.add(index, at, false, place, query, found);
                 continue;
             }
             let near = Nearest {
                 place,
                 path: index.path(at),
                 build_id: symbols.shown_id(),
-                likeness: wanted.likeness(index.components(at)),
+                likeness: query.likeness(index.components(at)),
             };
-            found.refuse_build(wanted, near);
+            found.refuse_build(query, near);
         }
     }
 
@@ -184,7 +184,7 @@ impl Tree {
         at: At,
         verified: bool,
         place: Place,
-        wanted: &LibraryQuery,
+        query: &LibraryQuery,
         found: &mut Found,
     ) {
         let Content::Symbols(symbols) = index.content(at) else {
@@ -201,8 +201,8 @@ impl Tree {
                 path,
                 knowledge,
                 verified,
-                build_id: verified.then(|| wanted.library.build_id.clone()),
-                likeness: wanted.likeness(index.components(at)),
+                build_id: verified.then(|| query.library.build_id.clone()),
+                likeness: query.likeness(index.components(at)),
                 source,
                 around: None,
             }),
@@ -305,8 +305,8 @@ impl Index {
     }
 
     /// Files of the library's build, in order of their paths.
-    fn of_build(&self, wanted: &LibraryQuery) -> Vec<At> {
-        let id = &wanted.library.build_id;
+    fn of_build(&self, query: &LibraryQuery) -> Vec<At> {
+        let id = &query.library.build_id;
         if id.is_empty() {
             return Vec::new();
         }
@@ -318,7 +318,7 @@ impl Index {
         ];
         let hits = keys.iter().filter_map(|key| self.by_id.get(key)).flatten();
         let of_build = |at: &At| match self.content(*at) {
-            Content::Symbols(symbols) => is_build(symbols, wanted),
+            Content::Symbols(symbols) => is_build(symbols, query),
             _ => false,
         };
         let mut hits: Vec<At> = hits.copied().filter(of_build).collect();
@@ -385,8 +385,8 @@ impl Index {
 }
 
 /// The same rule as of [`crate::symbolize::file::Facts::is_build`], on what the index keeps.
-fn is_build(symbols: &Symbols, wanted: &LibraryQuery) -> bool {
-    let id = &wanted.library.build_id;
+fn is_build(symbols: &Symbols, query: &LibraryQuery) -> bool {
+    let id = &query.library.build_id;
     if !id.is_empty() && symbols.build_id == id.0 {
         return true;
     }

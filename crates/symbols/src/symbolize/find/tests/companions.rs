@@ -7,9 +7,9 @@ use crate::symbolize::find::{Found, Places};
 use heaptap_model::units::BuildId;
 
 /// The bytes of the companion whose bytes are `right`, if it is found.
-fn companion(found: &Found, wanted: &SupplementaryRef<'_>, right: &[u8]) -> Option<Bytes> {
+fn companion(found: &Found, reference: &SupplementaryRef<'_>, right: &[u8]) -> Option<Bytes> {
     let fits = |bytes: &Bytes| **bytes == *right;
-    let companion = found.candidates[0].companions().find(wanted, &fits);
+    let companion = found.candidates[0].companions().find(reference, &fits);
     companion.map(|companion| companion.bytes)
 }
 
@@ -38,16 +38,19 @@ fn debug_files_packages_and_units_are_found_in_trees_by_name() {
         name: "../obj/unit.dwo",
         folder: "/nowhere",
     };
-    for wanted in [
+    for reference in [
         SupplementaryRef::Debug(&link),
         SupplementaryRef::Package,
         split,
         SupplementaryRef::Supplement(&supplement),
     ] {
-        assert!(companion(&found, &wanted, &right).is_some(), "{wanted:?}");
         assert!(
-            companion(&found, &wanted, b"another").is_none(),
-            "{wanted:?}"
+            companion(&found, &reference, &right).is_some(),
+            "{reference:?}"
+        );
+        assert!(
+            companion(&found, &reference, b"another").is_none(),
+            "{reference:?}"
         );
     }
 }

@@ -41,7 +41,7 @@ impl FileCache {
         self.folder.join(first).join(rest)
     }
 
-    /// A file to be filled and then [kept](Shelf::keep).
+    /// A file to be filled and then [kept](FileCache::keep).
     pub(super) fn unfinished(&self) -> io::Result<tempfile::NamedTempFile> {
         std::fs::create_dir_all(&self.folder)?;
         tempfile::Builder::new()
@@ -137,7 +137,7 @@ impl FileCache {
     }
 }
 
-/// A file on the shelf.
+/// A file that is kept.
 struct Kept {
     path: PathBuf,
     size: u64,
@@ -149,10 +149,10 @@ mod tests {
     use super::*;
     use std::io::Write as _;
 
-    fn put(shelf: &FileCache, name: &str, size: usize) -> PathBuf {
-        let mut file = shelf.unfinished().unwrap();
+    fn put(cache: &FileCache, name: &str, size: usize) -> PathBuf {
+        let mut file = cache.unfinished().unwrap();
         file.write_all(&vec![7; size]).unwrap();
-        shelf.keep(file, name).unwrap()
+        cache.keep(file, name).unwrap()
     }
 
     fn age(path: &Path, seconds: u64) {
@@ -164,32 +164,32 @@ mod tests {
     #[test]
     fn what_was_used_longest_ago_goes_first() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = FileCache::new(folder.path().join("shelf"), 10_000);
-        let old = put(&shelf, "aa01", 4000);
-        let used = put(&shelf, "aa02", 4000);
+        let cache = FileCache::new(folder.path().join("files"), 10_000);
+        let old = put(&cache, "aa01", 4000);
+        let used = put(&cache, "aa02", 4000);
         age(&old, 7200);
         age(&used, 9000);
-        shelf.note_use(&used);
-        let new = put(&shelf, "bb03", 400);
+        cache.note_use(&used);
+        let new = put(&cache, "bb03", 400);
         assert!(!old.exists() && used.exists() && new.exists());
     }
 
     #[test]
     fn a_file_larger_than_the_bound_outlives_its_own_keeping() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = FileCache::new(folder.path().join("shelf"), 10_000);
-        let old = put(&shelf, "aa01", 4000);
+        let cache = FileCache::new(folder.path().join("files"), 10_000);
+        let old = put(&cache, "aa01", 4000);
         age(&old, 7200);
-        let huge = put(&shelf, "aa02", 20_000);
+        let huge = put(&cache, "aa02", 20_000);
         assert!(!old.exists() && huge.exists());
     }
 
     #[test]
     fn small_files_count_as_what_they_take() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = FileCache::new(folder.path().join("shelf"), 10_000);
+        let cache = FileCache::new(folder.path().join("files"), 10_000);
         let names = ["aa01", "aa02", "aa03", "aa04"];
-        let paths = names.map(|name| put(&shelf, name, 1));
+        let paths = names.map(|name| put(&cache, name, 1));
         let left = paths.iter().filter(|path| path.exists()).count();
         assert_eq!(left, 2);
     }
@@ -197,20 +197,20 @@ mod tests {
     #[test]
     fn what_a_dead_process_left_is_taken_away() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = FileCache::new(folder.path().join("shelf"), 10_000);
-        let (_, left) = shelf.unfinished().unwrap().keep().unwrap();
-        let (_, young) = shelf.unfinished().unwrap().keep().unwrap();
+        let cache = FileCache::new(folder.path().join("files"), 10_000);
+        let (_, left) = cache.unfinished().unwrap().keep().unwrap();
+        let (_, young) = cache.unfinished().unwrap().keep().unwrap();
         age(&left, 2 * 24 * 3600);
-        put(&shelf, "aa01", 1);
+        put(&cache, "aa01", 1);
         assert!(!left.exists() && young.exists());
     }
 
     #[test]
     fn the_same_file_may_be_put_twice() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = FileCache::new(folder.path().join("shelf"), 10_000);
-        put(&shelf, "aa01", 5);
-        let path = put(&shelf, "aa01", 5);
+        let cache = FileCache::new(folder.path().join("files"), 10_000);
+        put(&cache, "aa01", 5);
+        let path = put(&cache, "aa01", 5);
         assert_eq!(std::fs::read(path).unwrap(), [7; 5]);
     }
 }
