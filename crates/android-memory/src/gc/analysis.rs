@@ -33,9 +33,9 @@ pub struct GcContext {
 }
 
 /// Sums up what is known of a process.
-pub fn analyze(process: &ProcessLog, known: GcContext) -> ProcessReport {
+pub fn analyze(process: &ProcessLog, context: GcContext) -> ProcessReport {
     let runtime = process.runtime();
-    let every = known.every || runtime == Some(Runtime::Dalvik);
+    let every = context.every || runtime == Some(Runtime::Dalvik);
     let coverage = match every {
         true => Coverage::Every,
         false => Coverage::Logged,
@@ -58,7 +58,7 @@ pub fn analyze(process: &ProcessLog, known: GcContext) -> ProcessReport {
     // What is shorter than what happened in it is no measure of it, unless a clock was set in
     // between.
     let set = LONGEST_SILENCE_NS.unsigned_abs();
-    let watched = known.observed.filter(|of| {
+    let watched = context.observed.filter(|of| {
         let beyond = span_ns.unwrap_or(0).saturating_sub(of.ns);
         beyond == 0 || beyond > set
     });
@@ -89,13 +89,15 @@ pub fn analyze(process: &ProcessLog, known: GcContext) -> ProcessReport {
         })
         .collect();
     let largest = live.iter().filter_map(|l| l.total).max().unwrap_or(0);
-    let is_large = known
+    let is_large = context
         .is_large
-        .unwrap_or_else(|| known.limit.is_some_and(|limit| largest > limit));
+        .unwrap_or_else(|| context.limit.is_some_and(|limit| largest > limit));
     let of_log = process.limit.map(|limit| (limit, LimitFrom::Log));
-    let of_phone = match (is_large, known.large_limit) {
+    let of_phone = match (is_large, context.large_limit) {
         (true, Some(limit)) => Some((limit, LimitFrom::HeapSize)),
-        _ => known.limit.map(|limit| (limit, LimitFrom::HeapGrowthLimit)),
+        _ => context
+            .limit
+            .map(|limit| (limit, LimitFrom::HeapGrowthLimit)),
     };
     let (limit, limit_from) = of_log.or(of_phone).unzip();
     let mut total = Freed::default();
@@ -127,7 +129,7 @@ pub fn analyze(process: &ProcessLog, known: GcContext) -> ProcessReport {
         limit,
         limit_from,
         out_of_memory: errors(process),
-        lesser: MinorEvents {
+        minor: MinorEvents {
             clamps: process.clamps,
             grown: process.grown,
             soft_references: process.soft,

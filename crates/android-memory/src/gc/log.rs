@@ -138,7 +138,7 @@ impl GcLog {
     pub fn push(&mut self, text: &str) -> Option<GcLogEvent> {
         self.lines += 1;
         let mut splitter = std::mem::take(&mut self.splitter);
-        let told = match splitter.line(text) {
+        let event = match splitter.line(text) {
             Row::Line(line) => {
                 self.formed += u64::from(line.format != Format::Raw);
                 self.line(&line)
@@ -153,7 +153,7 @@ impl GcLog {
             }
         };
         self.splitter = splitter;
-        told
+        event
     }
 
     /// Gives a process its name, where that is known beside the log.

@@ -24,11 +24,11 @@ pub fn parse_message(tag: Option<&str>, message: &str) -> Option<Event> {
     if let Some(error) = oom::parse(message) {
         return Some(Event::OutOfMemory(Box::new(error)));
     }
-    told(message).or_else(|| is_like(tag, message).then_some(Event::Other))
+    minor_event(message).or_else(|| is_like(tag, message).then_some(Event::Other))
 }
 
-/// The lesser lines.
-fn told(message: &str) -> Option<Event> {
+/// Lines that say less.
+fn minor_event(message: &str) -> Option<Event> {
     let bytes = |text: &str| size(text)?.unsigned();
     if let Some(rest) = message.strip_prefix("Clamp target GC heap from ") {
         let (from, to) = rest.split_once(" to ")?;

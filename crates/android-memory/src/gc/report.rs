@@ -112,9 +112,9 @@ pub struct ProcessReport {
     /// `OutOfMemoryError`s, each text once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub out_of_memory: Vec<Error>,
-    /// The lesser lines.
-    #[serde(skip_serializing_if = "MinorEvents::is_empty")]
-    pub lesser: MinorEvents,
+    /// Lines that say less.
+    #[serde(rename = "lesser", skip_serializing_if = "MinorEvents::is_empty")]
+    pub minor: MinorEvents,
     /// Whether the live set keeps growing.
     pub growth: Growth,
     /// What is wrong.

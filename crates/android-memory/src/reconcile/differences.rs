@@ -46,10 +46,10 @@ impl Table {
         });
     }
 
-    pub(super) fn differ(&mut self, known: &ReconcileInput) {
-        let native = known.heaps.iter().find(|heap| heap.value.is_native());
+    pub(super) fn differ(&mut self, input: &ReconcileInput) {
+        let native = input.heaps.iter().find(|heap| heap.value.is_native());
         if let Some(heap) = native {
-            let to = match (&known.native_heap, &known.malloc_info) {
+            let to = match (&input.native_heap, &input.malloc_info) {
                 (Some(_), _) => Some(Figure::HeapAlloc),
                 (None, Some(_)) => Some(Figure::MallocInfo),
                 (None, None) => None,
@@ -64,7 +64,7 @@ impl Table {
                 self.between(Figure::Profiled, to, about, causes);
             }
         }
-        if let (Some(info), Some(cells)) = (&known.malloc_info, &known.native_heap) {
+        if let (Some(info), Some(cells)) = (&input.malloc_info, &input.native_heap) {
             let mut causes = Vec::new();
             if info.value.is_of_small_only() {
                 causes.push(Cause {
@@ -103,11 +103,11 @@ impl Table {
                 causes,
             );
         }
-        if let Some(cells) = &known.native_heap {
+        if let Some(cells) = &input.native_heap {
             self.free_in_heap(cells.value);
-            self.resident_heap(known, cells.value.alloc);
+            self.resident_heap(input, cells.value.alloc);
         }
-        self.rest_of_process(known);
+        self.rest_of_process(input);
     }
 
     fn free_in_heap(&mut self, cells: HeapCells) {
@@ -144,8 +144,8 @@ impl Table {
     }
 
     /// Resident pages of the heap against what is allocated in it.
-    fn resident_heap(&mut self, known: &ReconcileInput, alloc: u64) {
-        let Some(native) = &known.native_resident else {
+    fn resident_heap(&mut self, input: &ReconcileInput, alloc: u64) {
+        let Some(native) = &input.native_resident else {
             return;
         };
         let value = native.value;
@@ -203,8 +203,8 @@ impl Table {
         );
     }
 
-    fn rest_of_process(&mut self, known: &ReconcileInput) {
-        let mut largest: Vec<&Area> = known.elsewhere.iter().filter(|a| a.bytes > 0).collect();
+    fn rest_of_process(&mut self, input: &ReconcileInput) {
+        let mut largest: Vec<&Area> = input.elsewhere.iter().filter(|a| a.bytes > 0).collect();
         largest.sort_by(|a, b| (b.bytes, &a.name).cmp(&(a.bytes, &b.name)));
         let named: Vec<String> = largest
             .iter()

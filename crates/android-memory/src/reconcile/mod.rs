@@ -5,13 +5,13 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `known` | what is handed over |
+//! | `input` | what is handed over |
 //! | `differences` | what lies between the figures, and why |
 
 mod differences;
-mod known;
+mod input;
 
-pub use known::{At, Estimated, NativeResident, Profiled, ReconcileInput};
+pub use input::{At, Estimated, NativeResident, Profiled, ReconcileInput};
 
 use std::time::Duration;
 
@@ -260,17 +260,17 @@ impl Table {
         self.figure(figure).map_or("", |row| row.name.as_str())
     }
 
-    /// The table of what is known.
-    pub fn of(known: &ReconcileInput) -> Table {
+    /// The table of what is handed over.
+    pub fn of(input: &ReconcileInput) -> Table {
         let mut table = Table {
-            process: known.process.clone(),
-            pid: known.pid,
-            boot_ns: known.boot_ns,
-            label: known.label.clone(),
-            missing: known.missing.clone(),
+            process: input.process.clone(),
+            pid: input.pid,
+            boot_ns: input.boot_ns,
+            label: input.label.clone(),
+            missing: input.missing.clone(),
             ..Table::default()
         };
-        table.fill(known);
+        table.fill(input);
         let moment = table.boot_ns;
         for row in &mut table.rows {
             row.apart_ms = row
@@ -278,8 +278,8 @@ impl Table {
                 .zip(moment)
                 .and_then(|(at, moment)| apart(at, moment));
         }
-        table.differ(known);
-        table.elsewhere = known.elsewhere.clone();
+        table.differ(input);
+        table.elsewhere = input.elsewhere.clone();
         table.elsewhere.retain(|area| area.bytes > 0);
         table
             .elsewhere
@@ -314,9 +314,9 @@ impl Table {
         &mut self.rows[last]
     }
 
-    fn fill(&mut self, known: &ReconcileInput) {
+    fn fill(&mut self, input: &ReconcileInput) {
         for native in [true, false] {
-            for heap in known.heaps.iter().filter(|h| h.value.is_native() == native) {
+            for heap in input.heaps.iter().filter(|h| h.value.is_native() == native) {
                 let profiled = &heap.value;
                 let (figure, name) = match native {
                     true => (Figure::Profiled, "heapprofd, unreleased".to_owned()),
@@ -341,7 +341,7 @@ impl Table {
                 row.note = Some(format!("{interval}{most}{apart}"));
             }
         }
-        if let Some(info) = &known.malloc_info {
+        if let Some(info) = &input.malloc_info {
             let row = self.row(
                 Figure::MallocInfo,
                 "malloc_info, live",
@@ -355,14 +355,14 @@ impl Table {
                 (false, false) => version.to_owned(),
             });
         }
-        if let Some(cells) = &known.native_heap {
+        if let Some(cells) = &input.native_heap {
             let value = cells.value;
             self.row(Figure::HeapAlloc, "Heap Alloc", signed(value.alloc), cells)
                 .note = Some("what malloc gave out, block sizes".to_owned());
             self.row(Figure::HeapSize, "Heap Size", signed(value.size), cells)
                 .note = Some("what malloc has from the system".to_owned());
         }
-        if let Some(native) = &known.native_resident {
+        if let Some(native) = &input.native_resident {
             let value = native.value;
             let (name, note) = match value.by_shares {
                 true => ("Native Heap PSS", "this Android has no RSS by kind"),
@@ -383,14 +383,14 @@ impl Table {
                 .note = Some("in ZRAM or swap, before compression".to_owned());
             }
         }
-        if let Some(resident) = &known.resident {
+        if let Some(resident) = &input.resident {
             self.row(
                 Figure::ProcessResident,
                 "RSS",
                 signed(resident.value),
                 resident,
             )
-            .note = Some(match known.resident_by_meminfo {
+            .note = Some(match input.resident_by_meminfo {
                 true => "TOTAL RSS, without the memory that graphics drivers count".to_owned(),
                 false => "all pages of the process in memory".to_owned(),
             });

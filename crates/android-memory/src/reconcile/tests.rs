@@ -12,7 +12,7 @@ fn at<T>(value: T, second: u64) -> At<T> {
     }
 }
 
-fn known() -> ReconcileInput {
+fn input() -> ReconcileInput {
     ReconcileInput {
         process: "com.example.app".to_owned(),
         pid: 7,
@@ -91,7 +91,7 @@ fn kinds(table: &Table, from: Figure, to: Figure) -> Vec<CauseKind> {
 
 #[test]
 fn every_pair_of_neighbours_has_its_difference_and_its_causes() {
-    let table = Table::of(&known());
+    let table = Table::of(&input());
     let (profiled, alloc) = (Figure::Profiled, Figure::HeapAlloc);
     let (resident, all) = (Figure::NativeResident, Figure::ProcessResident);
     assert_eq!(bytes(&table, profiled, alloc), 10 << 20);
@@ -133,10 +133,10 @@ fn every_pair_of_neighbours_has_its_difference_and_its_causes() {
 
 #[test]
 fn figures_read_more_than_two_seconds_apart_say_so_each() {
-    let mut known = known();
-    known.boot_ns = Some(11_000_000_000);
-    known.heaps[1].boot_ns = Some(6_500_000_000);
-    let table = Table::of(&known);
+    let mut input = input();
+    input.boot_ns = Some(11_000_000_000);
+    input.heaps[1].boot_ns = Some(6_500_000_000);
+    let table = Table::of(&input);
     let apart = |figure| table.figure(figure).unwrap().apart_ms;
     assert_eq!(apart(Figure::Profiled), Some(-4500));
     assert_eq!(apart(Figure::MallocInfo), None);
@@ -145,7 +145,7 @@ fn figures_read_more_than_two_seconds_apart_say_so_each() {
     assert!(
         Table::of(&ReconcileInput {
             boot_ns: None,
-            ..known
+            ..input
         })
         .rows
         .iter()
@@ -155,9 +155,9 @@ fn figures_read_more_than_two_seconds_apart_say_so_each() {
 
 #[test]
 fn a_profile_from_the_start_lacks_only_what_came_before_heapprofd() {
-    let mut known = known();
-    known.heaps[1].value.from_startup = true;
-    let table = Table::of(&known);
+    let mut input = input();
+    input.heaps[1].value.from_startup = true;
+    let table = Table::of(&input);
     let kinds = kinds(&table, Figure::Profiled, Figure::HeapAlloc);
     assert_eq!(kinds[0], CauseKind::BeforeZygoteInit);
     assert_eq!(table.rows[0].figure, Figure::Profiled);
@@ -166,10 +166,10 @@ fn a_profile_from_the_start_lacks_only_what_came_before_heapprofd() {
 
 #[test]
 fn a_profile_above_the_allocator_is_not_said_to_lack_anything() {
-    let mut known = known();
-    known.heaps[1].value.unreleased = 52 << 20;
-    known.heaps[1].value.range = Some((50 << 20, 54 << 20));
-    let table = Table::of(&known);
+    let mut input = input();
+    input.heaps[1].value.unreleased = 52 << 20;
+    input.heaps[1].value.range = Some((50 << 20, 54 << 20));
+    let table = Table::of(&input);
     let (from, to) = (Figure::Profiled, Figure::HeapAlloc);
     assert_eq!(bytes(&table, from, to), -(2 << 20));
     assert_eq!(kinds(&table, from, to), [CauseKind::Sampling]);
@@ -177,7 +177,7 @@ fn a_profile_above_the_allocator_is_not_said_to_lack_anything() {
 
 #[test]
 fn without_meminfo_the_profile_is_held_to_malloc_info_and_nothing_is_made_up() {
-    let known = ReconcileInput {
+    let input = ReconcileInput {
         native_heap: None,
         native_resident: None,
         missing: vec![Missing {
@@ -185,9 +185,9 @@ fn without_meminfo_the_profile_is_held_to_malloc_info_and_nothing_is_made_up() {
             why: "not read".to_owned(),
             help: None,
         }],
-        ..known()
+        ..input()
     };
-    let table = Table::of(&known);
+    let table = Table::of(&input);
     assert_eq!(bytes(&table, Figure::Profiled, Figure::MallocInfo), 4 << 20);
     assert_eq!(table.differences.len(), 1);
     assert_eq!(table.missing.len(), 1);
@@ -198,8 +198,8 @@ fn without_meminfo_the_profile_is_held_to_malloc_info_and_nothing_is_made_up() {
 
 #[test]
 fn memory_never_touched_makes_residence_smaller_than_what_is_live() {
-    let mut known = known();
-    known.native_resident = Some(at(
+    let mut input = input();
+    input.native_resident = Some(at(
         NativeResident {
             resident: 30 * MIB,
             by_shares: true,
@@ -208,7 +208,7 @@ fn memory_never_touched_makes_residence_smaller_than_what_is_live() {
         },
         11,
     ));
-    let table = Table::of(&known);
+    let table = Table::of(&input);
     assert_eq!(
         kinds(&table, Figure::HeapAlloc, Figure::NativeResident),
         [CauseKind::Pages, CauseKind::Shares]

@@ -307,34 +307,34 @@ fn sentences(process: &ProcessReport) -> Vec<String> {
             milliseconds(process.waits.max_ns),
         ));
     }
-    let lesser = &process.lesser;
+    let minor = &process.minor;
     for (count, what) in [
         (
-            lesser.clamps,
+            minor.clamps,
             "the heap was kept from growing over its limit",
         ),
-        (lesser.grown, "the heap grew because nothing in it fitted"),
+        (minor.grown, "the heap grew because nothing in it fitted"),
         (
-            lesser.soft_references,
+            minor.soft_references,
             "softly referenced objects were given up",
         ),
-        (lesser.signals, "a signal asked for a collection"),
+        (minor.signals, "a signal asked for a collection"),
     ] {
         if count > 0 {
             lines.push(format!("{what} {}", times(count)));
         }
     }
-    if lesser.dropped > 0 {
+    if minor.dropped > 0 {
         lines.push(format!(
             "the phone's log dropped {} of this process",
-            counted(lesser.dropped, "line")
+            counted(minor.dropped, "line")
         ));
     }
-    if lesser.unknown > 0 {
+    if minor.unknown > 0 {
         lines.push(format!(
             "{} about its collector could not be understood, such as: {}",
-            counted(lesser.unknown, "line"),
-            lesser.unknown_examples.first().map_or("", String::as_str)
+            counted(minor.unknown, "line"),
+            minor.unknown_examples.first().map_or("", String::as_str)
         ));
     }
     lines

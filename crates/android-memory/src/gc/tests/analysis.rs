@@ -10,8 +10,8 @@ fn log(lines: impl IntoIterator<Item = String>) -> GcLog {
     log
 }
 
-fn only(log: &GcLog, known: GcContext) -> ProcessReport {
-    let mut reports = log.processes().map(|p| analyze(p, known));
+fn only(log: &GcLog, context: GcContext) -> ProcessReport {
+    let mut reports = log.processes().map(|p| analyze(p, context));
     let report = reports.next().expect("a process");
     assert!(reports.next().is_none());
     report
@@ -79,14 +79,14 @@ fn rates_are_told_where_every_collection_is_logged() {
     );
     assert_eq!(report.pauses.count, 4);
     // Watched for a minute, it is four a minute.
-    let known = GcContext {
+    let context = GcContext {
         observed: Some(Observed {
             ns: 60_000_000_000,
             by: ObservedBy::Log,
         }),
         ..GcContext::default()
     };
-    let report = only(&log((0..4).map(dalvik)), known);
+    let report = only(&log((0..4).map(dalvik)), context);
     assert_eq!(report.per_minute, Some(4.0));
     assert_eq!(report.observed_by, Some(ObservedBy::Log));
     let art: Vec<String> = (0..4)
@@ -98,11 +98,11 @@ fn rates_are_told_where_every_collection_is_logged() {
         (Coverage::Logged, None)
     );
     assert!(report.coverage.caveat().unwrap().contains("cannot be told"));
-    let known = GcContext {
+    let context = GcContext {
         every: true,
         ..GcContext::default()
     };
-    assert_eq!(only(&log(art), known).per_minute, Some(6.0));
+    assert_eq!(only(&log(art), context).per_minute, Some(6.0));
 }
 
 #[test]
@@ -151,11 +151,11 @@ fn a_live_set_that_grows_is_told_with_its_pace() {
             art(n * 10 + 5, "Background", YOUNG, 45, 60),
         ]
     });
-    let known = GcContext {
+    let context = GcContext {
         limit: Some(100 << 20),
         ..GcContext::default()
     };
-    let report = only(&log(lines), known);
+    let report = only(&log(lines), context);
     let Growth::Grows(growing) = report.growth else {
         panic!("{:?}", report.growth);
     };
