@@ -250,10 +250,12 @@ fn rows(
     let mut columns: Vec<Vec<i64>> = Vec::new();
     for (at, measure) in dump.measures.iter().enumerate() {
         let mut own = column(reader, dump.rows, Reader::next_signed)?;
-        if let Some(from) = measure.from {
-            let earlier = columns.get(from.measure).filter(|_| from.measure < at)?;
+        if let Some(derived) = measure.derived {
+            let earlier = columns
+                .get(derived.measure)
+                .filter(|_| derived.measure < at)?;
             for (value, earlier) in own.iter_mut().zip(earlier) {
-                *value = value.wrapping_add(earlier.wrapping_mul(from.times));
+                *value = value.wrapping_add(earlier.wrapping_mul(derived.times));
             }
         }
         columns.push(own);

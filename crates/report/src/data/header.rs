@@ -143,7 +143,8 @@ pub struct Measure {
     /// Sum of all callsites.
     pub total: i64,
     /// What is to be added to the column for its values.
-    pub from: Option<DerivedMeasure>,
+    #[serde(rename = "from")]
+    pub derived: Option<DerivedMeasure>,
     /// The view of bytes of which it counts the samples that may be small, where callsites were
     /// summed; it is for the error of that view, and no measure to look at.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -152,11 +152,11 @@ fn dumps(
                 times.push(interval);
             }
         }
-        let (section, froms) = written.encode(&times);
+        let (section, derived) = written.encode(&times);
         sections.push((format!("dump.{at}"), section));
         let entry = &mut header.dumps[at];
-        for (measure, from) in entry.measures.iter_mut().zip(froms) {
-            measure.from = from;
+        for (measure, derived) in entry.measures.iter_mut().zip(derived) {
+            measure.derived = derived;
         }
         entry.callsites = rows.nodes.len();
         entry.base = base;

@@ -247,7 +247,7 @@ fn a_later_dump_is_written_as_what_changed_and_counts_tell_bytes() {
     let space = &first.measures[1];
     assert_eq!(space.view.as_deref(), Some("space"));
     assert_eq!(
-        space.from,
+        space.derived,
         Some(header::DerivedMeasure {
             measure: 0,
             times: 4096

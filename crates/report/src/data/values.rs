@@ -94,32 +94,32 @@ impl Rows {
             varint::put(&mut out, u64::from(node - before));
             before = node;
         }
-        let mut froms = Vec::new();
+        let mut all = Vec::new();
         for (at, column) in self.columns.iter().enumerate() {
-            let (from, _) = candidates(at, times)
-                .map(|from| (from, self.cost(column, from)))
+            let (derived, _) = candidates(at, times)
+                .map(|derived| (derived, self.cost(column, derived)))
                 .min_by_key(|(_, cost)| *cost)
                 .unwrap_or((None, 0));
             for (row, &value) in column.iter().enumerate() {
-                varint::put_signed(&mut out, value.wrapping_sub(self.expected(from, row)));
+                varint::put_signed(&mut out, value.wrapping_sub(self.expected(derived, row)));
             }
-            froms.push(from);
+            all.push(derived);
         }
-        (out, froms)
+        (out, all)
     }
 
     /// What a row is expected to hold by an earlier column.
-    fn expected(&self, from: Option<DerivedMeasure>, row: usize) -> i64 {
-        from.map_or(0, |from| {
-            self.columns[from.measure][row].wrapping_mul(from.times)
+    fn expected(&self, derived: Option<DerivedMeasure>, row: usize) -> i64 {
+        derived.map_or(0, |derived| {
+            self.columns[derived.measure][row].wrapping_mul(derived.times)
         })
     }
 
     /// Bits that a column takes, roughly: zeros compress to next to nothing. Of many rows a part
     /// tells.
-    fn cost(&self, column: &[i64], from: Option<DerivedMeasure>) -> u64 {
+    fn cost(&self, column: &[i64], derived: Option<DerivedMeasure>) -> u64 {
         let bits = |(row, &value): (usize, &i64)| {
-            let rest = value.wrapping_sub(self.expected(from, row));
+            let rest = value.wrapping_sub(self.expected(derived, row));
             u64::from(64 - varint::zigzag(rest).leading_zeros())
         };
         // Odd, since rows alternate where each caller has two callees.
@@ -152,7 +152,7 @@ pub(super) fn measure(measure: &Measure, total: i64) -> header::Measure {
         },
         view: measure.view.map(|view| view.name().to_owned()),
         total,
-        from: None,
+        derived: None,
         small_of: measure.small_of.map(|view| view.name().to_owned()),
     }
 }
