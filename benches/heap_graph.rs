@@ -38,7 +38,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     step("referrers", || {
         black_box(Referrers::of(&graph, Follow::default()))
     })?;
-    let dominators = step("dominators", || Dominators::of(&graph, Follow::default()))?;
+    let dominators = step("dominators", || {
+        Dominators::compute(&graph, Follow::default())
+    })?;
     step("by class", || dominators.retained_by_class(&graph))?;
     let total = dominators.total();
     writeln!(

@@ -25,7 +25,7 @@ fn work(what: &str, file: Bytes) -> Result<u64, Box<dyn std::error::Error>> {
     }
     let graph = read(file, &options)?;
     if what == "analysis" {
-        let dominators = Dominators::of(&graph, Follow::default());
+        let dominators = Dominators::compute(&graph, Follow::default());
         let largest = graph.objects().map(|o| dominators.retained_bytes(o)).max();
         assert!(largest > Some(0), "something is retained");
     }

@@ -115,7 +115,7 @@ pub fn heap_graph(bytes: &[u8]) {
             fields::visit(&graph, object, |_| ControlFlow::Continue(()));
         }
         let shortest = ShortestPaths::of(&graph, Follow::default());
-        let dominators = Dominators::of(&graph, Follow::default());
+        let dominators = Dominators::compute(&graph, Follow::default());
         assert_eq!(dominators.order().len(), shortest.order().len());
         let sums = class_aggregation(&graph, &dominators);
         let reachable: u64 = sums.iter().map(|sums| sums.reachable.count).sum();
@@ -274,7 +274,7 @@ pub fn hprof_graph(bytes: &[u8]) {
     let again = read(bytes.clone(), &options(3)).expect("as with one thread");
     assert_same(&graph, &again);
     histogram(&bytes, &options(2)).expect("as the graph");
-    let dominators = Dominators::of(&graph, Follow::default());
+    let dominators = Dominators::compute(&graph, Follow::default());
     let shortest = ShortestPaths::of(&graph, Follow::default());
     assert_eq!(dominators.order().len(), shortest.order().len());
     for object in (0..OBJECTS.min(graph.len() as u32)).map(ObjectIndex) {

@@ -118,7 +118,7 @@ pub(super) fn write(
         put(graph, over, by_paths, &mut gzip, folder.join(&file))?;
         drop(paths);
         let wanted = options.dominators || options.summary;
-        let dominators = wanted.then(|| Dominators::of(graph, Follow::default()));
+        let dominators = wanted.then(|| Dominators::compute(graph, Follow::default()));
         if let Some(dominators) = dominators.as_ref().filter(|_| options.summary) {
             summary = Some(java_summary::summarize(&entry, graph, dominators));
         }

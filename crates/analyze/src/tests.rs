@@ -40,7 +40,7 @@ fn sums(histogram: &Histogram, name: &str) -> Sums {
 }
 
 fn by(heap: &Heap, by: HistogramKey, filter: &Filter) -> Histogram {
-    let dominators = Dominators::of(&heap.graph, Follow::default());
+    let dominators = Dominators::compute(&heap.graph, Follow::default());
     histogram(&heap.graph, ObjectScope::Reachable(&dominators), by, filter)
 }
 
@@ -79,11 +79,11 @@ fn classes_count_what_is_reachable_and_what_goes_with_them() {
 fn unreachable_objects_are_told_apart() {
     let lab = lab();
     let reachable = Reachable::of(&lab.graph, Follow::default());
-    let among = ObjectScope::Unreachable(&reachable);
-    let table = histogram(&lab.graph, among, HistogramKey::Class, &Filter::default());
+    let scope = ObjectScope::Unreachable(&reachable);
+    let table = histogram(&lab.graph, scope, HistogramKey::Class, &Filter::default());
     assert_eq!((table.total.count, table.total.shallow_bytes), (2, 500));
     assert_eq!(sums(&table, "byte[]").count, 1);
-    let dominators = Dominators::of(&lab.graph, Follow::default());
+    let dominators = Dominators::compute(&lab.graph, Follow::default());
     let all = histogram(
         &lab.graph,
         ObjectScope::All(&dominators),
@@ -91,9 +91,9 @@ fn unreachable_objects_are_told_apart() {
         &Filter::default(),
     );
     assert_eq!(all.total.count, 15);
-    let strong = Dominators::of(&lab.graph, Follow::STRONG);
-    let among = ObjectScope::Reachable(&strong);
-    let table = histogram(&lab.graph, among, HistogramKey::Class, &Filter::default());
+    let strong = Dominators::compute(&lab.graph, Follow::STRONG);
+    let scope = ObjectScope::Reachable(&strong);
+    let table = histogram(&lab.graph, scope, HistogramKey::Class, &Filter::default());
     assert!(!table.rows.iter().any(|row| row.name == "app.Cached"));
 }
 
@@ -148,7 +148,7 @@ fn filters_take_classes_by_name() {
 fn roots_are_told_by_the_shortest_path() {
     let lab = lab();
     let paths = ShortestPaths::of(&lab.graph, Follow::default());
-    let dominators = Dominators::of(&lab.graph, Follow::default());
+    let dominators = Dominators::compute(&lab.graph, Follow::default());
     let table = by_root(&lab.graph, &dominators, &paths, &Filter::default());
     let statics = sums(&table, "system class");
     assert_eq!(statics.retained.bytes, 8 + 24 + 40 + 200 + 1000 + 16 + 30);
@@ -160,7 +160,7 @@ fn roots_are_told_by_the_shortest_path() {
 #[test]
 fn the_largest_name_what_says_most_of_a_chain() {
     let lab = lab();
-    let dominators = Dominators::of(&lab.graph, Follow::default());
+    let dominators = Dominators::compute(&lab.graph, Follow::default());
     let all = Filter::default();
     let found = largest::largest(&lab.graph, &dominators, &all, 3, true);
     let objects: Vec<_> = found.iter().map(|large| large.object).collect();
@@ -235,7 +235,7 @@ fn drawn(tree: &holders::Holders) -> Vec<String> {
 fn all_paths_merge_by_class_and_field() {
     let lab = lab();
     let follow = Follow::default();
-    let dominators = Dominators::of(&lab.graph, follow);
+    let dominators = Dominators::compute(&lab.graph, follow);
     let referrers = Referrers::of(&lab.graph, follow);
     let of = |name: &str, targets: &[&str]| {
         let targets: Vec<_> = targets.iter().map(|t| lab.at(t)).collect();
@@ -280,7 +280,7 @@ fn linked_lists_share_a_node_and_dead_ends_are_left_out() {
     }
     let list = heap(&text);
     let follow = Follow::default();
-    let dominators = Dominators::of(&list.graph, follow);
+    let dominators = Dominators::compute(&list.graph, follow);
     let referrers = Referrers::of(&list.graph, follow);
     let target = [list.at("n4999")];
     let tree = holders::holders(
@@ -308,7 +308,7 @@ fn linked_lists_share_a_node_and_dead_ends_are_left_out() {
 #[test]
 fn the_merged_dominator_tree_sums_siblings() {
     let lab = lab();
-    let dominators = Dominators::of(&lab.graph, Follow::default());
+    let dominators = Dominators::compute(&lab.graph, Follow::default());
     let merged = tree::merged(&lab.graph, &dominators, 0);
     let top = &merged.nodes[merged.tops[0]];
     assert_eq!(top.name, "class app.Registry");
@@ -342,7 +342,7 @@ fn the_merged_dominator_tree_sums_siblings() {
 #[test]
 fn an_object_is_told_in_full() {
     let lab = lab();
-    let dominators = Dominators::of(&lab.graph, Follow::default());
+    let dominators = Dominators::compute(&lab.graph, Follow::default());
     let referrers = Referrers::of(&lab.graph, Follow::ALL);
     let of = |name| inspect::inspect(&lab.graph, &dominators, &referrers, lab.at(name), 10);
     assert_eq!(of("text").text.as_deref(), Some("hello"));
@@ -387,7 +387,7 @@ fn a_diff_matches_by_name_and_says_what_became_of_each() {
         ",
     );
     let follow = Follow::default();
-    let dominators = [&before, &after].map(|heap| Dominators::of(&heap.graph, follow));
+    let dominators = [&before, &after].map(|heap| Dominators::compute(&heap.graph, follow));
     let side = |heap, dominators| diff::Side {
         graph: heap,
         dominators,
@@ -451,7 +451,7 @@ fn a_diff_by_path_shows_where_growth_hangs() {
     let merged = [&before, &after].map(|heap| {
         tree::merged(
             &heap.graph,
-            &Dominators::of(&heap.graph, Follow::default()),
+            &Dominators::compute(&heap.graph, Follow::default()),
             0,
         )
     });
@@ -498,7 +498,7 @@ fn list(classes: &[&str], links: usize, payload: u64) -> Heap {
 
 /// The `most` largest, by name of their class, and how many links each has.
 fn told(heap: &Heap, most: usize) -> Vec<(heaptap_model::heap_graph::ObjectIndex, u64)> {
-    let dominators = Dominators::of(&heap.graph, Follow::default());
+    let dominators = Dominators::compute(&heap.graph, Follow::default());
     let all = Filter::default();
     let found = largest::largest(&heap.graph, &dominators, &all, most, true);
     let links = |large: &largest::Large| {
@@ -532,7 +532,7 @@ fn the_first_of_a_class_in_the_wanted_heap_stands_for_a_chain_that_begins_in_ano
         other   app.Other                         100 root=jni_global
         ",
     );
-    let dominators = Dominators::of(&heap.graph, Follow::default());
+    let dominators = Dominators::compute(&heap.graph, Follow::default());
     let filter = Filter {
         heap: Some(HeapKind::App),
         ..Filter::default()
@@ -555,7 +555,7 @@ fn links_of_two_classes_in_turn_are_one_list() {
 #[test]
 fn a_chain_of_300_000_is_told_by_its_head() {
     let heap = list(&["app.Event"], 300_000, 8);
-    let dominators = Dominators::of(&heap.graph, Follow::default());
+    let dominators = Dominators::compute(&heap.graph, Follow::default());
     let found = told(&heap, 1);
     assert_eq!(found, [(heap.at("link0"), 300_000)]);
     let retained = dominators.retained(heap.at("link0")).total_bytes();

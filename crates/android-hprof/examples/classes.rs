@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 
 fn classes(dump: Bytes, limit: usize) -> Result<String, HprofError> {
     let graph = read(dump, &Options::default())?;
-    let dominators = Dominators::of(&graph, Follow::default());
+    let dominators = Dominators::compute(&graph, Follow::default());
     let retained = dominators.retained_by_class(&graph);
     let mut rows: Vec<_> = graph.classes().iter().zip(retained).collect();
     rows.sort_by_key(|(class, retained)| (Reverse(retained.bytes), &class.name));

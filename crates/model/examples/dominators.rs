@@ -39,7 +39,7 @@ fn dominators() -> Result<String, Box<dyn std::error::Error>> {
     builder.root(ObjectId(1), RootKind::JniGlobal, None, None);
     let facts = DumpFacts::default();
     let graph = builder.finish(classes, Vec::new(), Box::new(NoContents), facts, false)?;
-    let dominators = Dominators::of(&graph, Follow::default());
+    let dominators = Dominators::compute(&graph, Follow::default());
     let mut text = String::new();
     for object in graph.objects() {
         let name = graph.class(graph.class_of(object)).shown();

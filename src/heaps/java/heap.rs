@@ -102,7 +102,7 @@ impl JavaHeap {
     pub fn dominators(&self) -> &Dominators {
         self.dominators.get_or_init(|| {
             self.steps.begin("finding who retains what");
-            Dominators::of(&self.graph, self.follow)
+            Dominators::compute(&self.graph, self.follow)
         })
     }
 

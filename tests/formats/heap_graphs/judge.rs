@@ -33,7 +33,7 @@ pub fn open(path: &Path) -> Result<Vec<Heap>, String> {
             all.push(Heap {
                 dump: trace.java_dumps()[at].clone(),
                 paths: ShortestPaths::of(&graph, Follow::default()),
-                dominators: Dominators::of(&graph, Follow::default()),
+                dominators: Dominators::compute(&graph, Follow::default()),
                 graph,
             });
         }

@@ -231,7 +231,7 @@ fn check_visualvm(folder: &Path) {
         }
         assert!(compared > 15, "{compared} rows of {}", stem.display());
         if graph.facts.sizes == SizeModel::Hotspot && stem.to_string_lossy().contains("leaklab") {
-            let dominators = Dominators::of(&graph, Follow::default());
+            let dominators = Dominators::compute(&graph, Follow::default());
             for object in graph.objects() {
                 let class = graph.class(graph.class_of(object)).name.as_str();
                 let key = (class, dominators.retained_bytes(object));
@@ -272,12 +272,12 @@ fn check_planted(folder: &Path) {
             let id = u64::from_str_radix(id.expect("an id"), 16).expect("an id");
             graph.find(ObjectId(id)).expect("it is there")
         };
-        let reached = |object, follow| Dominators::of(&graph, follow).is_reachable(object);
+        let reached = |object, follow| Dominators::compute(&graph, follow).is_reachable(object);
         assert!(!reached(find("weak_only"), Follow::default()));
         assert!(reached(find("weak_only"), Follow::ALL));
         assert!(!reached(find("soft_only"), Follow::STRONG));
         assert!(reached(find("soft_only"), Follow::default()));
-        let dominators = Dominators::of(&graph, Follow::default());
+        let dominators = Dominators::compute(&graph, Follow::default());
         let chain_bytes = sizes["a.b"].as_u64().expect("a size");
         let depth = expected["chain_depth"].as_u64().expect("a number");
         let whole = graph
@@ -308,7 +308,7 @@ fn given_hprof_of_the_dialer_holds_what_perflib_knows() {
     let dump = judge::given("HEAPTAP_HPROF").join("perflib/dialer.android-hprof");
     let graph = graph_of(&dump, None);
     assert_eq!(graph.facts.sizes, SizeModel::Dump);
-    let dominators = Dominators::of(&graph, Follow::default());
+    let dominators = Dominators::compute(&graph, Follow::default());
     // perflib counts the 1,296 arrays of `$staticOverhead` as objects; here their bytes are a part
     // of the classes that they stand for.
     let (overhead, overhead_bytes) = (1_296, 417_744);

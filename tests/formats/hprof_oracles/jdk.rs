@@ -144,7 +144,7 @@ fn find_what_was_planted(graph: &HeapGraph, options: &[&str]) {
     };
     let program = class_object("Planted");
     let registry = field(graph, program, "REGISTRY").object().expect("a list");
-    let dominators = Dominators::of(graph, Follow::default());
+    let dominators = Dominators::compute(graph, Follow::default());
     let listeners: Vec<ObjectIndex> = graph
         .objects()
         .filter(|&object| graph.class(graph.class_of(object)).name == "Planted$Listener")
@@ -184,7 +184,7 @@ fn find_what_was_planted(graph: &HeapGraph, options: &[&str]) {
     let soft = field(graph, program, "soft").object().expect("a reference");
     let target = graph.referents_of(soft).first().expect("it is set").target;
     assert!(!graph.references(soft).contains(&target), "set apart");
-    let strong = Dominators::of(graph, Follow::STRONG);
+    let strong = Dominators::compute(graph, Follow::STRONG);
     assert!(dominators.is_reachable(target) && !strong.is_reachable(target));
 
     // The local variable of main, by its thread.

@@ -43,7 +43,7 @@ fn graph(bytes: Vec<u8>) -> HeapGraph {
 
 /// All that must not change: objects, classes, sizes, references, roots, dominators.
 fn outline(graph: &HeapGraph) -> Vec<String> {
-    let dominators = Dominators::of(graph, Follow::default());
+    let dominators = Dominators::compute(graph, Follow::default());
     let mut lines: Vec<String> = (0..graph.len() as u32)
         .map(|at| {
             let it = ObjectIndex(at);

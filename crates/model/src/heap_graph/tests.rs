@@ -153,7 +153,7 @@ fn reached(graph: &HeapGraph, follow: Follow, without: Option<ObjectIndex>) -> V
 
 /// Dominators by their definition: whoever is out of reach without `d` is dominated by it.
 fn check_dominators(graph: &HeapGraph, follow: Follow) {
-    let fast = Dominators::of(graph, follow);
+    let fast = Dominators::compute(graph, follow);
     let all = reached(graph, follow, None);
     let reachable = Reachable::of(graph, follow);
     let count = all.iter().filter(|&&r| r).count();
@@ -327,7 +327,7 @@ fn garbage_is_rooted_at_its_tops_and_once_a_cycle() {
         .filter(|r| r.kind == RootKind::Unreachable);
     let added: Vec<u32> = added.map(|r| r.object.0).collect();
     assert_eq!(added, [2, 4, 7]);
-    let dominators = Dominators::of(&graph, Follow::STRONG);
+    let dominators = Dominators::compute(&graph, Follow::STRONG);
     assert_eq!(dominators.total().count, 8);
     assert_eq!(dominators.retained_count(ObjectIndex(4)), 3);
     assert_eq!(dominators.idom(ObjectIndex(1)), None);
@@ -413,7 +413,7 @@ fn a_chain_of_a_million_objects_needs_no_deep_stack() {
     }
     heap.roots = vec![0];
     let graph = heap.graph();
-    let dominators = Dominators::of(&graph, Follow::STRONG);
+    let dominators = Dominators::compute(&graph, Follow::STRONG);
     let last = ObjectIndex(LENGTH as u32 - 1);
     assert_eq!(dominators.idom(last), Some(ObjectIndex(LENGTH as u32 - 2)));
     assert_eq!(dominators.depths()[LENGTH - 1] as usize, LENGTH);
@@ -466,7 +466,7 @@ fn ladders_stars_and_grids_have_the_dominators_they_must_have() {
     star.refer(0, 1);
     star.roots = vec![0];
     let graph = star.graph();
-    let dominators = Dominators::of(&graph, Follow::STRONG);
+    let dominators = Dominators::compute(&graph, Follow::STRONG);
     assert_eq!(dominators.children(ObjectIndex(1)).count(), N - 2);
     assert_eq!(
         dominators.idom(ObjectIndex(N as u32 - 1)),
@@ -484,7 +484,7 @@ fn ladders_stars_and_grids_have_the_dominators_they_must_have() {
     }
     ladder.roots = vec![1, 0, 1];
     let graph = ladder.graph();
-    let dominators = Dominators::of(&graph, Follow::STRONG);
+    let dominators = Dominators::compute(&graph, Follow::STRONG);
     assert_eq!(dominators.top().count(), 2 * N);
     // A grid with one way in: all crossings but those at the edges are reached by two ways.
     const SIDE: usize = 300;
@@ -500,7 +500,7 @@ fn ladders_stars_and_grids_have_the_dominators_they_must_have() {
     }
     grid.roots = vec![0];
     let graph = grid.graph();
-    let dominators = Dominators::of(&graph, Follow::STRONG);
+    let dominators = Dominators::compute(&graph, Follow::STRONG);
     for object in graph.objects().skip(1) {
         let at = object.at();
         let expected = match (at / SIDE, at % SIDE) {
@@ -531,7 +531,7 @@ fn sums_beyond_all_bounds_saturate() {
     let facts = DumpFacts::default();
     let graph = builder.finish(classes, Vec::new(), Box::new(NoContents), facts, false);
     let graph = graph.expect("it is small");
-    let dominators = Dominators::of(&graph, Follow::STRONG);
+    let dominators = Dominators::compute(&graph, Follow::STRONG);
     assert_eq!(dominators.retained_bytes(ObjectIndex(0)), u64::MAX);
     assert_eq!(dominators.retained_bytes(ObjectIndex(1)), u64::MAX);
     assert_eq!(dominators.retained_bytes(ObjectIndex(3)), 1 << 32);

@@ -201,7 +201,7 @@ impl Heap {
     /// Who keeps whom alone.
     pub(super) fn dominators(&self) -> &Dominators {
         self.dominators
-            .get_or_init(|| Dominators::of(&self.graph, Follow::default()))
+            .get_or_init(|| Dominators::compute(&self.graph, Follow::default()))
     }
 
     /// The shortest paths from roots.

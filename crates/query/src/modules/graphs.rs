@@ -258,7 +258,7 @@ fn dominator_tree(call: &MacroCall<'_>) -> Result<(), Error> {
     let facts = DumpFacts::default();
     let heap = builder.finish(Vec::new(), Vec::new(), Box::new(NoContents), facts, false);
     let heap = heap.map_err(|error| failure(error.to_string()))?;
-    let dominators = Dominators::of(&heap, Follow::default());
+    let dominators = Dominators::compute(&heap, Follow::default());
     let of = |object: ObjectIndex| graph.nodes[object.at()];
     let mut reached: Vec<ObjectIndex> = dominators.order().to_vec();
     reached.sort_unstable();

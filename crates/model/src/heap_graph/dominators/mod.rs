@@ -75,7 +75,7 @@ impl Retained {
 
 impl Dominators {
     /// Computes the tree for what `follow` reaches.
-    pub fn of(graph: &HeapGraph, follow: Follow) -> Dominators {
+    pub fn compute(graph: &HeapGraph, follow: Follow) -> Dominators {
         let spanning = Spanning::new(&Edges::new(graph, follow));
         let tree = semi_nca::dominator_tree(spanning);
         let (mut all, [places, sums]) = ordered(tree);
