@@ -154,10 +154,10 @@ pub struct Classes(Histogram);
 
 /// Adds up reachable objects by class.
 pub fn classes(side: Side<'_>, filter: &Filter) -> Classes {
-    let among = ObjectScope::Reachable(side.dominators);
+    let scope = ObjectScope::Reachable(side.dominators);
     Classes(histogram(
         side.graph,
-        among,
+        scope,
         HistogramKey::ClassInAnyRun,
         filter,
     ))

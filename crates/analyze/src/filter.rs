@@ -47,10 +47,10 @@ impl Filter {
 
     /// Whether any class of a graph is wanted, with objects in the heap that is.
     pub fn matches(&self, graph: &HeapGraph) -> bool {
-        let wanted = self.of(graph);
+        let filter = self.of(graph);
         match self.heap {
-            None => wanted.classes.contains(&true),
-            Some(_) => graph.objects().any(|object| wanted.takes(object)),
+            None => filter.classes.contains(&true),
+            Some(_) => graph.objects().any(|object| filter.takes(object)),
         }
     }
 

@@ -88,18 +88,18 @@ pub struct Histogram {
 /// A histogram of the objects of the classes that `filter` takes.
 pub fn histogram(
     graph: &HeapGraph,
-    among: ObjectScope<'_>,
+    scope: ObjectScope<'_>,
     by: HistogramKey,
     filter: &Filter,
 ) -> Histogram {
-    let wanted = filter.of(graph);
+    let filter = filter.of(graph);
     let mut groups = Groups::default();
     match by {
         HistogramKey::Class => {
             let of = classes(graph, |class| {
                 Some(groups.number(label::class_name(graph, class)))
             });
-            sum(graph, among, groups, &wanted, |o| {
+            sum(graph, scope, groups, &filter, |o| {
                 of[graph.class_of(o).at()]
             })
         }
@@ -108,7 +108,7 @@ pub fn histogram(
                 let name = label::class_name(graph, class);
                 Some(groups.number(&label::without_address(name)))
             });
-            sum(graph, among, groups, &wanted, |o| {
+            sum(graph, scope, groups, &filter, |o| {
                 of[graph.class_of(o).at()]
             })
         }
@@ -120,7 +120,7 @@ pub fn histogram(
                 let name = label::class_behind(graph, o);
                 name.map(|name| groups.number(label::package(name)))
             });
-            sum(graph, among, groups, &wanted, |o| {
+            sum(graph, scope, groups, &filter, |o| {
                 objects.get(&o).copied().or(of[graph.class_of(o).at()])
             })
         }
@@ -135,7 +135,7 @@ pub fn histogram(
                     names
                 })
                 .collect();
-            sum(graph, among, groups, &wanted, |o| {
+            sum(graph, scope, groups, &filter, |o| {
                 of[graph.class_of(o).at()].iter().copied()
             })
         }
@@ -151,7 +151,7 @@ pub fn histogram(
                 HeapKind::BootImage,
             ];
             let of = KINDS.map(|kind| groups.number(heap(kind)));
-            sum(graph, among, groups, &wanted, |o| {
+            sum(graph, scope, groups, &filter, |o| {
                 let at = KINDS.iter().position(|&kind| kind == graph.heap_of(o));
                 at.map(|at| of[at])
             })
@@ -170,7 +170,7 @@ pub fn histogram(
                     .class_behind(o)
                     .map(|class| groups.number(&name(class)))
             });
-            sum(graph, among, groups, &wanted, |o| {
+            sum(graph, scope, groups, &filter, |o| {
                 objects.get(&o).copied().or(of[graph.class_of(o).at()])
             })
         }
@@ -184,7 +184,7 @@ pub fn by_root(
     paths: &ShortestPaths,
     filter: &Filter,
 ) -> Histogram {
-    let wanted = filter.of(graph);
+    let filter = filter.of(graph);
     let mut groups = Groups::default();
     let mut of = vec![u32::MAX; graph.len()];
     for &object in paths.order() {
@@ -196,8 +196,8 @@ pub fn by_root(
             }
         };
     }
-    let among = ObjectScope::Reachable(dominators);
-    sum(graph, among, groups, &wanted, |o| {
+    let scope = ObjectScope::Reachable(dominators);
+    sum(graph, scope, groups, &filter, |o| {
         Some(of[o.at()]).filter(|&group| group != u32::MAX)
     })
 }
@@ -242,36 +242,36 @@ fn class_objects<T>(
     objects.filter_map(|o| Some((o, of(o)?))).collect()
 }
 
-/// Sums up the groups of each wanted object.
+/// Sums up the groups of each object that the filter takes.
 fn sum<G: IntoIterator<Item = u32>>(
     graph: &HeapGraph,
-    among: ObjectScope<'_>,
+    scope: ObjectScope<'_>,
     groups: Groups,
-    wanted: &ObjectFilter<'_>,
+    filter: &ObjectFilter<'_>,
     groups_of: impl Fn(ObjectIndex) -> G,
 ) -> Histogram {
     let mut sums = vec![Sums::default(); groups.names.len()];
     let mut total = Sums::default();
     let mut take = |object: ObjectIndex| {
         total.add(graph, object);
-        if wanted.takes(object) {
+        if filter.takes(object) {
             for group in groups_of(object) {
                 sums[group as usize].add(graph, object);
             }
         }
     };
-    match among {
+    match scope {
         ObjectScope::Reachable(dominators) => {
             for &object in dominators.order() {
                 take(object);
             }
-            retain(dominators, wanted, &mut sums, &groups_of);
+            retain(dominators, filter, &mut sums, &groups_of);
         }
         ObjectScope::All(dominators) => {
             for object in graph.objects().filter(|&o| !graph.is_placeholder(o)) {
                 take(object);
             }
-            retain(dominators, wanted, &mut sums, &groups_of);
+            retain(dominators, filter, &mut sums, &groups_of);
         }
         ObjectScope::Everything => {
             for object in graph.objects().filter(|&o| !graph.is_placeholder(o)) {
@@ -285,7 +285,7 @@ fn sum<G: IntoIterator<Item = u32>>(
             }
         }
     }
-    if let ObjectScope::Reachable(dominators) | ObjectScope::All(dominators) = among {
+    if let ObjectScope::Reachable(dominators) | ObjectScope::All(dominators) = scope {
         total.retained = dominators.total();
     }
     let rows = groups.names.into_iter().zip(sums);
@@ -299,14 +299,14 @@ fn sum<G: IntoIterator<Item = u32>>(
 /// Adds what each group retains.
 fn retain<G: IntoIterator<Item = u32>>(
     dominators: &Dominators,
-    wanted: &ObjectFilter<'_>,
+    filter: &ObjectFilter<'_>,
     sums: &mut [Sums],
     groups_of: impl Fn(ObjectIndex) -> G,
 ) {
     // By group, where the last subtree ends whose top is of the group.
     let mut ends = vec![0usize; sums.len()];
     for (at, &object) in dominators.order().iter().enumerate() {
-        if !wanted.takes(object) {
+        if !filter.takes(object) {
             continue;
         }
         for group in groups_of(object) {

@@ -50,7 +50,7 @@ pub struct Terms {
     /// Whose growth it is.
     pub growing: Growing,
     /// How the dumps are related.
-    pub kinship: DumpRelation,
+    pub relation: DumpRelation,
     /// What each side's values are divided by: iterations, seconds. Positive and finite.
     pub divisors: [f64; 2],
 }
@@ -309,7 +309,7 @@ impl<'a> Sides<'a> {
         Sides {
             sides,
             intervals,
-            one_run: terms.kinship == DumpRelation::OneRun && complete,
+            one_run: terms.relation == DumpRelation::OneRun && complete,
             growing: terms.growing,
             divisors: terms.divisors,
         }

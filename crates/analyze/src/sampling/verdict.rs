@@ -136,14 +136,14 @@ pub enum InconclusiveReason {
 /// Judges one callsite.
 pub fn judge(evidence: &Evidence, terms: &Terms) -> Verdict {
     let (_, high) = evidence.whole.limits(Z95_ONE_SIDED);
-    let doubt = if evidence.significant {
-        match doubt_of_repetition(evidence) {
+    let reason = if evidence.significant {
+        match repetition_reason(evidence) {
             None => {
                 return Verdict::Grows {
                     below_tolerance: high <= terms.tolerance,
                 };
             }
-            Some(doubt) => doubt,
+            Some(reason) => reason,
         }
     } else {
         InconclusiveReason::TooFewSamples
@@ -154,11 +154,11 @@ pub fn judge(evidence: &Evidence, terms: &Terms) -> Verdict {
     if high <= terms.tolerance {
         return Verdict::WithinNoise;
     }
-    Verdict::CantTell(doubt)
+    Verdict::CantTell(reason)
 }
 
 /// Whether what grew for certain grew again and again, and seems to go on.
-fn doubt_of_repetition(evidence: &Evidence) -> Option<InconclusiveReason> {
+fn repetition_reason(evidence: &Evidence) -> Option<InconclusiveReason> {
     let Some(halves) = &evidence.halves else {
         return Some(InconclusiveReason::TooFewRounds);
     };

@@ -437,7 +437,7 @@ fn heap(
     let terms = Terms {
         by: request.by,
         growing: request.growing,
-        kinship: match same_run {
+        relation: match same_run {
             true => DumpRelation::OneRun,
             false => DumpRelation::Apart,
         },

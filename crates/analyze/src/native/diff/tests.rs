@@ -42,11 +42,11 @@ fn dump(nodes: &[NodeId], hits: &[(i64, i64)], interval: u64) -> Dump {
     }
 }
 
-fn terms(kinship: DumpRelation) -> Terms {
+fn terms(relation: DumpRelation) -> Terms {
     Terms {
         by: RowKey::Function,
         growing: Growing::Held,
-        kinship,
+        relation,
         divisors: [1.0, 1.0],
     }
 }
@@ -107,14 +107,14 @@ fn survivors_cancel_within_a_run_only() {
         dump(&nodes, &[(1000, 1000)], T),
         dump(&nodes, &[(1020, 1020)], T),
     );
-    let of = |kinship| {
+    let of = |relation| {
         let filter = Filter::default();
         let diff = Diff::of(
             &table,
             Some(&before),
             Some(&after),
             &filter,
-            &terms(kinship),
+            &terms(relation),
         );
         row(&diff, "cache").own
     };
@@ -236,7 +236,7 @@ proptest! {
     #[test]
     fn a_dump_and_itself_are_the_same(
         hits in prop::collection::vec((0i64..60, 0i64..5), 1..40),
-        kinship in prop::sample::select(vec![DumpRelation::OneRun, DumpRelation::Apart]),
+        relation in prop::sample::select(vec![DumpRelation::OneRun, DumpRelation::Apart]),
     ) {
         let names: Vec<String> = (0..hits.len()).map(|n| format!("f{n}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -245,7 +245,7 @@ proptest! {
         let one = dump(&nodes, &hits, T);
         let filter = Filter::default();
         for by in [RowKey::Callsite, RowKey::Function, RowKey::Library] {
-            let terms = Terms { by, ..terms(kinship) };
+            let terms = Terms { by, ..terms(relation) };
             let diff = Diff::of(&table, Some(&one), Some(&one), &filter, &terms);
             prop_assert_eq!(diff.total.growth.value, 0.0);
             prop_assert!(diff.ranked(0, |row| row.own).is_empty());

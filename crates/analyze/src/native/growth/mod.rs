@@ -108,7 +108,7 @@ impl Site {
         match self.verdict {
             Verdict::Grows { .. } => true,
             Verdict::WithinNoise => false,
-            Verdict::CantTell(doubt) => match doubt {
+            Verdict::CantTell(reason) => match reason {
                 InconclusiveReason::OneStep
                 | InconclusiveReason::Slowing
                 | InconclusiveReason::Unsteady
