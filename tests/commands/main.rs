@@ -20,3 +20,4 @@ mod leaks;
 mod look;
 mod native_tables;
 mod query;
+mod seen;

@@ -1,0 +1,56 @@
+//! What people see of recorded inputs, word for word: stderr, then stdout, then the exit code, as
+//! a pipe gets them. The words are in `snapshots/`; who changes them on purpose runs the tests
+//! with `INSTA_UPDATE=always` and reads the difference.
+
+use crate::program::heaptap;
+
+/// What a command, of words apart, prints where it runs in `fixtures/`.
+fn seen(command: &str) -> String {
+    let output = heaptap()
+        .args(command.split(' '))
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"))
+        .output()
+        .expect("heaptap runs");
+    let code = output.status.code().expect("it ends by itself");
+    let [said, data] =
+        [output.stderr, output.stdout].map(|bytes| String::from_utf8(bytes).expect("UTF-8"));
+    let rule = "-".repeat(if said.is_empty() || data.is_empty() {
+        0
+    } else {
+        8
+    });
+    format!("$ heaptap {command}\n{said}{rule}\n{data}exit code {code}")
+}
+
+/// A test for each name: what its command shows is what its snapshot holds.
+macro_rules! shows {
+    ($($name:ident: $command:literal,)*) => {
+        $(#[test]
+        fn $name() {
+            insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+                insta::assert_snapshot!(stringify!($name), seen($command));
+            });
+        })*
+    };
+}
+
+shows! {
+    native_table: "top conversions/c_cont.pftrace",
+    native_tree: "top --tree conversions/rust_cont_symbolized.pftrace",
+    native_growth: "leaks conversions/c_cont.pftrace",
+    native_difference: "diff conversions/c_cont.pftrace@1 conversions/c_cont.pftrace@last",
+    native_overrun: "top conversions/overrun.pftrace",
+    native_nothing_recorded: "top conversions/no_target.pftrace",
+    java_classes: "top hprof/leaklab-after.hprof.zst",
+    java_leaks: "leaks hprof/leaklab-after.hprof.zst",
+    java_difference: "diff hprof/leaklab-before.hprof.zst hprof/leaklab-after.hprof.zst",
+    java_no_such_object: "paths hprof/android-a.hprof.gz android.app.Activity",
+    java_heap_graph: "top heap_graphs/graph_10k.pftrace.zst",
+    hprof_described: "hprof info hprof/android-a.hprof.gz",
+    gc_log: "gc gclog/gc_forms.log",
+    meminfo: "meminfo meminfo/synthetic_api34_d.txt",
+    meminfo_difference: "diff meminfo/synthetic_api26_a.txt meminfo/synthetic_api26_d.txt",
+    no_such_file: "top conversions/c_cont.pftrac",
+    no_heap_in_it: "top meminfo/synthetic_api34_d.txt",
+    no_such_statement: "query conversions/c_cont.pftrace SELECT",
+}
