@@ -14,7 +14,7 @@ use crate::error::{ErrorClass, Failure};
 #[cfg(feature = "virtual-phone")]
 use crate::phone::VirtualPhone;
 use crate::recording::advice::{advises_collect, remove_collect};
-use crate::recording::choice::Scope;
+use crate::recording::sessions::Scope;
 
 /// How to have a virtual phone that outlives a command.
 const LASTING_PHONE: &str = "run `heaptap virtual-phone --port 5038` in another terminal, and \

@@ -3,8 +3,7 @@
 use crate::device::{Address, Server};
 use crate::error::Failure;
 use crate::flags::context::Context;
-use crate::recording::choice::at_server;
-use crate::recording::sessions::SessionSelector;
+use crate::recording::sessions::{SessionSelector, at_server};
 use crate::session::Store;
 
 /// The session that was named, or what the flags say of it. Its adb server is started where

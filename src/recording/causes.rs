@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::finish::EndedBy;
+use super::outcome::EndedBy;
 use super::plan::Plan;
 use crate::conversion::convert::Converted;
 use crate::eligibility::{

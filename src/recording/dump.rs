@@ -2,21 +2,23 @@
 //! off, or that never began, is made again with more room or more patience, and said so.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
-
-use super::finish::Finished;
+use super::attempt::{attempt_path, record_once};
+use super::beside::{DumpHeaps, HeapsAtLabel};
+use super::companion_options::CompanionOptions;
+use super::events::{EventHandler, RecordEvent, RetryReason, Step};
+use super::options::RecordOptions;
+use super::outcome::{Finished, Recorded};
 use super::plan::JavaPlan;
-use super::record::{self, EventHandler, RecordEvent, RecordOptions, Recorded, Step, beside};
-use super::what::CaptureKind;
-use crate::config::{JavaSpec, TimeoutFactor};
+use super::what::{CaptureKind, JavaResults};
+use crate::config::{JavaSpec, Snapshots, Targets, TimeoutFactor};
 use crate::device::{Command, Device};
 use crate::error::{ErrorClass, Failure};
 use crate::folder::RAW_TRACE;
 use crate::results::manifest::{FILE_NAME, JavaDump, Manifest};
 use crate::session::{Controls, Store};
-use crate::units::ByteSize;
 
 /// After so many dumps that are not whole, the last is what there is.
 const ATTEMPTS: u32 = 3;
@@ -26,42 +28,6 @@ const SMALLEST_BUFFER: u64 = 64 << 20;
 const LARGEST_BUFFER: u64 = 2 << 30;
 /// Time for asking whether a process is still there.
 const QUICK: Duration = Duration::from_secs(10);
-
-/// Why a dump is made again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RetryReason {
-    /// The buffer could not hold what came between two writes into the file.
-    LargerBuffer {
-        /// Its new size, bytes.
-        buffer_bytes: u64,
-    },
-    /// It was not done when the session ended.
-    MoreTime {
-        /// As many times java_heap_dump's own.
-        times: u32,
-    },
-    /// Nothing came, though the process was there: whoever starts dumps was late.
-    NothingCame,
-}
-
-impl RetryReason {
-    /// In words, as the end of `dumping again …`.
-    pub fn describe(&self) -> String {
-        match self {
-            RetryReason::LargerBuffer { buffer_bytes } => format!(
-                "the dump did not fit the buffer: dumping again with one of {}",
-                ByteSize(*buffer_bytes)
-            ),
-            RetryReason::MoreTime { times } => {
-                format!("the dump was not done in time: dumping again with {times} times as much")
-            }
-            RetryReason::NothingCame => {
-                "no dump came before the session ended: dumping again, for longer".to_owned()
-            }
-        }
-    }
-}
 
 /// Dumps.
 ///
@@ -79,7 +45,8 @@ pub async fn dump(
     let mut attempt = 1;
     let mut earlier: Option<Finished> = None;
     loop {
-        let recorded = match record::record_once(device, store, &options, controls, tell).await {
+        let recorded = match record_once(device, store, &options, for_label(), controls, tell).await
+        {
             Ok(recorded) => recorded,
             // The process is gone by now: what came of it before is what there is.
             Err(failure) if failure.class == ErrorClass::NotEligible => {
@@ -118,7 +85,7 @@ pub async fn dump(
         let (kept, next) = match (kept, moved) {
             // The folder that was asked for gets the dump that is whole.
             (kept, None | Some(Ok(()))) => (kept, output),
-            (_, Some(Err(_))) => (Some(output.clone()), beside(&output, attempt + 1)),
+            (_, Some(Err(_))) => (Some(output.clone()), attempt_path(&output, attempt + 1)),
         };
         options.output = Some(next);
         tell(RecordEvent::Step(Step::DumpAgain {
@@ -131,6 +98,50 @@ pub async fn dump(
         });
         attempt += 1;
     }
+}
+
+/// Dumps the heaps that a recording wants at a label.
+pub(super) fn for_label() -> DumpHeaps {
+    Arc::new(|wanted| Box::pin(dump_at_label(wanted)))
+}
+
+async fn dump_at_label(wanted: HeapsAtLabel) -> Result<Recorded, Failure> {
+    let options = RecordOptions {
+        what: CaptureKind::Java(
+            JavaSpec {
+                targets: Targets {
+                    pids: wanted.pids,
+                    ..Targets::default()
+                },
+                ..JavaSpec::default()
+            },
+            JavaResults::default(),
+        ),
+        with: CompanionOptions::default(),
+        output: Some(wanted.output),
+        stem: None,
+        force: false,
+        launch: false,
+        snapshots: Snapshots::Off,
+        detach: false,
+        retry_overrun: false,
+        disable_selinux: false,
+        user: None,
+        pprof: wanted.pprof,
+        names: wanted.names,
+    };
+    // Nobody asks this session for anything: whoever ends the recording waits for it, or leaves
+    // it to `collect`.
+    let (_ask, mut controls) = tokio::sync::mpsc::unbounded_channel();
+    let quiet: EventHandler = Arc::new(|_| {});
+    dump(
+        &wanted.device,
+        &wanted.store,
+        &options,
+        &mut controls,
+        &quiet,
+    )
+    .await
 }
 
 /// Removes the folder of an attempt without any dump, unless something else lies there.

@@ -1,19 +1,24 @@
 //! The end of every recording, whoever comes to it: fetch, convert, bind labels, write the
 //! manifest, and only then remove the device's copy and forget the session.
 
+mod heap_files;
+
+pub use self::heap_files::HeapFileError;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::advice;
 use super::beside;
 use super::blocking::blocking;
 use super::causes::{self, Cause};
-use super::plan::{self, JavaPlan, Plan};
-use super::record::{EventHandler, RecordEvent, Step};
+use super::companion_options::CompanionOptions;
+use super::events::{EventHandler, RecordEvent, Step, warn};
+use super::outcome::{EndedBy, Finished, LastJournal};
+use super::plan::{self, Plan};
 use crate::conversion::allocations::Written;
 use crate::conversion::convert::{ConvertError, Converted, Input, Plain, Request, Selection};
-use crate::conversion::java_summary::JavaSummary;
 use crate::conversion::tracked;
 use crate::eligibility;
 use crate::error::{ErrorClass, Failure};
@@ -30,83 +35,11 @@ use crate::results::findings::{self, Finding};
 use crate::results::labels::{self, DumpMoment};
 use crate::results::manifest::{self, DumpId, Manifest};
 use crate::results::output::{Staging, Standing, is_own, own};
-use crate::results::summary::HeapSummary;
 use crate::session::{
     self, Controls, DumpScan, NewScan, Owner, RawTrace, SeenDump, Session, SessionError,
-    SessionEvent, SessionHeader, SessionId, SessionState, SnapshotMethod, part_prefix, release,
-    remove_parts,
+    SessionHeader, SessionState, SnapshotMethod, part_prefix, release, remove_parts,
 };
 use crate::trace::DumpScanner;
-
-/// What ended a recording.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EndedBy {
-    /// The user, here.
-    Interrupted,
-    /// A heaptap that collects it.
-    Stopped,
-    /// The dumps it was for are complete.
-    Complete,
-    /// perfetto itself: its duration, its size limit, or something killed it.
-    Itself,
-    /// The phone was restarted.
-    Reboot,
-    /// It was over before anybody looked.
-    Unknown,
-}
-
-/// A recording that is finished.
-#[derive(Debug)]
-pub struct Finished {
-    /// The session.
-    pub session: SessionId,
-    /// The folder with everything.
-    pub output: PathBuf,
-    /// What its manifest says.
-    pub manifest: Manifest,
-    /// Names of the files of packets that were written.
-    pub packets: Vec<&'static str>,
-    /// What the terminal shows of each heap.
-    pub heaps: Vec<HeapSummary>,
-    /// What the terminal shows of each Java heap.
-    pub java_heaps: Vec<JavaSummary>,
-    /// What was known of a dump of Java heaps when it was begun.
-    pub java: Option<JavaPlan>,
-    /// What the exit code tells of; `None` where nothing is missing.
-    pub class: Option<ErrorClass>,
-    /// Its journal, until nothing more is written to the folder.
-    pub journal: LastJournal,
-}
-
-/// The journal of a recording that is finished, but for a page that may still be written into its
-/// folder: who is killed over that leaves a session for `collect` to tidy up. Forgotten when it
-/// is dropped.
-#[derive(Default)]
-pub struct LastJournal(Option<Session>);
-
-impl std::fmt::Debug for LastJournal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let id = self.0.as_ref().map(Session::id);
-        f.debug_tuple("LastJournal").field(&id).finish()
-    }
-}
-
-impl LastJournal {
-    /// Forgets it, once.
-    ///
-    /// # Errors
-    /// Where the journal cannot be removed.
-    pub fn forget(&mut self) -> Result<(), SessionError> {
-        self.0.take().map_or(Ok(()), Session::forget)
-    }
-}
-
-impl Drop for LastJournal {
-    fn drop(&mut self) {
-        // The recording is whole; `status` still lists it, and `collect` ends it again.
-        let _ = self.forget();
-    }
-}
 
 /// Makes scanners for snapshots.
 pub fn new_scan() -> NewScan {
@@ -182,7 +115,7 @@ async fn finish_session(
         plan.names = plan.names.with(names);
     }
     if session.opening().heap_files.is_some() {
-        return super::heap_files::finish(session, plan, ended_by, standing, controls, tell).await;
+        return heap_files::finish(session, plan, ended_by, standing, controls, tell).await;
     }
     let mut steps = plan.steps.clone();
     steps.extend(session.steps().iter().cloned().map(plan::step_at));
@@ -194,7 +127,7 @@ async fn finish_session(
             "{} is not from this session, so no events of the log are added",
             foreign.display()
         );
-        tell(RecordEvent::Session(SessionEvent::Warning { text }));
+        warn(tell, text);
     }
     let trace = match fetch(&mut session, controls).await {
         Ok(trace) => trace,
@@ -312,7 +245,7 @@ async fn finish_session(
     let collections = match written.await {
         Ok(Ok(file)) => file,
         Ok(Err(why)) => {
-            tell(RecordEvent::Session(SessionEvent::Warning { text: why }));
+            warn(tell, why);
             None
         }
         Err(_) => None,
@@ -369,12 +302,12 @@ async fn finish_session(
         java_heaps: converted.java_heaps,
         java: plan.java,
         class,
-        journal: LastJournal(Some(session)),
+        journal: LastJournal::of(session),
     })
 }
 
 /// What was recorded beside: its timeline may have hundreds of megabytes.
-async fn beside_section(folder: &Path, with: beside::CompanionOptions) -> Option<manifest::Beside> {
+async fn beside_section(folder: &Path, with: CompanionOptions) -> Option<manifest::Beside> {
     let folder = folder.to_owned();
     blocking(move || beside::section(&folder, with)).await
 }

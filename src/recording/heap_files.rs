@@ -1,24 +1,16 @@
-//! `dump --hprof`: heap files by `am dumpheap`, from the check to the finished folder. A file
-//! counts as whole by its own end, never by an exit code; whatever came is kept, and the
-//! device's copy goes last.
-
-mod error;
-mod fetch;
-mod look;
-
-pub use error::HeapFileError;
-pub(super) use fetch::finish;
+//! `dump --hprof`: heap files by `am dumpheap`, from the check to the script on the phone. What
+//! comes of it is `finish`'s.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use time::OffsetDateTime;
 
+use super::attempt::{describe, first_target, run_to_end, worth_saying};
+use super::dump;
+use super::events::{Checked, EventHandler, RecordEvent, session_events};
+use super::outcome::Recorded;
 use super::plan::{self, JavaPlan, Plan};
-use super::record::{
-    self, Checked, EventHandler, RecordEvent, Recorded, describe, first_target, session_events,
-    worth_saying,
-};
 use crate::config::{HeapFileSpec, Notice};
 use crate::device::Device;
 use crate::eligibility::{self, Answer, AssessOptions, Assessment, DeviceFacts, Scope, Startup};
@@ -94,7 +86,7 @@ pub async fn dump(
             output: folder.path().to_owned(),
         });
     }
-    let finished = record::run_to_end(session, controls, tell).await?;
+    let finished = run_to_end(session, dump::for_label(), controls, tell).await?;
     Ok(Recorded::Finished(Box::new(finished)))
 }
 

@@ -2,13 +2,17 @@
 //! ends it.
 
 pub(crate) mod advice;
+mod attempt;
 pub mod beside;
 pub mod blocking;
 pub mod causes;
-pub mod choice;
+pub mod companion_options;
 pub mod dump;
+pub mod events;
 pub mod finish;
 pub mod heap_files;
+pub mod options;
+pub mod outcome;
 pub mod plan;
 pub mod record;
 pub mod sessions;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
-use super::beside::CompanionOptions;
+use super::companion_options::CompanionOptions;
 use crate::device::Device;
 use crate::eligibility::{Answer, Assessment, BuildType, DeviceFacts, PreflightFacts, Root, Scope};
 use crate::export::pprof::{PprofOptions, SampleNames};

@@ -1,105 +1,36 @@
 //! `status`, `snapshot`, `stop`, `collect`: go on with sessions that another process began,
 //! from the journal, or from the name of a trace on a device where this host has none.
 
+mod choice;
 mod collect;
+mod phone;
 mod status;
 mod way;
 
+pub use choice::{Scope, SessionSelector, at_server};
 pub use collect::collect;
-pub(super) use status::status_of;
 pub use status::{SessionStatus, State, status};
 pub(super) use way::{abandon, make_way};
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
+use self::choice::Purpose;
 use self::collect::{How, collect_known};
-use super::beside;
-use super::choice::{self, Purpose, Scope};
-use super::finish::{self, Finished};
+use self::phone::{reach_or_say, require_phone};
+use self::status::status_of;
+use super::companion_options::Source;
+use super::events::{EventHandler, session_events};
+use super::finish;
+use super::outcome::Finished;
 use super::plan::Plan;
-use super::record::{EventHandler, session_events};
-use crate::device::{Address, Device, Selector, Server};
 use crate::error::{ErrorClass, Failure};
 use crate::naming::names::NameOptions;
-use crate::recording::advice::trace_is_here;
 use crate::results::manifest::Manifest;
 use crate::results::output::is_own;
 use crate::session::{
-    self, Controls, Owner, RemoteTrace, SessionError, SessionHeader, SessionId, SessionState,
-    Snapshot, SnapshotMethod, Store,
+    self, Controls, Owner, SessionError, SessionHeader, SessionId, SessionState, Snapshot,
+    SnapshotMethod, Store,
 };
-
-/// Time allowed for one small question.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The device of a session: the one at hand where it is that one, else by the journal.
-async fn reach(opening: &SessionHeader, at_hand: Option<&Device>) -> Result<Device, Failure> {
-    if let Some(device) = at_hand
-        && device.serial() == opening.serial
-        && device.server().address() == opening.server
-    {
-        return Ok(device.clone());
-    }
-    let address = Address::parse(&opening.server, "the session journal")?;
-    let server = Server::at(address);
-    Ok(server
-        .select(&Selector::Serial(opening.serial.clone()))
-        .await?)
-}
-
-/// The device of a session; if it is away, the error names the session that waits for it.
-async fn reach_or_say(opening: &SessionHeader, command: &str) -> Result<Device, Failure> {
-    let reached = reach(opening, None).await;
-    reached.map_err(|failure| waits_for(opening, failure, command))
-}
-
-/// The failure to reach the device of a session, with the command that is meant.
-fn waits_for(opening: &SessionHeader, mut failure: Failure, command: &str) -> Failure {
-    let (id, serial) = (&opening.id, &opening.serial);
-    failure.message = format!("session {id} is on device {serial}: {}", failure.message);
-    failure.hints.extend(failure.help.take());
-    failure.hints.extend(trace_is_here(&opening.output, id));
-    failure.with_help(format!(
-        "connect the device, then: heaptap {command} {id} (or forget it: heaptap collect {id} \
-         --forget)"
-    ))
-}
-
-/// Traces of ours on `device` that the journal does not know.
-async fn orphans(
-    device: &Device,
-    chronicles: &[SessionState],
-) -> Result<Vec<RemoteTrace>, SessionError> {
-    let mut traces = session::remote_traces(device).await?;
-    traces.retain(|t| chronicles.iter().all(|c| c.opening.id != t.id));
-    Ok(traces)
-}
-
-/// Which session a command is about.
-#[derive(Debug, Clone)]
-pub enum SessionSelector {
-    /// The one with this id, or whose id starts so.
-    Id(String),
-    /// The only one that serves, of those that the flags allow.
-    Only(Scope),
-}
-
-impl SessionSelector {
-    async fn choose(&self, store: &Store, purpose: Purpose) -> Result<SessionState, SessionError> {
-        match self {
-            SessionSelector::Id(id) => choice::named(store, id),
-            SessionSelector::Only(scope) => choice::unnamed(store, scope, purpose).await,
-        }
-    }
-
-    fn id(&self) -> Option<&str> {
-        match self {
-            SessionSelector::Id(id) => Some(id),
-            SessionSelector::Only(_) => None,
-        }
-    }
-}
 
 /// A snapshot that was taken.
 #[derive(Debug)]
@@ -111,7 +42,7 @@ pub struct SnapshotOutcome {
     /// Whether the recording had a snapshot of that label before.
     pub repeated: bool,
     /// What was to be taken beside the dump, and is not, because no heaptap follows the recording.
-    pub untaken: Vec<beside::Source>,
+    pub untaken: Vec<Source>,
 }
 
 /// Takes a snapshot in a session that runs.
@@ -239,19 +170,6 @@ fn done_by_recorder(chronicle: &SessionState) -> Result<Stopped, Failure> {
             .into_iter()
             .find(|class| class.exit_code() == code),
     })
-}
-
-/// Nothing is taken from another phone, and nothing is forgotten because another does not have
-/// it.
-async fn require_phone(device: &Device, opening: &SessionHeader) -> Result<(), SessionError> {
-    if session::is_phone_of(device, opening).await? {
-        Ok(())
-    } else {
-        Err(SessionError::OtherPhone {
-            serial: device.serial().to_owned(),
-            id: opening.id.clone(),
-        })
-    }
 }
 
 /// Forgets a session without touching its device: only the journal goes. What the journal

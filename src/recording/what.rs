@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::beside::CompanionOptions;
+use super::companion_options::CompanionOptions;
 use super::plan::JavaPlan;
 use crate::config::{
     CaptureSpec, ConfigError, DeviceLimits, EncodedConfig, JavaSpec, Notice, Snapshots, Targets,

@@ -11,7 +11,7 @@ use crate::pages::PAGE;
 use crate::pages::{
     self, PagePlace, ReportError, ReportFile, ReportInput, ReportOutcome, ReportRequest, Target,
 };
-use crate::recording::finish::Finished;
+use crate::recording::outcome::Finished;
 use crate::results::manifest::{Manifest, Page};
 use crate::results::output::{Staging, Unpublished};
 use crate::session::part_prefix;

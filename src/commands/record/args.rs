@@ -4,7 +4,7 @@ use crate::flags::capture::{CaptureArgs, TargetArgs, milliseconds};
 use crate::flags::leave::LeaveArgs;
 use crate::flags::names::NamesArgs;
 use crate::flags::sample_names::SampleNamesArg;
-use crate::recording::beside::Source;
+use crate::recording::companion_options::Source;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -19,12 +19,11 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::at::{At, NotTaken};
-use super::warn;
 use crate::conversion::allocations::{ATTACH, AttachError, WHAT, attach};
 use crate::device::{DebugStream, Device, DeviceError};
 use crate::jdwp::{Allocations, ChunkType, Connection, JdwpError};
 use crate::recording::blocking::blocking;
-use crate::recording::record::EventHandler;
+use crate::recording::events::{EventHandler, warn};
 use crate::session::{self, SessionState};
 use crate::timeline::{Missed, Observation};
 
@@ -162,7 +161,7 @@ impl Tracking {
         {
             warn(
                 &self.shared.tell,
-                &format!("allocations of {name} ({pid}) are not tracked: {error}"),
+                format!("allocations of {name} ({pid}) are not tracked: {error}"),
             );
         }
     }
@@ -310,7 +309,7 @@ impl Tracking {
             let why = why.map_or_else(String::new, |why| format!(": {why}"));
             warn(
                 &self.shared.tell,
-                &format!(
+                format!(
                     "the tracking of Java allocations in {name} ({pid}) could not be switched \
                      off{why}; it ends with the app, or with the next recording of them"
                 ),

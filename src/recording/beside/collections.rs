@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::with::CompanionOptions;
+use crate::recording::companion_options::CompanionOptions;
 use crate::results::timeline;
 use crate::results::whole_file::write_named;
 use crate::timeline::Observation;

@@ -9,24 +9,24 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 
 use super::at::{At, NotTaken};
-use crate::config::{JavaSpec, Snapshots, Targets};
+use crate::config::JavaSpec;
+use crate::device::Device;
 use crate::eligibility::{Assessment, DeviceFacts, Scope};
+use crate::error::Failure;
 use crate::export::pprof::PprofOptions;
 use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
 use crate::heaps::java::FOLDER;
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLS, join_maps};
-use crate::recording::dump;
-use crate::recording::finish::Finished;
+use crate::recording::outcome::{Finished, Recorded};
 use crate::recording::plan::Plan;
-use crate::recording::record::{EventHandler, RecordOptions, Recorded};
-use crate::recording::what::{CaptureKind, JavaResults};
 use crate::results::manifest::{
     self, BoundLabel, JavaDump, Label, LabelledDump, Manifest, MappingFile, Symbolization,
 };
@@ -45,6 +45,26 @@ pub(crate) fn impossible(facts: &DeviceFacts, assessment: &Assessment) -> Option
     Some(format!("--with java takes no Java heap here: {why}"))
 }
 
+/// Dumps Java heaps for a label. It is a recording of its own, so whoever runs recordings gives
+/// it.
+pub(crate) type DumpHeaps = Arc<dyn Fn(HeapsAtLabel) -> Dumping + Send + Sync>;
+
+type Dumping = Pin<Box<dyn Future<Output = Result<Recorded, Failure>> + Send>>;
+
+/// Which heaps are wanted at a label, and where they go.
+pub(crate) struct HeapsAtLabel {
+    pub(crate) device: Device,
+    pub(crate) store: Store,
+    /// The processes.
+    pub(crate) pids: Vec<u32>,
+    /// The folder.
+    pub(crate) output: PathBuf,
+    /// How profiles are written.
+    pub(crate) pprof: PprofOptions,
+    /// Where names come from.
+    pub(crate) names: NameOptions,
+}
+
 /// What the sessions of all labels have in common: they are the recording's own, so they stand
 /// in its store, and name frames as it does.
 pub(super) struct Heaps {
@@ -54,6 +74,7 @@ pub(super) struct Heaps {
     pprof: PprofOptions,
     /// The trace of the labels before, as far as it is summed up.
     summed: Mutex<Summed>,
+    dump: DumpHeaps,
 }
 
 /// A file's beginning, and its SHA-256, to be gone on with.
@@ -64,13 +85,14 @@ pub(super) struct Summed {
 }
 
 impl Heaps {
-    pub(super) fn of(session: &Session, plan: &Plan) -> Heaps {
+    pub(super) fn of(session: &Session, plan: &Plan, dump: DumpHeaps) -> Heaps {
         Heaps {
             store: session.store().clone(),
             owner: Owner::Session(session.id().clone()),
             names: plan.names.clone(),
             pprof: plan.pprof(),
             summed: Mutex::default(),
+            dump,
         }
     }
 }
@@ -86,37 +108,16 @@ pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken>
     }
     let own = folder.join(at.name());
     let pids: Vec<u32> = at.processes.iter().map(|(pid, _)| *pid).collect();
-    let options = RecordOptions {
-        what: CaptureKind::Java(
-            JavaSpec {
-                targets: Targets {
-                    pids: pids.clone(),
-                    ..Targets::default()
-                },
-                ..JavaSpec::default()
-            },
-            JavaResults::default(),
-        ),
-        with: super::CompanionOptions::default(),
-        output: Some(own.clone()),
-        stem: None,
-        force: false,
-        launch: false,
-        snapshots: Snapshots::Off,
-        detach: false,
-        retry_overrun: false,
-        disable_selinux: false,
-        user: None,
+    let wanted = HeapsAtLabel {
+        device: at.device.clone(),
+        store: heaps.store.clone(),
+        pids: pids.clone(),
+        output: own,
         pprof: heaps.pprof,
         names: heaps.names.clone(),
     };
     let from_ns = session::moment(&at.device).await?.boot_ns;
-    // Nobody asks this session for anything: whoever ends the recording waits for it, or leaves
-    // it to `collect`.
-    let (_ask, mut controls) = tokio::sync::mpsc::unbounded_channel();
-    let quiet: EventHandler = Arc::new(|_| {});
-    let dumping = dump::dump(&at.device, &heaps.store, &options, &mut controls, &quiet);
-    let recorded = Box::pin(dumping).await;
+    let recorded = (heaps.dump)(wanted).await;
     // The app stood still for its fork, and the child that wrote the heap doubled it meanwhile.
     if let Ok(now) = session::moment(&at.device).await {
         for pid in &pids {

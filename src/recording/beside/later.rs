@@ -5,11 +5,11 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::TimelineFile;
+use super::file::TimelineFile;
 use super::logcat::{self, LogcatFile};
 use super::summary::FoundTimeline;
-use super::with::{CompanionOptions, Source};
 use crate::observe;
+use crate::recording::companion_options::{CompanionOptions, Source};
 use crate::recording::plan::Plan;
 use crate::session::{self, Session, SessionState};
 use crate::timeline::{self, Gap, Label, Missed, MissedReason, Observation, Timeline};

@@ -12,7 +12,7 @@ use super::{java, logcat};
 use crate::device::Device;
 use crate::heaps::java::FOLDER;
 use crate::observe::OurWindows;
-use crate::recording::finish::Finished;
+use crate::recording::outcome::Finished;
 use crate::results::output::is_below;
 use crate::session::{SessionState, Store};
 use crate::timeline::{self, Observation};

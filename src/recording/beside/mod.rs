@@ -5,7 +5,6 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `with` | what may be recorded beside |
 //! | `at` | a label's moment: its processes, the names of its files |
 //! | `file` | `memory.jsonl`, and files of lines while they are being written |
 //! | `logcat` | what the targets wrote into the log, line by line |
@@ -28,14 +27,12 @@ mod meminfo;
 mod smaps;
 mod summary;
 mod watching;
-mod with;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -44,18 +41,20 @@ use self::at::{At, NotTaken};
 pub(super) use self::collections::write as write_collections;
 pub use self::file::TimelineFile;
 use self::java::Heaps;
-pub(super) use self::java::{impossible as java_impossible, put_names as put_java_names};
+pub(super) use self::java::{
+    DumpHeaps, HeapsAtLabel, impossible as java_impossible, put_names as put_java_names,
+};
 pub(super) use self::later::complete;
 pub(super) use self::left::{is_part_of, join as join_part, move_along, parts_of};
 pub(super) use self::summary::{section, warnings};
 pub(crate) use self::watching::Shares;
 use self::watching::Watching;
-pub use self::with::{CompanionOptions, Source};
+use super::companion_options::{CompanionOptions, Source};
+use super::events::{CompanionEvent, EventHandler, RecordEvent, warn};
 use super::plan::Plan;
-use super::record::{EventHandler, RecordEvent};
 use crate::device::Device;
 use crate::observe::OurWindows;
-use crate::session::{self, Controls, FollowEnd, LabelWatch, Session, SessionEvent, SessionState};
+use crate::session::{self, Controls, FollowEnd, LabelWatch, Session, SessionState};
 use crate::timeline::{self, Label, Missed, MissedReason, Observation, Unread};
 
 /// Between two looks for a new label.
@@ -68,50 +67,6 @@ const RETURN_STEP: Duration = Duration::from_secs(30);
 const NOT_STARTED: &str = "not every data source started in time, and the kernel's tracing is one \
     that another tool may hold: collections may be those of the log alone";
 
-/// What happens beside a recording.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "event", rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum CompanionEvent {
-    /// What a label asked for has been taken, or has not.
-    Captured {
-        /// The label; empty at the end of the recording.
-        label: String,
-        /// What was taken.
-        taken: Vec<Source>,
-        /// What was not, and why.
-        missed: Vec<(Source, String)>,
-    },
-    /// Something that is observed all along cannot be read on this phone.
-    Unreadable {
-        /// What, and why.
-        why: String,
-    },
-    /// A process was started again.
-    Restarted {
-        /// Its name.
-        name: String,
-        /// Its new id.
-        pid: u32,
-    },
-    /// Observing is over.
-    Observed {
-        /// Samples of processes.
-        samples: u64,
-        /// Collections of the apps themselves.
-        collections: u64,
-        /// Of one core: what the loop on the phone took of it.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        core: Option<f64>,
-        /// Of one core: what services took at most to answer.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        services: Option<f64>,
-        /// Bytes a second over the connection.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        bytes_per_s: Option<f64>,
-    },
-}
-
 /// What goes on beside a recording. Dropped, it stops where it is: what was seen is in the file.
 pub(super) struct Beside {
     running: Option<Running>,
@@ -123,15 +78,20 @@ struct Running {
 }
 
 impl Beside {
-    /// Begins to record what `plan` wants beside `session`.
-    pub(super) fn begin(session: &Session, plan: &Plan, tell: &EventHandler) -> Beside {
+    /// Begins to record what `plan` wants beside `session`; its Java heaps by `dump_heaps`.
+    pub(super) fn begin(
+        session: &Session,
+        plan: &Plan,
+        dump_heaps: DumpHeaps,
+        tell: &EventHandler,
+    ) -> Beside {
         if plan.with.is_empty() {
             return Beside { running: None };
         }
         let timeline = match TimelineFile::open(&session.opening().output) {
             Ok(file) => file,
             Err(error) => {
-                warn(tell, &format!("nothing is recorded beside: {error}"));
+                warn(tell, format!("nothing is recorded beside: {error}"));
                 return Beside { running: None };
             }
         };
@@ -154,7 +114,7 @@ impl Beside {
             labels: session.watch_labels(),
             timeline,
             windows: OurWindows::default(),
-            heaps: Arc::new(Heaps::of(session, plan)),
+            heaps: Arc::new(Heaps::of(session, plan, dump_heaps)),
             tell: EventHandler::clone(tell),
             waiting: VecDeque::new(),
             tracking: None,
@@ -272,7 +232,7 @@ impl Spine {
             Ok(0) => {}
             Ok(lost) => warn(
                 &self.tell,
-                &format!(
+                format!(
                     "{lost} entries found no room in {}",
                     self.timeline.path().display()
                 ),
@@ -300,7 +260,7 @@ impl Spine {
             let path = self.timeline.path().display();
             warn(
                 &self.tell,
-                &format!(
+                format!(
                     "{path} is written without a lock, since its folder knows none: let no other \
                      heaptap write to it meanwhile"
                 ),
@@ -310,7 +270,7 @@ impl Spine {
 
     fn not_written(&self, error: &std::io::Error) {
         let path = self.timeline.path().display();
-        warn(&self.tell, &format!("{path} could not be written: {error}"));
+        warn(&self.tell, format!("{path} could not be written: {error}"));
     }
 
     fn begin(&self, wish: Wish, taking: &mut JoinSet<()>) {
@@ -457,10 +417,4 @@ impl Taker {
             Source::Gc => Ok(()),
         }
     }
-}
-
-fn warn(tell: &EventHandler, text: &str) {
-    tell(RecordEvent::Session(SessionEvent::Warning {
-        text: text.to_owned(),
-    }));
 }

@@ -9,7 +9,7 @@ use flate2::write::GzEncoder;
 use super::at::{At, NotTaken};
 use crate::device::Device;
 use crate::memory::smaps;
-use crate::recording::record::EventHandler;
+use crate::recording::events::{EventHandler, warn};
 use crate::session::{self, SessionState};
 use crate::system::smaps::fetch::{self, FetchError};
 use crate::timeline::{Entry, Missed, Observation};
@@ -24,9 +24,9 @@ pub(super) async fn warn_of_obstacle(device: Device, chronicle: SessionState, te
         let readable = fetch::proc_file(&device, (*pid, name), "maps").await;
         if let Err(refused @ FetchError::Refused { .. }) = readable {
             let help = fetch::refused_help(name);
-            super::warn(
+            warn(
                 &tell,
-                &format!("nothing comes of --with smaps: {refused}; {help}"),
+                format!("nothing comes of --with smaps: {refused}; {help}"),
             );
             return;
         }

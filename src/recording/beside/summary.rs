@@ -5,8 +5,8 @@ use std::io::Read as _;
 use std::path::Path;
 
 use super::watching::Shares;
-use super::with::CompanionOptions;
 use crate::bytes::open_regular;
+use crate::recording::companion_options::CompanionOptions;
 use crate::results::lists::join_list;
 use crate::results::manifest::{
     Beside, BesideCost, BesideFile, BesideGap, BesideMissed, BesideTimeline, BesideUnread, Warning,

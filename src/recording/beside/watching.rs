@@ -8,11 +8,12 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
+use super::file::TimelineFile;
 use super::logcat::LogcatFile;
-use super::{CompanionEvent, CompanionOptions, TimelineFile, warn};
 use crate::device::Device;
 use crate::observe::{self, End, Event, Options, OurWindows, PARTS_EVERY, PartsOptions};
-use crate::recording::record::{EventHandler, RecordEvent};
+use crate::recording::companion_options::CompanionOptions;
+use crate::recording::events::{CompanionEvent, EventHandler, RecordEvent, warn};
 use crate::session::SessionState;
 use crate::timeline::{Observation, ObservationCost};
 
@@ -64,12 +65,9 @@ impl Watching {
                 Ok(End::Asked | End::Rebooted) => {}
                 Ok(End::Refused { why }) => warn(
                     &seeing.tell,
-                    &format!("nothing is observed beside: the phone's shell says {why}"),
+                    format!("nothing is observed beside: the phone's shell says {why}"),
                 ),
-                Err(error) => warn(
-                    &seeing.tell,
-                    &format!("nothing is observed beside: {error}"),
-                ),
+                Err(error) => warn(&seeing.tell, format!("nothing is observed beside: {error}")),
             }
             seeing.tell_all();
         });
@@ -87,7 +85,7 @@ impl Watching {
 fn logcat(folder: &Path, tell: &EventHandler) -> Option<LogcatFile> {
     let opened = LogcatFile::open(folder);
     if let Err(error) = &opened {
-        warn(tell, &format!("the log is not kept: {error}"));
+        warn(tell, format!("the log is not kept: {error}"));
     }
     opened.ok()
 }
@@ -186,14 +184,14 @@ impl Seeing {
             let file = super::logcat::FILE;
             warn(
                 &self.tell,
-                &format!("{file} is full: later lines are left out"),
+                format!("{file} is full: later lines are left out"),
             );
         }
     }
 
     fn tell_all(&self) {
         if let Some(Err(why)) = self.logcat.as_ref().map(LogcatFile::finish) {
-            warn(&self.tell, &why);
+            warn(&self.tell, why);
         }
         let shares = self
             .tally

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 
-use super::{PATIENCE, SessionSelector, orphans, reach, require_phone, waits_for};
+use super::choice::{self, Purpose, SessionSelector};
+use super::phone::{PATIENCE, orphans, reach, require_phone, waits_for};
 use crate::device::Device;
 use crate::eligibility;
 use crate::error::Failure;
@@ -14,14 +15,14 @@ use crate::folder::RAW_TRACE;
 use crate::naming::names::NameOptions;
 use crate::recording::beside;
 use crate::recording::blocking::blocking;
-use crate::recording::choice::{self, Purpose};
-use crate::recording::finish::{self, EndedBy, Finished};
+use crate::recording::events::{EventHandler, session_events, warn};
+use crate::recording::finish;
+use crate::recording::outcome::{EndedBy, Finished};
 use crate::recording::plan::{self, Plan};
-use crate::recording::record::{EventHandler, RecordEvent, session_events};
 use crate::results::output::{OutputFolder, default_name, is_own, own};
 use crate::session::{
     self, Controls, Ending, FollowEnd, JOURNAL_VERSION, Owner, RemoteTrace, Session, SessionError,
-    SessionEvent, SessionHeader, SessionState, SnapshotMethod, Store,
+    SessionHeader, SessionState, SnapshotMethod, Store,
 };
 
 /// Collects a session: ends it where it still runs, fetches and converts it, leaves nothing
@@ -253,7 +254,7 @@ pub(super) async fn collect_known(
         let along;
         (session, along) = moved.await?;
         if let Err(text) = along {
-            tell(RecordEvent::Session(SessionEvent::Warning { text }));
+            warn(tell, text);
         }
     }
     let ended_by = end(&mut session, how.wait, controls).await?;
@@ -282,7 +283,7 @@ async fn collect_parts(
         };
         if let Err(why) = joined {
             let text = format!("a Java heap that was being taken ({id}): {why}");
-            tell(RecordEvent::Session(SessionEvent::Warning { text }));
+            warn(tell, text);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use time::OffsetDateTime;
 
-use super::{PATIENCE, orphans, reach};
+use super::phone::{PATIENCE, orphans, reach};
 use crate::device::Device;
 use crate::error::Failure;
 use crate::session::{self, SessionId, SessionState, Store};
@@ -88,7 +88,7 @@ pub async fn status(store: &Store, device: Option<&Device>) -> Result<Vec<Sessio
 }
 
 /// How `chronicle` stands, asking its device; `device` is one that has been reached already.
-pub(crate) async fn status_of(
+pub(super) async fn status_of(
     store: &Store,
     chronicle: &SessionState,
     device: Option<&Device>,

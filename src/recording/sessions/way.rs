@@ -1,12 +1,12 @@
 //! What clears the way for a recording: one that was interrupted while it was begun is undone,
 //! and what stands in Android 10's one file is fetched before it is written again.
 
-use super::PATIENCE;
+use super::choice;
 use super::collect::{How, adopt, collect_known};
+use super::phone::PATIENCE;
 use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
-use crate::recording::choice;
-use crate::recording::record::{EventHandler, RecordEvent, Step};
+use crate::recording::events::{EventHandler, RecordEvent, Step};
 use crate::session::{
     self, Controls, Events, RemoteTrace, Session, SessionError, SessionId, SessionState, Store,
 };

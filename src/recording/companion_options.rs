@@ -53,7 +53,7 @@ impl Source {
     ];
 
     /// The word in the timeline for the files that are taken of it.
-    pub(super) fn kept_as(self) -> &'static str {
+    pub(crate) fn kept_as(self) -> &'static str {
         match self {
             Source::Java => "java-heap",
             other => other.word(),

@@ -1,5 +1,12 @@
-//! From the end of the script on the phone to the finished folder: what came of each file, how
-//! it is fetched and written down, and what is missing.
+//! Heap files by `am dumpheap`, from the end of the script on the phone to the finished folder:
+//! what came of each file, how it is fetched and written down, and what is missing. A file counts
+//! as whole by its own end, never by an exit code; whatever came is kept, and the device's copy
+//! goes last.
+
+mod error;
+mod look;
+
+pub use self::error::HeapFileError;
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -8,17 +15,16 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 
-use super::HeapFileError;
-use super::look::{Looked, look, of_cut, unreadable};
+use self::look::{Looked, look, of_cut, unreadable};
 use crate::bytes::Bytes;
 use crate::error::{ErrorClass, Failure};
 use crate::hprof::info;
 use crate::naming::maps::{UsedMap, add_used};
 use crate::naming::packet_files;
 use crate::profile::DumpNumbers;
-use crate::recording::finish::{EndedBy, Finished, LastJournal};
+use crate::recording::events::{EventHandler, RecordEvent, Step};
+use crate::recording::outcome::{EndedBy, Finished, LastJournal};
 use crate::recording::plan::{self, Plan};
-use crate::recording::record::{EventHandler, RecordEvent, Step};
 use crate::results::findings;
 use crate::results::manifest::{
     self, JAVA_HEAP, JavaDump, JavaFlags, JavaKind, Manifest, Original,
@@ -42,7 +48,7 @@ struct Came {
 ///
 /// # Errors
 /// Where a file cannot be fetched or kept: the device's copy then stays. Where none came: why.
-pub(crate) async fn finish(
+pub(super) async fn finish(
     mut session: Session,
     plan: Plan,
     ended_by: EndedBy,

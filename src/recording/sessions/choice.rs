@@ -1,9 +1,9 @@
 //! Which session is meant: by its id, or, where none is named, by what the flags say of the
 //! device and by what can be done with each. Owns the choice; changes nothing.
 
-use super::beside;
-use super::sessions::{self, State};
+use super::status::{State, status_of};
 use crate::device::Address;
+use crate::recording::beside;
 use crate::session::{SessionError, SessionHeader, SessionId, SessionState, Store};
 
 /// What the command line says of the device. `None` where it says nothing: then sessions of
@@ -30,6 +30,35 @@ impl Scope {
 /// Whether the session's adb server is the one at `address`.
 pub fn at_server(opening: &SessionHeader, address: &Address) -> bool {
     Address::parse(&opening.server, "the session journal").is_ok_and(|own| own.is_same(address))
+}
+
+/// Which session a command is about.
+#[derive(Debug, Clone)]
+pub enum SessionSelector {
+    /// The one with this id, or whose id starts so.
+    Id(String),
+    /// The only one that serves, of those that the flags allow.
+    Only(Scope),
+}
+
+impl SessionSelector {
+    pub(super) async fn choose(
+        &self,
+        store: &Store,
+        purpose: Purpose,
+    ) -> Result<SessionState, SessionError> {
+        match self {
+            SessionSelector::Id(id) => named(store, id),
+            SessionSelector::Only(scope) => unnamed(store, scope, purpose).await,
+        }
+    }
+
+    pub(super) fn id(&self) -> Option<&str> {
+        match self {
+            SessionSelector::Id(id) => Some(id),
+            SessionSelector::Only(_) => None,
+        }
+    }
 }
 
 /// What the session is wanted for.
@@ -132,7 +161,7 @@ pub async fn unnamed(
     }
     let mut standing = Vec::new();
     for chronicle in chronicles {
-        let state = sessions::status_of(store, &chronicle, None).await.state;
+        let state = status_of(store, &chronicle, None).await.state;
         standing.push((state, chronicle));
     }
     for states in purpose.states() {

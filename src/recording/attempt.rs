@@ -1,0 +1,498 @@
+//! One attempt at a recording: from the check to the finished folder. Puts the stages in order;
+//! each of them is its own module's.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sha2::{Digest as _, Sha256};
+use time::OffsetDateTime;
+
+use super::beside::{self, Beside, DumpHeaps};
+use super::events::{Checked, EventHandler, RecordEvent, Step, session_events, warn};
+use super::finish;
+use super::options::RecordOptions;
+use super::outcome::{EndedBy, Finished, Recorded};
+use super::plan::{self, Plan};
+use super::sessions;
+use super::what::{Fitted, Labels};
+use crate::config::{EncodedConfig, Targets};
+use crate::conversion::allocations::{self, TrackingError};
+use crate::device::Device;
+use crate::eligibility::{
+    self, Assessment, DeviceFacts, Finding, FindingId, Root, Scope, Severity,
+};
+use crate::error::{ErrorClass, Failure};
+use crate::export::pprof::SampleNames;
+use crate::results::output::{OutputFolder, default_name};
+use crate::session::{
+    self, Background, Controls, FollowEnd, JOURNAL_VERSION, Session, SessionError, SessionHeader,
+    SessionId, Store,
+};
+
+/// Where the results of a later attempt go: `out-2`, beside `out`.
+pub(super) fn attempt_path(output: &Path, number: u32) -> PathBuf {
+    let mut name = output.file_name().unwrap_or_default().to_owned();
+    name.push(format!("-{number}"));
+    output.with_file_name(name)
+}
+
+/// Records once. `dump_heaps` takes the Java heaps that are wanted beside it.
+pub(super) async fn record_once(
+    device: &Device,
+    store: &Store,
+    options: &RecordOptions,
+    dump_heaps: DumpHeaps,
+    controls: &mut Controls,
+    tell: &EventHandler,
+) -> Result<Recorded, Failure> {
+    let started_at = OffsetDateTime::now_utc();
+    let id = SessionId::random();
+    let wanted = options.output.clone().unwrap_or_else(|| {
+        let stem = options.stem.clone();
+        let stem = stem.unwrap_or_else(|| first_target(options.what.targets()));
+        PathBuf::from(default_name(&stem, started_at, &id))
+    });
+    let folder = OutputFolder::prepare(&wanted)?;
+    let prepared = tokio::select! {
+        prepared = prepare(device, store, options, id, &folder, tell) => prepared,
+        () = session::stop_asked(controls) => Err(SessionError::Interrupted.into()),
+    };
+    let prepared = match prepared {
+        Ok(prepared) => prepared,
+        Err(failure) => {
+            folder.discard();
+            return Err(failure);
+        }
+    };
+    // Only Android 10's one file can hold an earlier recording.
+    if !prepared.opening.removable {
+        let path = &prepared.opening.remote_path;
+        if let Err(failure) = sessions::make_way(device, store, path, controls, tell).await {
+            folder.discard();
+            return Err(failure);
+        }
+    }
+    let started = start(device, store, options, &prepared, controls, tell).await;
+    let mut session = match started {
+        Ok(session) => session,
+        Err(failure) => {
+            folder.discard();
+            return Err(failure);
+        }
+    };
+    if options.detach {
+        match session.confirm().await {
+            Err(error @ SessionError::Rejected { .. }) => {
+                session.forget()?;
+                folder.discard();
+                return Err(error.into());
+            }
+            confirmed => confirmed?,
+        }
+        // Nobody may look again before these are gone.
+        session.note_targets().await?;
+        return Ok(Recorded::Detached {
+            snapshots: prepared.opening.snapshots,
+            session: session.release(),
+            output: folder.path().to_owned(),
+        });
+    }
+    let finished = run_to_end(session, dump_heaps, controls, tell).await?;
+    Ok(Recorded::Finished(Box::new(finished)))
+}
+
+/// Follows a session that runs, ends it, and finishes it.
+///
+/// # Errors
+/// The failure of whatever stage could not go on.
+pub(super) async fn run_to_end(
+    mut session: Session,
+    dump_heaps: DumpHeaps,
+    controls: &mut Controls,
+    tell: &EventHandler,
+) -> Result<Finished, Failure> {
+    let scan = finish::new_scan();
+    let plan = Plan::read(&session.opening().plan)?;
+    if plan.java.as_ref().is_some_and(|java| java.watch) {
+        session.end_with_dumps(&scan);
+    }
+    let beside = Beside::begin(&session, &plan, dump_heaps, tell);
+    let followed = session.follow(controls, &scan).await?;
+    beside.last(followed);
+    let ended_by = match followed {
+        FollowEnd::StopAsked | FollowEnd::Complete => match session.stop(controls).await? {
+            session::Ending::Over if followed == FollowEnd::Complete => EndedBy::Complete,
+            session::Ending::Over => EndedBy::Interrupted,
+            session::Ending::Rebooted => EndedBy::Reboot,
+        },
+        FollowEnd::Rebooted => EndedBy::Reboot,
+        FollowEnd::Over => EndedBy::Itself,
+    };
+    beside.end(controls).await;
+    finish::finish(session, ended_by, None, controls, tell).await
+}
+
+struct Prepared {
+    opening: SessionHeader,
+    encoded: EncodedConfig,
+    packages: Vec<String>,
+    background: Background,
+    relax_selinux: bool,
+    shell_is_root: bool,
+}
+
+/// Everything before the device is told anything.
+async fn prepare(
+    device: &Device,
+    store: &Store,
+    options: &RecordOptions,
+    id: SessionId,
+    folder: &OutputFolder,
+    tell: &EventHandler,
+) -> Result<Prepared, Failure> {
+    let facts = eligibility::facts(device).await?;
+    let mut what = options.what.clone();
+    let mut options = options.clone();
+    options.with.allocations = what.tracks(&facts);
+    let options = &options;
+    what.record_beside(options.with);
+    let what = &what;
+    let tracks = options.with.allocations;
+    if tracks && options.detach {
+        return Err(TrackingError::Detached.into());
+    }
+    let assess = what.assess(options.user, options.launch);
+    let assessment = eligibility::assess(device, &facts, what.targets(), &assess).await?;
+    // What runs is asked whether it takes a debugger; heapprofd's rules are not meant there.
+    let runs = assessment.targets.iter().any(|t| !t.processes.is_empty());
+    if let Some(refusal) = what.refusal(&assessment)
+        && !options.force
+        && !(tracks && runs)
+    {
+        return Err(refusal);
+    }
+    if tracks && !options.force && !options.launch {
+        allocations::check(device, &assessment).await?;
+    }
+    if !tracks && what.scope() == Scope::Native {
+        match recorded_already(device, store, &assessment).await? {
+            Some(first) if options.force => warn_of_first(&first.into(), tell),
+            Some(first) => return Err(first.into()),
+            None => {}
+        }
+    }
+    let fitted = what.fit(
+        &facts,
+        &assessment,
+        Labels {
+            snapshots: options.snapshots,
+            detached: options.detach,
+        },
+    )?;
+    let packages = if options.launch {
+        packages_of(what.targets(), &assessment)
+    } else {
+        Vec::new()
+    };
+    if options.launch && packages.is_empty() {
+        let target = first_target(what.targets());
+        return Err(SessionError::NothingToLaunch { target }.into());
+    }
+    let opening = opening(
+        device,
+        options,
+        &packages,
+        id,
+        &facts,
+        &assessment,
+        &fitted,
+        folder,
+    )
+    .await?;
+    let impossible = || beside::java_impossible(&facts, &assessment);
+    let notices = fitted.notices.into_iter().map(|notice| notice.message);
+    tell(RecordEvent::Checked(Checked {
+        device: describe(&facts),
+        findings: worth_saying(&assessment, what.scope(), options.launch),
+        notices: notices
+            .chain(options.with.java.then(impossible).flatten())
+            .collect(),
+        snapshots: opening.snapshots.clone(),
+        with: options.with.sources().collect(),
+        output: folder.path().to_owned(),
+        duration_ms: fitted.duration.map(|d| d.as_millis() as u64),
+    }));
+    Ok(Prepared {
+        packages,
+        background: fitted.background,
+        relax_selinux: options.disable_selinux,
+        shell_is_root: facts.root == Some(Root::Shell),
+        opening,
+        encoded: fitted.encoded,
+    })
+}
+
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the journal gathers from everywhere"
+)]
+async fn opening(
+    device: &Device,
+    options: &RecordOptions,
+    launched: &[String],
+    id: SessionId,
+    facts: &DeviceFacts,
+    assessment: &Assessment,
+    fitted: &Fitted,
+    folder: &OutputFolder,
+) -> Result<SessionHeader, Failure> {
+    let boot_id = plan::boot_id(device, facts).await?;
+    let shell_is_root = facts.root == Some(Root::Shell);
+    // Android 10's shell may not remove a trace.
+    let removable = facts.api().is_none_or(|api| api >= 30);
+    let encoded = &fitted.encoded;
+    let config = &encoded.config;
+    let mut plan = Plan {
+        targets: plan::manifest_targets(assessment, options.what.scope()),
+        steps: vec![plan::step("checked")],
+        config_sha256: crate::units::hex(&Sha256::digest(&encoded.bytes)),
+        duration_ms: fitted.duration.map(|d| d.as_millis() as u64),
+        size_limit: config.max_file_size_bytes,
+        known: assessment.preflight_facts(facts),
+        heaps: fitted.heaps.clone(),
+        perfetto_names: options.pprof.sample_names == SampleNames::Perfetto,
+        annotations: options.pprof.annotations,
+        names: options.names.clone(),
+        java: fitted.java.clone(),
+        with: options.with,
+        ..Plan::on(facts)
+    };
+    for package in launched {
+        plan.without_pids(&pids_of(package, assessment));
+    }
+    let millis = |value: Option<u32>, default: u64| value.map_or(default, u64::from);
+    Ok(SessionHeader {
+        version: JOURNAL_VERSION,
+        serial: device.serial().to_owned(),
+        hardware_serial: facts.hardware_serial.clone(),
+        server: device.server().address(),
+        boot_id,
+        remote_path: if removable {
+            id.remote_path()
+        } else {
+            session::fixed_path(shell_is_root)
+        },
+        id,
+        removable,
+        time: OffsetDateTime::now_utc(),
+        names: fitted.targets.names.clone(),
+        pids: fitted.targets.pids.clone(),
+        // perfetto's own defaults are 5 s each; a write period of 5 s.
+        stop_limit_ms: millis(config.flush_timeout_ms, 5000)
+            + millis(config.data_source_stop_timeout_ms, 5000),
+        write_period_ms: millis(config.file_write_period_ms, 5000)
+            + millis(config.flush_period_ms, 5000).min(60_000),
+        snapshots: fitted.snapshots.clone(),
+        labels_without_dumps: !options.with.is_empty(),
+        config: encoded.text.clone(),
+        output: folder.path().to_owned(),
+        heap_files: None,
+        plan: plan.to_value(),
+    })
+}
+
+/// Starts the session, relaxed and launched as asked. Interrupted, it leaves nothing behind.
+async fn start(
+    device: &Device,
+    store: &Store,
+    options: &RecordOptions,
+    prepared: &Prepared,
+    controls: &mut Controls,
+    tell: &EventHandler,
+) -> Result<Session, Failure> {
+    let opening = &prepared.opening;
+    let relaxed = AtomicBool::new(false);
+    let (started, undone) = tokio::select! {
+        started = start_uninterrupted(device, store, options, prepared, &relaxed, tell) => {
+            match started {
+                Ok((session, None)) => return Ok(session),
+                Ok((session, Some(failure))) => {
+                    drop(session);
+                    (Some(failure), true)
+                }
+                Err(failure) => (Some(failure), false),
+            }
+        }
+        () = session::stop_asked(controls) => (None, true),
+    };
+    if undone {
+        let events = session_events(tell);
+        sessions::abandon(device, store, &opening.id, controls, events).await?;
+    }
+    let failure = started.unwrap_or_else(|| SessionError::Interrupted.into());
+    // What may still run has its guard.
+    if relaxed.into_inner() && failure.class != ErrorClass::NotFetched {
+        let path = &opening.remote_path;
+        let restored = session::restore_selinux(device, prepared.shell_is_root, path).await;
+        if let Err(error) = restored {
+            warn(tell, error.to_string());
+        }
+    }
+    Err(failure)
+}
+
+/// The session, and why its apps could not be launched.
+async fn start_uninterrupted(
+    device: &Device,
+    store: &Store,
+    options: &RecordOptions,
+    prepared: &Prepared,
+    relaxed: &AtomicBool,
+    tell: &EventHandler,
+) -> Result<(Session, Option<Failure>), Failure> {
+    let mut opening = prepared.opening.clone();
+    let mut activities = Vec::new();
+    for package in &prepared.packages {
+        activities.push(session::launcher_activity(device, package, options.user).await?);
+    }
+    if prepared.relax_selinux {
+        let until =
+            session::relax_selinux(device, prepared.shell_is_root, &opening.remote_path).await?;
+        let ours = until == session::SelinuxChange::UntilTheEnd;
+        relaxed.store(ours, Ordering::Relaxed);
+        let mut plan = Plan::read(&opening.plan)?;
+        plan.selinux_relaxed = ours;
+        opening.plan = plan.to_value();
+    }
+    let events = session_events(tell);
+    let session = Session::create(device.clone(), store.clone(), opening, events)?;
+    for package in &prepared.packages {
+        if let Err(error) = session::force_stop(device, package, options.user).await {
+            session.forget()?;
+            return Err(error.into());
+        }
+    }
+    let session = session
+        .start(&prepared.encoded.bytes, prepared.background)
+        .await?;
+    for activity in activities {
+        if let Err(error) = session::launch(device, &activity, options.user).await {
+            return Ok((session, Some(error.into())));
+        }
+        tell(RecordEvent::Step(Step::Launched {
+            package: activity.package,
+        }));
+    }
+    Ok((session, None))
+}
+
+/// The packages that `--launch` starts: those named, and one of each target that is an app.
+fn packages_of(targets: &Targets, assessment: &Assessment) -> Vec<String> {
+    let of_targets = assessment
+        .targets
+        .iter()
+        .filter_map(|t| t.packages.first())
+        .map(|p| &p.name);
+    let mut packages: Vec<String> = Vec::new();
+    for package in targets.packages.iter().chain(of_targets) {
+        if !packages.contains(package) {
+            packages.push(package.clone());
+        }
+    }
+    packages
+}
+
+/// The processes that stopping `package` ends.
+fn pids_of(package: &str, assessment: &Assessment) -> BTreeSet<u32> {
+    assessment
+        .targets
+        .iter()
+        .flat_map(|t| &t.processes)
+        .filter(|p| p.package.as_deref() == Some(package))
+        .map(|p| p.process.pid)
+        .collect()
+}
+
+/// The refusal of a recording that would share a process with one that this host has running: a
+/// process is in one heap profile at a time, and the second gets no samples.
+async fn recorded_already(
+    device: &Device,
+    store: &Store,
+    assessment: &Assessment,
+) -> Result<Option<SessionError>, Failure> {
+    let wanted = &assessment.resolved;
+    let matched = || assessment.targets.iter().flat_map(|t| &t.processes);
+    let (chronicles, _) = store.list()?;
+    for chronicle in &chronicles {
+        let other = &chronicle.opening;
+        // Android 10 has room for one recording, whatever it is of: `make_way` sees to it.
+        if other.serial != device.serial() || chronicle.pulled.is_some() || !other.removable {
+            continue;
+        }
+        // Dumps of Java heaps are in nobody's way.
+        if Plan::read(&other.plan).is_ok_and(|plan| plan.java.is_some()) {
+            continue;
+        }
+        let by_name = |name: &String| other.names.contains(name);
+        let by_pid = |pid: &u32| other.pids.contains(pid);
+        let shared = wanted.names.iter().find(|n| by_name(n)).cloned();
+        let shared = shared.or_else(|| {
+            matched()
+                .map(|m| &m.process)
+                .find(|p| by_pid(&p.pid) || by_name(&p.name))
+                .map(|p| p.name.clone())
+        });
+        if let Some(target) = shared
+            && session::writer_of(device, &other.remote_path)
+                .await?
+                .is_some()
+        {
+            return Ok(Some(SessionError::AlreadyRecorded {
+                id: other.id.clone(),
+                target,
+            }));
+        }
+    }
+    Ok(None)
+}
+
+/// Says what a recording that was forced will lack.
+fn warn_of_first(first: &Failure, tell: &EventHandler) {
+    let help = first.help.as_deref().unwrap_or_default();
+    let text = format!(
+        "{}, so this recording gets nothing of it; {help}",
+        first.message
+    );
+    warn(tell, text);
+}
+
+pub(super) fn first_target(targets: &Targets) -> String {
+    let named = targets.names.first().or(targets.packages.first()).cloned();
+    named
+        .or_else(|| targets.pids.first().map(|pid| format!("pid{pid}")))
+        .unwrap_or_else(|| "recording".to_owned())
+}
+
+/// Warnings, and the notes that tell which processes will be in the recording.
+pub(super) fn worth_saying(assessment: &Assessment, scope: Scope, launch: bool) -> Vec<Finding> {
+    let is_said = |f: &Finding| match f.id {
+        _ if f.severity != Severity::Note => true,
+        FindingId::NotRunning => !launch,
+        FindingId::Subproc | FindingId::OtherUser => true,
+        _ => false,
+    };
+    assessment
+        .findings(scope)
+        .into_iter()
+        .map(|(_, finding)| finding.clone())
+        .filter(is_said)
+        .collect()
+}
+
+pub(super) fn describe(facts: &DeviceFacts) -> String {
+    match &facts.model {
+        Some(model) => format!("{model}, {}", facts.system()),
+        None => format!("{}, {}", facts.serial, facts.system()),
+    }
+}
