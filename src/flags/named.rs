@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf, is_separator};
 
 use crate::error::{ErrorClass, Failure};
 use crate::folder::RAW_TRACE;
-use crate::heaps::java::JavaInput;
+use crate::heaps::selector::JavaInput;
 use crate::near::{is_slip, nearest};
 use crate::results::manifest;
 use crate::timeline;

@@ -6,14 +6,12 @@ pub mod diff;
 mod error;
 pub mod facts;
 pub(crate) mod heap;
-pub(crate) mod input;
 pub(crate) mod open;
 mod opened;
 pub mod paths;
 
 pub use error::JavaError;
 pub use heap::{JavaHeap, ProgressReporter, of_losses};
-pub use input::{DumpSelector, JavaInput, LabelError, check_label};
 pub use open::{FOLDER, JavaFile, JavaOptions, Listed, open};
 pub(crate) use open::{lying_in, manifest_of};
 pub use opened::{OpenedJava, ReadTrace};

@@ -19,8 +19,9 @@ use crate::error::ErrorClass;
 use crate::heap_graph::Reachable;
 use crate::heaps::java::facts::HeapFacts;
 use crate::heaps::java::{
-    JavaError, JavaFile, JavaHeap, JavaInput, JavaOptions, OpenedJava, ProgressReporter,
+    JavaError, JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter,
 };
+use crate::heaps::selector::JavaInput;
 
 /// What is asked.
 #[derive(Debug, Clone)]

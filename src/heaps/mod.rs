@@ -6,6 +6,7 @@ pub mod java;
 pub mod leaks;
 pub mod look;
 pub mod moments;
+pub mod selector;
 pub mod trace_findings;
 
 /// Standard input, as it is typed.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::java::DumpSelector;
+use super::selector::DumpSelector;
 use crate::near::nearest;
 use crate::profile::DumpNumbers;
 use crate::results::lists::join_list;

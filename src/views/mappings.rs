@@ -2,7 +2,7 @@
 
 use crate::error::Failure;
 use crate::flags::context::Context;
-use crate::heaps::java::JavaInput;
+use crate::heaps::selector::JavaInput;
 use crate::system::smaps::{self, InputError, Mapped};
 use crate::views::blocking;
 

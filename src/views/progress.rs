@@ -23,7 +23,7 @@ use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::names::NamesArgs;
-use crate::heaps::java::check_label;
+use crate::heaps::selector::check_label;
 use crate::names::module;
 use crate::naming::device_libs::{DeviceLibs, PullEvent, PullLibs};
 use crate::naming::frames::LookupControl;

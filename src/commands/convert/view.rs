@@ -14,7 +14,7 @@ use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;
-use crate::heaps::java::{DumpSelector, JavaInput};
+use crate::heaps::selector::{DumpSelector, JavaInput};
 use crate::import::ImportError;
 use crate::naming::frames::{LookupControl, LookupScope};
 use crate::results::manifest::{Dumps, Manifest};

@@ -15,7 +15,7 @@ use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::named::Named;
-use crate::heaps::java::JavaInput;
+use crate::heaps::selector::JavaInput;
 
 /// What was asked for.
 enum Asked {

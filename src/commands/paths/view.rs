@@ -12,7 +12,8 @@ use crate::heap_graph::Follow;
 use crate::heaps::java::paths::{
     FieldRow, HolderRow, Limits, ObjectReport, PathReport, PathsReport, Referred, Targets, paths,
 };
-use crate::heaps::java::{self, JavaError, JavaInput, OpenedJava};
+use crate::heaps::java::{self, JavaError, OpenedJava};
+use crate::heaps::selector::JavaInput;
 use crate::units::{ByteSize, thousands};
 use crate::views::blocking;
 use crate::views::java as java_view;

@@ -10,11 +10,12 @@ use crate::error::{Classified, ErrorClass};
 use crate::folder::OWN_PREFIX;
 use crate::heap_graph::HeapGraph;
 use crate::heaps::java::{
-    JavaError, JavaFile, JavaInput, JavaOptions, OpenedJava, ProgressReporter, of_losses,
+    JavaError, JavaFile, JavaOptions, OpenedJava, ProgressReporter, of_losses,
 };
 use crate::heaps::look::{
-    self, DumpScope, LookError, LookOptions, LookTrace, NativeSource, is_process, listed, source,
+    self, DumpScope, LookError, LookOptions, LookTrace, NativeSource, listed, source,
 };
+use crate::heaps::selector::{JavaInput, is_process};
 use crate::heaps::trace_findings;
 use crate::memory::smaps::SmapsRows;
 use crate::profile::{DumpNumbers, Health, HeapDump, Recording};

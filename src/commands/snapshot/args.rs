@@ -1,6 +1,6 @@
 //! The flags of `heaptap snapshot`.
 
-use crate::heaps::java::{LabelError, check_label};
+use crate::heaps::selector::{LabelError, check_label};
 
 /// Flags of `snapshot`.
 #[derive(Debug, clap::Args)]

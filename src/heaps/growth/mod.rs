@@ -16,8 +16,9 @@ use std::path::PathBuf;
 use crate::analyze::native::filter::Filter;
 use crate::error::ErrorClass;
 use crate::heaps::java::facts::Warning;
-use crate::heaps::java::{JavaInput, OpenedJava, ProgressReporter};
+use crate::heaps::java::{OpenedJava, ProgressReporter};
 use crate::heaps::look::{self, DumpScope, LookOptions, NativeFile, OpenedInput};
+use crate::heaps::selector::JavaInput;
 use crate::results::findings::Finding;
 use crate::stacks::{JoinBy, StackTable, join};
 

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use super::JavaError;
 use super::facts::{Figures, HeapFacts, Warning};
 use super::heap::{JavaHeap, ProgressReporter};
-use super::input::JavaInput;
 use super::open::{JavaOptions, open};
 use super::opened::OpenedJava;
 use crate::analyze::diff::{self, Change, Growth, Side};
@@ -17,6 +16,7 @@ use crate::analyze::histogram::Sums;
 use crate::analyze::leaks::{self, Leaks};
 use crate::analyze::tree::{self, Tree};
 use crate::error::ErrorClass;
+use crate::heaps::selector::JavaInput;
 
 /// What is asked.
 #[derive(Debug, Clone)]

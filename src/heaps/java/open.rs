@@ -8,12 +8,11 @@ use std::sync::Arc;
 
 use super::error::JavaError;
 use super::heap::{JavaHeap, ProgressReporter};
-use super::input::{DumpSelector, JavaInput};
 use super::opened::{OpenedJava, ReadTrace};
 use crate::error::ErrorClass;
 use crate::heap_graph::{Follow, HeapGraph, Reachable, SizeModel};
-use crate::heaps::look::is_process;
 use crate::heaps::moments::{Capture, Moments, did_you_mean, names_of};
+use crate::heaps::selector::{DumpSelector, JavaInput, is_process};
 use crate::heaps::{STDIN, STDIN_NAME, trace_findings};
 use crate::hprof;
 use crate::import::{self, HprofInput, JavaSource};

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::LookError;
 use super::native::ListedDump;
-use crate::eligibility::names::{is_pattern, matches_native};
-use crate::heaps::java::DumpSelector;
 use crate::heaps::moments::{did_you_mean, names_of};
+use crate::heaps::selector::{DumpSelector, is_process};
 use crate::results::findings::{self, Finding};
 use crate::results::lists::join_list;
 use crate::stacks::Facts;
@@ -21,15 +20,6 @@ pub enum DumpScope {
     All,
     /// Those that were named.
     These(Vec<DumpSelector>),
-}
-
-/// Whether a process is the one that was named: by its id, its name, or a pattern with `*`.
-pub fn is_process(wanted: &str, pid: Option<u64>, process: &str) -> bool {
-    if let Ok(wanted) = wanted.parse::<u64>() {
-        return pid == Some(wanted);
-    }
-    !process.is_empty()
-        && (process == wanted || is_pattern(wanted) && matches_native(wanted, process))
 }
 
 /// Narrows a list to a process, a heap and the dumps that are meant: their places in the list,

@@ -10,15 +10,17 @@ mod error;
 pub mod facts;
 mod native;
 mod open;
+mod options;
 mod pprofs;
 pub mod rows;
 mod traces;
 
-pub use choice::{DumpScope, is_process};
+pub use choice::DumpScope;
 pub use error::LookError;
 pub(crate) use native::MANY_UNNAMED;
 pub use native::{ListedDump, NativeFile};
 #[cfg(feature = "sql")]
 pub(crate) use open::listed;
-pub use open::{LookOptions, NativeSource, OpenedInput, native, open, source};
+pub use open::{NativeSource, OpenedInput, native, open, source};
+pub use options::LookOptions;
 pub use traces::LookTrace;

@@ -8,7 +8,7 @@ use crate::error::ErrorClass;
 use crate::profile::SystemInfo;
 use crate::results::findings::{Finding, NAMES_MISSING};
 use crate::results::manifest::{Manifest, Symbolization, Totals};
-use crate::stacks::{Dump, Facts, StackProfile};
+use crate::stacks::{Dump, Facts, JoinBy, StackProfile, join};
 use crate::timeline::Timeline;
 use crate::untrusted::shell::quoted_path;
 
@@ -133,5 +133,27 @@ impl NativeFile {
         let is = |listed: &&ListedDump| listed.facts.is_dump(&dump.facts);
         let listed = self.listed.iter().find(is);
         listed.map_or_else(|| format!("@{}", dump.facts.number), ListedDump::describe)
+    }
+}
+
+/// The profiles of several traces in one table.
+pub(super) fn joined(mut profiles: Vec<StackProfile>) -> StackProfile {
+    if profiles.len() == 1
+        && let Some(only) = profiles.pop()
+    {
+        return only;
+    }
+    let tables: Vec<_> = profiles.iter().map(|profile| &profile.table).collect();
+    let joined = join(&tables, JoinBy::Exact);
+    let mut dumps = Vec::new();
+    for (profile, nodes) in profiles.into_iter().zip(&joined.nodes) {
+        for mut dump in profile.dumps {
+            dump.move_to(nodes);
+            dumps.push(dump);
+        }
+    }
+    StackProfile {
+        table: joined.table,
+        dumps,
     }
 }

@@ -6,47 +6,27 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::choice::{DumpScope, choose, is_process, open_ones};
+use super::choice::{DumpScope, choose, open_ones};
 use super::error::LookError;
-use super::native::{ListedDump, NativeFile};
+use super::native::{ListedDump, NativeFile, joined};
+use super::options::LookOptions;
 use super::pprofs;
 use super::traces::{self, LookTrace};
 use crate::analyze::native::sampled;
 use crate::error::ErrorClass;
-use crate::heaps::java::{DumpSelector, OpenedJava, ProgressReporter, ReadTrace, manifest_of};
+use crate::heaps::java::{OpenedJava, ProgressReporter, ReadTrace, manifest_of};
+use crate::heaps::selector::{DumpSelector, is_process};
 use crate::heaps::{STDIN, STDIN_NAME, trace_findings};
 use crate::import::{self, HeapSource, HprofInput, PprofInput};
 use crate::naming::coverage::{Coverage, Tally};
-use crate::naming::frames::LookupControl;
-use crate::naming::names::NameOptions;
 use crate::profile::{DumpNumbers, HeapDump, LastDump, SystemInfo};
 use crate::results::deduped::Deduped;
 use crate::results::findings::{self, Finding};
 use crate::results::manifest::{Manifest, Totals};
 use crate::results::{recorded, timeline};
-use crate::stacks::{Facts, JoinBy, ProjectOptions, Projector, StackProfile, View, join};
+use crate::stacks::{Facts, ProjectOptions, Projector, StackProfile, View};
 use crate::timeline::Timeline;
 use crate::trace::MemoryWanted;
-
-/// How to open an input.
-#[derive(Debug, Clone, Default)]
-pub struct LookOptions {
-    /// Only dumps of this process: a name, with `*`, or a process id.
-    pub process: Option<String>,
-    /// Only dumps of this heap.
-    pub heap: Option<String>,
-    /// Where names come from, beside the input.
-    pub names: NameOptions,
-    /// No ` [jit]` and the like behind them.
-    pub no_annotations: bool,
-    /// What the traces say of the processes' memory beside heaps, too.
-    pub memory: bool,
-    /// The error of every dump's sum, of those too that are not meant. Where `memory` is wanted and
-    /// a folder's trace tells of it, that is implied: figures are then set side by side.
-    pub errors: bool,
-    /// Who may end it.
-    pub watch: LookupControl,
-}
 
 /// What an input holds.
 pub enum NativeSource {
@@ -507,27 +487,5 @@ pub(crate) fn listed(dump: &HeapDump, number: u32, manifest: Option<&Manifest>) 
         totals: Some(Totals::new(dump.totals(), dump.kind)),
         held: None,
         callsites: dump.samples.len() as u64,
-    }
-}
-
-/// The profiles of several traces in one table.
-pub(super) fn joined(mut profiles: Vec<StackProfile>) -> StackProfile {
-    if profiles.len() == 1
-        && let Some(only) = profiles.pop()
-    {
-        return only;
-    }
-    let tables: Vec<_> = profiles.iter().map(|profile| &profile.table).collect();
-    let joined = join(&tables, JoinBy::Exact);
-    let mut dumps = Vec::new();
-    for (profile, nodes) in profiles.into_iter().zip(&joined.nodes) {
-        for mut dump in profile.dumps {
-            dump.move_to(nodes);
-            dumps.push(dump);
-        }
-    }
-    StackProfile {
-        table: joined.table,
-        dumps,
     }
 }

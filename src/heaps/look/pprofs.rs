@@ -6,11 +6,11 @@ use std::path::Path;
 
 use super::choice::{DumpScope, choose};
 use super::error::LookError;
-use super::native::{ListedDump, NativeFile};
-use super::open::{LookOptions, joined};
+use super::native::{ListedDump, NativeFile, joined};
+use super::options::LookOptions;
 use crate::analyze::native::sampled;
 use crate::error::ErrorClass;
-use crate::heaps::java::DumpSelector;
+use crate::heaps::selector::DumpSelector;
 use crate::heaps::trace_findings;
 use crate::import::{ImportError, PprofInput, read_pprof};
 use crate::profile::{DumpKind, DumpNumbers, SystemInfo};

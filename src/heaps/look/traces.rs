@@ -2,7 +2,7 @@
 //! before anything is read of their dumps.
 
 use super::error::LookError;
-use super::open::LookOptions;
+use super::options::LookOptions;
 use crate::heaps::java::{ProgressReporter, ReadTrace};
 use crate::import::OpenTrace;
 use crate::naming::frames::{LookupScope, Named, Namer};

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::document::{Document, KIND};
 use super::error::MeminfoError;
-use crate::heaps::java::{DumpSelector, JavaInput};
 use crate::heaps::moments::{self, Capture, KeptFile, Moments};
+use crate::heaps::selector::{DumpSelector, JavaInput};
 use crate::memory::meminfo::Meminfo;
 use crate::results::timeline;
 use crate::timeline::Source;

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 
 use super::{Mapped, Moment, Origin};
 use crate::error::{Classified, ErrorClass};
-use crate::heaps::java::{JavaInput, ProgressReporter};
-use crate::heaps::look::{self, LookError, LookOptions, LookTrace, NativeSource, is_process};
+use crate::heaps::java::ProgressReporter;
+use crate::heaps::look::{self, LookError, LookOptions, LookTrace, NativeSource};
 use crate::heaps::moments::{self, Capture, KeptFile, MomentNotFound, Moments};
+use crate::heaps::selector::{JavaInput, is_process};
 use crate::import::{ImportError, Kind, help_unreadable};
 use crate::memory::smaps::{self, Smaps, SmapsError};
 use crate::profile::DumpNumbers;
@@ -481,7 +482,6 @@ fn choose(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heaps::java::DumpSelector;
 
     fn moment(number: u32, pid: u64, label: Option<&str>) -> Moment {
         Moment {

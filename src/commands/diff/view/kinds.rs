@@ -5,8 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use crate::error::{ErrorClass, Failure};
-use crate::heaps::java::JavaInput;
 use crate::heaps::moments::{self, Capture, KeptFile, Moments};
+use crate::heaps::selector::JavaInput;
 use crate::import::ImportError;
 use crate::results::timeline;
 use crate::system::meminfo::looks_like_meminfo;

@@ -5,7 +5,7 @@ use crate::console::{Console, Style};
 use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::heaps::java::JavaInput;
+use crate::heaps::selector::JavaInput;
 use crate::memory::smaps::{By, Field};
 use crate::system::smaps::{self, ChangeRow, ChangesDocument};
 use crate::units::{SignedSize, thousands};

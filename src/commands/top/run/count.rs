@@ -10,9 +10,9 @@ use crate::error::ErrorClass;
 use crate::heap_graph::{DumpFacts, DumpSource, GraphBuilder, NoContents};
 use crate::heaps::java::facts::{Figures, HeapFacts};
 use crate::heaps::java::heap::{JavaHeap, ProgressReporter};
-use crate::heaps::java::input::JavaInput;
 use crate::heaps::java::open::{JavaFile, JavaOptions};
 use crate::heaps::java::{JavaError, OpenedJava};
+use crate::heaps::selector::JavaInput;
 use crate::hprof;
 
 /// Counts the objects of a dump.

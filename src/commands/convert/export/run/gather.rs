@@ -20,7 +20,7 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DumpSelection {
     /// By index or label; all where it is empty.
-    pub dumps: Vec<crate::heaps::java::DumpSelector>,
+    pub dumps: Vec<crate::heaps::selector::DumpSelector>,
 }
 
 /// The dumps of an input that are meant by index or label, by what tells them from others.

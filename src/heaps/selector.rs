@@ -1,8 +1,11 @@
-//! `PATH`, `PATH@LABEL`, `PATH@N`, `PATH@last`, `PATH@end`: which file and which of its dumps is meant.
+//! `PATH`, `PATH@LABEL`, `PATH@N`, `PATH@last`, `PATH@end`: which file, and which of its dumps or
+//! processes, is meant.
 
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
+
+use crate::eligibility::names::{is_pattern, matches_native};
 
 /// A dump as it was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,6 +133,15 @@ impl fmt::Display for JavaInput {
             Some(which) => write!(f, "@{which}"),
         }
     }
+}
+
+/// Whether a process is the one that was named: by its id, its name, or a pattern with `*`.
+pub fn is_process(wanted: &str, pid: Option<u64>, process: &str) -> bool {
+    if let Ok(wanted) = wanted.parse::<u64>() {
+        return pid == Some(wanted);
+    }
+    !process.is_empty()
+        && (process == wanted || is_pattern(wanted) && matches_native(wanted, process))
 }
 
 #[cfg(test)]
