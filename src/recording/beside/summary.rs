@@ -276,9 +276,9 @@ impl FoundTimeline {
 
 #[cfg(test)]
 mod tests {
-    use super::super::with::Source as Asked;
     use super::*;
     use crate::recording::beside::TimelineFile;
+    use crate::recording::companion_options::Source as Asked;
     use crate::timeline::{Collection, Gap, Kept, Missed, ObservationCost, Resident, Source};
 
     #[test]

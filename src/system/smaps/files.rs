@@ -482,6 +482,7 @@ fn choose(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::heaps::selector::DumpSelector;
 
     fn moment(number: u32, pid: u64, label: Option<&str>) -> Moment {
         Moment {
