@@ -2,11 +2,9 @@
 //! is the same in several methods, and one of their names. Owns finding such frames in dumps
 //! and saying it once.
 
-use super::findings::{Finding, describe};
+use super::findings::{DEDUPED_FRAMES, Finding, describe};
 use crate::profile::{CallsiteId, FrameId, HeapDump, Recording};
 
-/// The kind of the finding.
-pub const KIND: &str = "deduped-frames";
 /// ART's mark. It stands before the name, in old releases behind it.
 const MARK: &str = "[DEDUPED]";
 
@@ -50,7 +48,7 @@ impl Deduped {
         callsites
             .any(|callsite| self.through[callsite.0 as usize])
             .then(|| Finding {
-            kind: KIND,
+            kind: DEDUPED_FRAMES,
             class: None,
             message: format!(
                 "{}: callstacks lead through frames marked {MARK}: ART keeps one copy of machine \

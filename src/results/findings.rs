@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{deduped, manifest};
+use super::manifest;
 use crate::error::ErrorClass;
 use crate::profile::{HeapDump, LastDump};
 use crate::stacks::Facts;
@@ -41,6 +41,8 @@ impl Finding {
 pub const SAME_MOMENT: &str = "same-moment";
 /// Kind of the finding that a trace stops early, though all that it has is whole.
 pub const TRACE_CUT: &str = "trace-cut";
+/// Kind of the finding that callstacks lead through code of several methods.
+pub const DEDUPED_FRAMES: &str = "deduped-frames";
 /// Kind of the finding that the files of names could not be written.
 pub const PACKETS_UNWRITTEN: &str = "symbols-unwritten";
 
@@ -54,7 +56,7 @@ pub fn is_of_names(kind: &str) -> bool {
 
 /// Whether findings of that kind ask for nothing: notes, no warnings.
 pub fn is_note(kind: &str) -> bool {
-    matches!(kind, deduped::KIND | NAMES_MISSING)
+    matches!(kind, DEDUPED_FRAMES | NAMES_MISSING)
 }
 
 /// Kind of the finding that heapprofd did not write its final dump in time.
@@ -248,7 +250,7 @@ pub fn findings_for_dump(dump: &HeapDump) -> Vec<Finding> {
 pub fn final_dump_missing(last: &LastDump) -> Finding {
     let who = who(last.pid, &last.process, &last.heap);
     Finding {
-        kind: "final-dump-missing",
+        kind: FINAL_DUMP_MISSING,
         class: Some(ErrorClass::Incomplete),
         message: format!(
             "{who}: the final dump is missing: heapprofd had not written it when the tracing \

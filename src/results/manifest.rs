@@ -12,7 +12,6 @@ mod symbolization;
 pub use beside::{
     Beside, BesideCost, BesideFile, BesideGap, BesideMissed, BesideTimeline, BesideUnread,
 };
-pub(crate) use file::temporary_in;
 pub use file::{FILE_NAME, ManifestError};
 pub use java::{
     DumpKey, Dumps, JAVA_HEAP, JavaAllocations, JavaDump, JavaFlags, JavaKind, JavaSums,

@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::manifest;
 use crate::bytes::open_regular;
+use crate::folder::UNFINISHED_PREFIX;
 
 /// A file that has its name only once it is whole; before that, and if it is dropped, it leaves
 /// nothing.
@@ -45,7 +45,7 @@ impl WholeFile {
     /// Where its folder cannot be written.
     pub fn named(goal: &Path) -> io::Result<WholeFile> {
         let folder = goal.parent().filter(|f| !f.as_os_str().is_empty());
-        let file = manifest::temporary_in(folder.unwrap_or(Path::new(".")))?;
+        let file = temporary_in(folder.unwrap_or(Path::new(".")))?;
         let (file, path) = file.into_parts();
         Ok(WholeFile {
             file: BufWriter::new(file),
@@ -133,6 +133,11 @@ pub(crate) fn unless_link(path: &Path) -> io::Result<()> {
         ))),
         false => Ok(()),
     }
+}
+
+/// An unfinished file of a results folder.
+pub(crate) fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    crate::session::unfinished::file_in(folder, UNFINISHED_PREFIX)
 }
 
 #[cfg(test)]

@@ -9,9 +9,8 @@ use tempfile::NamedTempFile;
 use super::file::TimelineFile;
 use crate::device::{Device, DeviceError};
 use crate::observe::OurWindows;
-use crate::results::manifest;
 use crate::results::output::file_name;
-use crate::results::whole_file::folder_inside;
+use crate::results::whole_file::{folder_inside, temporary_in};
 use crate::session::SessionError;
 use crate::session::unfinished::place;
 use crate::timeline::{HeaptapAction, Kept, Observation};
@@ -112,7 +111,7 @@ impl At {
     ) -> io::Result<()> {
         let name = self.file(what, pid, extension);
         let path = self.path(&name)?;
-        let mut file = manifest::temporary_in(path.parent().unwrap_or(&self.folder))?;
+        let mut file = temporary_in(path.parent().unwrap_or(&self.folder))?;
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
         let name = persist_beside(file, &self.folder, &name, extension)?;

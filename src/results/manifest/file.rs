@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 use super::{Manifest, Page, SCHEMA_VERSION};
 use crate::bytes::open_regular;
 use crate::error::{Classified, ErrorClass};
-use crate::folder::{RAW_TRACE, UNFINISHED_PREFIX};
+use crate::folder::RAW_TRACE;
 use crate::profile::DumpNumbers;
-use crate::results::whole_file::unless_link;
+use crate::results::whole_file::{temporary_in, unless_link};
 use crate::stacks::TRACKED_HEAP;
 use crate::untrusted::shell::quoted_path;
 
@@ -147,11 +147,6 @@ fn numbered(mut manifest: Value) -> Value {
         manifest.insert("schema_version".to_owned(), SCHEMA_VERSION.into());
     }
     manifest
-}
-
-/// An unfinished file of a results folder.
-pub(crate) fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
-    crate::session::unfinished::file_in(folder, UNFINISHED_PREFIX)
 }
 
 /// Why a manifest could not be written or read.

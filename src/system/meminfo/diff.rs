@@ -4,8 +4,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde::Serialize;
 
-use super::document::{Document, Figure, PhoneFacts, ProcessFacts};
+use super::document::{Document, Figure, ProcessFacts};
 use super::error::MeminfoError;
+use super::whole::PhoneFacts;
 
 /// What changed.
 #[derive(Debug, Clone, PartialEq, Serialize)]

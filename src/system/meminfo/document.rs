@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::whole::{By, Share};
-use crate::memory::meminfo::{
-    Column, Database, Fact, Item, List, Measure, Meminfo, Pairs, Process, Row, Rule, Table,
-};
+use super::whole::PhoneFacts;
+use crate::memory::meminfo::{Column, Database, Meminfo, Pairs, Process, Row, Rule, Table};
 use crate::timeline::{Cost, Parts, Source};
 
 /// What a document of this kind says of itself.
@@ -140,73 +138,10 @@ pub struct TextFacts {
     pub line: String,
 }
 
-/// The whole phone.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct PhoneFacts {
-    /// Lists.
-    pub lists: Vec<ListFacts>,
-    /// Its RAM.
-    pub ram: Vec<RamFacts>,
-    /// The lists by process, joined, the largest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub processes: Vec<Share>,
-}
-
-/// A list.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ListFacts {
-    /// `pss` or `rss`.
-    pub measure: String,
-    /// `process`, `OOM adjustment`, `category`.
-    pub by: String,
-    /// Its items.
-    pub items: Vec<ItemFacts>,
-}
-
-/// An item of a list.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ItemFacts {
-    /// Process or category.
-    pub name: String,
-    /// Its pid, where it is a process.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pid: Option<u32>,
-    /// Bytes.
-    pub bytes: i64,
-    /// Swapped out of it, bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub swap: Option<i64>,
-    /// How deep it lies below others.
-    #[serde(default)]
-    pub depth: usize,
-}
-
-/// A line on the phone's RAM.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RamFacts {
-    /// Such as `Free RAM`.
-    pub name: String,
-    /// Its first number, bytes.
-    pub bytes: Option<i64>,
-    /// The numbers behind it, by what they are of.
-    pub of: BTreeMap<String, i64>,
-    /// The line, as the phone words it.
-    pub text: String,
-}
-
 impl Document {
     /// Of what the phone printed.
     pub fn of(meminfo: &Meminfo, from: String, source: Source) -> Document {
-        let mut phone = PhoneFacts {
-            lists: meminfo.lists().map(ListFacts::of).collect(),
-            ram: meminfo
-                .facts()
-                .map(RamFacts::of)
-                .chain(ram_of_scripts(meminfo))
-                .collect(),
-            processes: Vec::new(),
-        };
-        phone.processes = phone.shares(By::Process);
+        let phone = PhoneFacts::of(meminfo);
         let whole = !phone.lists.is_empty() || !phone.ram.is_empty();
         Document {
             kind: KIND.to_owned(),
@@ -223,26 +158,6 @@ impl Document {
             unknown: meminfo.unknown().map(str::to_owned).collect(),
         }
     }
-}
-
-/// The phone's RAM by the lines of `-c`.
-fn ram_of_scripts(meminfo: &Meminfo) -> Vec<RamFacts> {
-    let names: [(&str, &[&str]); 3] = [
-        ("ram", &["Total RAM", "Free RAM", "Used RAM"]),
-        ("lostram", &["Lost RAM"]),
-        ("zram", &["ZRAM", "ZRAM swap total", "ZRAM swap free"]),
-    ];
-    let mut ram = Vec::new();
-    for (kind, names) in names {
-        let numbers = meminfo.numbers(kind).unwrap_or_default();
-        ram.extend(names.iter().zip(numbers).map(|(name, bytes)| RamFacts {
-            name: (*name).to_owned(),
-            bytes: Some(bytes),
-            of: BTreeMap::new(),
-            text: String::new(),
-        }));
-    }
-    ram
 }
 
 impl RowFacts {
@@ -386,41 +301,6 @@ impl DatabaseFacts {
             lookaside: database.lookaside,
             cache: database.cache.join("/"),
             pool: database.pool,
-        }
-    }
-}
-
-impl ListFacts {
-    fn of(list: &List) -> ListFacts {
-        let item = |item: &Item| ItemFacts {
-            name: item.name().to_owned(),
-            pid: item.pid(),
-            bytes: item.bytes,
-            swap: item.swap(),
-            depth: item.depth,
-        };
-        ListFacts {
-            measure: match list.measure {
-                Measure::Pss => "pss".to_owned(),
-                Measure::Rss => "rss".to_owned(),
-            },
-            by: list.by.clone(),
-            items: list.items.values().map(item).collect(),
-        }
-    }
-}
-
-impl RamFacts {
-    fn of(fact: &Fact) -> RamFacts {
-        // What stands first is of the line itself.
-        let parts = fact.amounts().skip(1).filter(|(_, name)| !name.is_empty());
-        RamFacts {
-            name: fact.name.clone(),
-            bytes: fact.bytes(),
-            of: parts
-                .map(|(bytes, name)| (name.to_owned(), bytes))
-                .collect(),
-            text: fact.text.clone(),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! | `ask` | the questions to the phone, and what they cost |
 //! | `file` | saved texts and documents |
 //! | `document` | the document that is shown |
+//! | `whole` | of it the whole phone |
 //! | `diff` | what changed between two |
 
 mod ask;
@@ -18,12 +19,11 @@ mod whole;
 pub use ask::{Answer, Question, ask};
 pub use diff::{Change, Changes, ProcessChanges, UnpairedProcess, diff};
 pub use document::{
-    Count, DatabaseFacts, Difference, Document, Figure, ItemFacts, ListFacts, PhoneFacts,
-    ProcessFacts, RamFacts, RowFacts, TextFacts,
+    Count, DatabaseFacts, Difference, Document, Figure, ProcessFacts, RowFacts, TextFacts,
 };
 pub use error::MeminfoError;
 pub use file::{looks_like_meminfo, read};
-pub use whole::{By, Share};
+pub use whole::{By, ItemFacts, ListFacts, PhoneFacts, RamFacts, Share};
 
 #[cfg(test)]
 mod tests;

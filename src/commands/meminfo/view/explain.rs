@@ -1,12 +1,12 @@
 //! What the rows of a process mean: all that it has in a line each, the largest first; one in
 //! depth, with its figures.
 
-use super::show::{heading, size};
 use crate::console::{Console, Style};
 use crate::memory::meminfo::{Column, explain};
 use crate::near::nearest;
 use crate::system::meminfo::{Document, ProcessFacts, RowFacts};
 use crate::units::SignedSize;
+use crate::views::meminfo::{heading, size};
 
 /// What stands behind the names of rows and may be left out.
 const ENDS: [&str; 2] = [" mmap", " mtrack"];

@@ -1,10 +1,10 @@
 //! The whole phone: its RAM, then its memory by process, by how soon processes may be killed and
 //! by kind.
 
-use super::show::size;
 use crate::console::table::{Table, show_fitting};
 use crate::console::{Console, Style};
 use crate::system::meminfo::{By, PhoneFacts, Share};
+use crate::views::meminfo::size;
 
 /// Lines of a list that are shown where nobody says how many.
 const PROCESSES: usize = 20;

@@ -8,7 +8,7 @@ use crate::memory::meminfo::Column;
 use crate::system::meminfo::{Count, Document, ProcessFacts, RowFacts, TextFacts};
 use crate::timeline::{HeapCells, Parts};
 use crate::units::{ByteSize, HumanDuration};
-pub(crate) use crate::views::meminfo::{heading, size};
+use crate::views::meminfo::{heading, size};
 
 /// A row with at least this part of the private dirty memory is marked.
 const MUCH: i64 = 10;
