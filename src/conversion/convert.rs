@@ -3,15 +3,15 @@
 //!
 //! Decoding goes on while finished dumps are encoded, compressed and written by other threads.
 
+use super::error::ConvertError;
 use super::java_profiles::Pending;
 use super::java_summary::JavaSummary;
-pub use super::selection::{Choices, DumpName, Selection};
-use crate::error::{Classified, ErrorClass};
+use super::selection::{Choices, Selection};
+use crate::error::ErrorClass;
 use crate::export::gzip::Gzip;
 use crate::export::pprof::{Pprof, PprofOptions};
 use crate::heaps::trace_findings;
-use crate::hprof::HprofError;
-use crate::import::{self, ImportError, OpenTrace};
+use crate::import::{self, OpenTrace};
 use crate::naming::coverage::{Coverage, Tally};
 use crate::naming::frames::{LookupControl, LookupScope, Named, Namer};
 use crate::naming::maps::{MapsError, R8Mappings, Renamed, UsedMap, add_used};
@@ -25,7 +25,7 @@ use crate::results::output::file_name;
 use crate::results::summary::{HeapSummary, Summarizer};
 use crate::results::whole_file::write_named;
 use crate::stacks::naming::FrameNamer;
-use crate::trace::{Surveyed, TraceError};
+use crate::trace::Surveyed;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -168,82 +168,6 @@ impl Converted {
                 },
             })
             .collect()
-    }
-}
-
-/// Why a conversion gave up.
-#[derive(Debug, thiserror::Error)]
-pub enum ConvertError {
-    /// The input holds no trace, or can't be opened.
-    #[error(transparent)]
-    Import(#[from] ImportError),
-    /// The trace can't be read.
-    #[error(transparent)]
-    Trace(#[from] TraceError),
-    /// The HPROF can't be read.
-    #[error("cannot read {name}")]
-    Hprof {
-        /// The file.
-        name: String,
-        /// What is wrong with it.
-        source: HprofError,
-    },
-    /// A mapping file that was given can't be used.
-    #[error(transparent)]
-    Maps(#[from] MapsError),
-    /// No dump is one that was asked for; nothing was written.
-    #[error("none of the {} dumps of the trace is one that was asked for", .0.dumps)]
-    NoneSelected(Choices),
-    /// Whoever asked did not want to wait.
-    #[error("interrupted while names were looked up")]
-    Interrupted,
-    /// A profile can't be written.
-    #[error("cannot write {}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-}
-
-impl Classified for ConvertError {
-    fn class(&self) -> ErrorClass {
-        match self {
-            ConvertError::Import(error) => error.class(),
-            ConvertError::Trace(error) => error.class(),
-            ConvertError::Hprof { source, .. } => source.class(),
-            ConvertError::Maps(error) => error.class(),
-            ConvertError::NoneSelected(_) => ErrorClass::Empty,
-            ConvertError::Interrupted => ErrorClass::Interrupted,
-            ConvertError::Write { .. } => ErrorClass::HostWrite,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            ConvertError::Import(error) => error.kind(),
-            ConvertError::Trace(error) => error.kind(),
-            ConvertError::Hprof { source, .. } => source.kind(),
-            ConvertError::Maps(error) => error.kind(),
-            ConvertError::NoneSelected(_) => "none-selected",
-            ConvertError::Interrupted => "interrupted",
-            ConvertError::Write { .. } => "output-unwritable",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        match self {
-            ConvertError::Import(error) => error.help(),
-            ConvertError::Trace(error) => error.help(),
-            ConvertError::Hprof { source, .. } => source.help(),
-            ConvertError::Maps(error) => error.help(),
-            ConvertError::NoneSelected(choices) => Some(choices.describe()),
-            ConvertError::Interrupted => None,
-            ConvertError::Write { .. } => {
-                Some("make room there, or name another folder with -o".to_owned())
-            }
-        }
     }
 }
 

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use time::OffsetDateTime;
 
-use super::convert::{ConvertError, Selection};
+use super::error::ConvertError;
 use super::java_summary::{self, JavaSummary};
+use super::selection::Selection;
 use crate::analyze::class_tree::Over;
 use crate::error::ErrorClass;
 use crate::export::gzip::Gzip;

@@ -2,9 +2,10 @@
 
 pub mod allocations;
 pub mod convert;
+pub mod error;
 pub mod goal;
 pub mod java_profiles;
 pub mod java_summary;
-mod selection;
+pub mod selection;
 pub mod symbolize;
 pub mod tracked;

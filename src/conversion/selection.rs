@@ -3,7 +3,6 @@
 use crate::profile::HeapDump;
 use crate::results::lists::join_list;
 use crate::results::manifest::JAVA_HEAP;
-use crate::stacks::TRACKED_HEAP;
 use crate::trace::JavaDump;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,15 +44,6 @@ impl Selection {
             DumpName::Hprof(_) => false,
         };
         self.named.as_ref().is_none_or(|all| all.iter().any(is))
-    }
-
-    /// The same for a list of allocations that a runtime tracked.
-    pub(super) fn takes_list(&self, list: &super::tracked::List) -> bool {
-        let (pid, heap) = (u64::from(list.pid), TRACKED_HEAP);
-        self.names(pid, heap, Some(list.time_ns))
-            && (self.pids.is_empty() || self.pids.contains(&pid))
-            && (self.heaps.is_empty() || self.heaps.iter().any(|of| of == heap))
-            && (self.timestamps.is_empty() || self.timestamps.contains(&list.time_ns))
     }
 
     /// The same for an HPROF.

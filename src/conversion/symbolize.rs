@@ -6,8 +6,10 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::conversion::convert::{self, ConvertError, Input, Plain};
+use crate::conversion::convert::{self, Input, Plain};
+use crate::conversion::error::ConvertError;
 use crate::conversion::goal::{self, GoalError, Out, PacketOutput, PacketScope};
+use crate::conversion::selection::Selection;
 use crate::conversion::tracked;
 use crate::error::{Classified, ErrorClass};
 use crate::export::packets::{Written, write_symbols};
@@ -395,7 +397,7 @@ pub fn refresh(
     let mut request = convert::Request {
         input: Input::Path(if has_own { folder } else { &raw }.to_owned()),
         output: folder.to_owned(),
-        selection: convert::Selection::default(),
+        selection: Selection::default(),
         pprof: manifest
             .profiles
             .as_ref()

@@ -1,18 +1,22 @@
 //! Profiles of the lists of Java allocations that runtimes tracked and a recording kept: read, with
 //! the names of the source, summed by place. When lists are fetched is `beside`'s.
 
+mod written;
+
 use std::collections::{BTreeSet, HashMap};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
 
-use super::allocations::{WHAT, Written};
-use super::convert::{Choices, ConvertError, Selection};
+use self::written::NAMES_CUT;
+pub use self::written::Written;
+pub(crate) use self::written::{WHAT, is_of_trace};
+use super::error::ConvertError;
+use super::selection::{Choices, Selection};
 use crate::deobfuscate::{MapFile, Retraced, Retracer};
 use crate::export::allocations::{Place, TrackedFrame, TrackedProfile};
 use crate::export::gzip::Gzip;
-use crate::heaps::trace_findings::NOT_ASKED_FOR;
 use crate::jdwp::{Allocations, Frame, LONGEST, LONGEST_NAME, MethodFrame};
 use crate::naming::maps::R8Mappings;
 use crate::profile::DumpNumbers;
@@ -28,9 +32,6 @@ const FULL: usize = u16::MAX as usize;
 const LISTED: usize = 1000;
 /// What is missing is a list.
 const UNREAD: &str = "java-allocations-unread";
-/// What is missing is names, no figures.
-pub(crate) const NAMES_CUT: &str = "java-allocations-names";
-
 /// A list that was kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct List {
@@ -57,11 +58,6 @@ pub(crate) fn lists(files: &[BesideFile], process_of: impl Fn(u32) -> String) ->
         time_ns: file.time_ns,
     };
     lists.into_iter().map(list).collect()
-}
-
-/// What is said of a trace that was not to hold a heap, since runtimes tracked what was asked for.
-pub(crate) fn is_of_trace(kind: &str) -> bool {
-    [NOT_ASKED_FOR, "mapping-unused", "mapping-without-package"].contains(&kind)
 }
 
 /// The lists that a manifest names, which stay as they were recorded; `None` where nothing was
@@ -125,7 +121,7 @@ impl Again {
             heaps: BTreeSet::from([TRACKED_HEAP.to_owned()]),
             times: self.lists.iter().map(|list| list.time_ns).collect(),
         };
-        self.lists.retain(|list| selection.takes_list(list));
+        self.lists.retain(|list| takes(selection, list));
         if is_all && self.lists.is_empty() {
             return Err(ConvertError::NoneSelected(choices));
         }
@@ -140,6 +136,15 @@ impl Again {
         }
         Ok(written)
     }
+}
+
+/// Whether a selection takes a list.
+fn takes(selection: &Selection, list: &List) -> bool {
+    let (pid, heap) = (u64::from(list.pid), TRACKED_HEAP);
+    selection.names(pid, heap, Some(list.time_ns))
+        && (selection.pids.is_empty() || selection.pids.contains(&pid))
+        && (selection.heaps.is_empty() || selection.heaps.iter().any(|of| of == heap))
+        && (selection.timestamps.is_empty() || selection.timestamps.contains(&list.time_ns))
 }
 
 /// Writes a profile into `output` for each list in `folder`. Blocks.

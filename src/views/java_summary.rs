@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::summary::near;
+use super::paths::near;
 use crate::console::table::Table;
 use crate::console::{Console, Style};
 use crate::conversion::java_summary::JavaSummary;

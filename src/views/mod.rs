@@ -10,6 +10,7 @@ pub mod meminfo;
 pub mod missing;
 pub mod native;
 pub mod page;
+pub(crate) mod paths;
 pub mod progress;
 pub mod sites;
 pub mod summary;

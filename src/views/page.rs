@@ -16,7 +16,8 @@ use crate::results::manifest::{Manifest, Page};
 use crate::results::output::{Staging, Unpublished};
 use crate::session::part_prefix;
 use crate::units::ByteSize;
-use crate::views::{blocking, summary};
+use crate::views::blocking;
+use crate::views::paths::near;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -37,7 +38,7 @@ pub(crate) fn show(ctx: &Context, goal: &Path, told: &ReportOutcome) {
     }
     console.say(format_args!(
         "wrote {} ({}): open it in any browser",
-        summary::near(goal).display(),
+        near(goal).display(),
         ByteSize(told.bytes)
     ));
 }

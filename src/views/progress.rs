@@ -12,6 +12,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::missing::Remedy;
+use super::paths::near;
 use super::summary::Wrote;
 use super::{java_summary, summary};
 use crate::console::Console;
@@ -295,7 +296,7 @@ impl Show {
                 if let Some(kept) = kept {
                     self.console.say(format_args!(
                         "the incomplete one is kept in {}",
-                        summary::near(kept).display()
+                        near(kept).display()
                     ));
                 }
             }
@@ -677,5 +678,5 @@ pub(crate) fn warn_of_repeated(console: &Console, label: &str) {
 
 /// The command that names a recording's frames anew.
 pub(crate) fn again(folder: &Path) -> String {
-    format!("heaptap symbolize {}", quoted_path(summary::near(folder)))
+    format!("heaptap symbolize {}", quoted_path(near(folder)))
 }

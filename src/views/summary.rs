@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::java_summary;
 use super::missing::{self, Remedy};
+use super::paths::near;
 use crate::console::table::Table;
 use crate::console::wrap::wrap;
 use crate::console::{Console, Style};
@@ -452,15 +453,6 @@ fn written(folder: &Path, manifest: &Manifest, wrote: &Wrote) -> String {
         parts.push(PAGE.to_owned());
     }
     format!("wrote {}: {}", near(folder).display(), parts.join(", "))
-}
-
-/// The path as one would type it here: relative where it lies below the current folder.
-pub(crate) fn near(path: &Path) -> &Path {
-    std::env::current_dir()
-        .ok()
-        .and_then(|here| path.strip_prefix(here).ok())
-        .filter(|rest| !rest.as_os_str().is_empty())
-        .unwrap_or(path)
 }
 
 /// Commands one would want next, each with what it is good for.

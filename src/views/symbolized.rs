@@ -7,6 +7,7 @@ use crate::pages::PAGE;
 use crate::units::ByteSize;
 use crate::untrusted::shell::quoted_path;
 use crate::views::missing::{self, Remedy};
+use crate::views::paths::near;
 use crate::views::summary;
 use crate::views::summary::Wrote;
 use serde_json::json;
@@ -40,7 +41,7 @@ pub(crate) fn refreshed_shown(console: &Console, folder: &Path, refreshed: &Refr
     if is_renamed && folder.join(PAGE).is_file() {
         console.say(format_args!(
             "{PAGE} still has the names of before; to write it again: heaptap report {}",
-            quoted_path(summary::near(folder))
+            quoted_path(near(folder))
         ));
     }
     outcome
@@ -81,7 +82,7 @@ pub(crate) fn show(console: &Console, again: &str, goal: Option<&Path>, symboliz
         symbolization.frames_with_lines
     );
     let goal = match goal {
-        Some(goal) => summary::near(goal).display().to_string(),
+        Some(goal) => near(goal).display().to_string(),
         None => "standard output".to_owned(),
     };
     let files = match files.as_deref() {

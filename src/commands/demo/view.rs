@@ -34,8 +34,8 @@ use crate::results::manifest::Manifest;
 use crate::session::{Control, SessionEvent, Store};
 use crate::untrusted::shell::{quoted_dump, quoted_path};
 use crate::views::page;
+use crate::views::paths::near;
 use crate::views::progress::{self, Show};
-use crate::views::summary;
 
 /// The app on the virtual phone that leaks.
 const APP: &str = "com.example.app";
@@ -169,9 +169,9 @@ async fn show(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             dump_java(ctx, device, &store, &java, &options.names).await?;
             let page = page::leave(ctx, args.leave, &mut finished).await;
             if !ctx.console.is_json() {
-                let folder = summary::near(&finished.output);
+                let folder = near(&finished.output);
                 say_written(ctx, folder, &finished.manifest, page.is_some());
-                leaks::answer(ctx, folder, summary::near(&java)).await?;
+                leaks::answer(ctx, folder, near(&java)).await?;
                 say_next(ctx, folder, page.as_deref());
             }
             Ok(outcome)
@@ -198,7 +198,7 @@ fn say_next(ctx: &Context, folder: &Path, page: Option<&Path>) {
     let recording = quoted_path(folder);
     let mut commands = Vec::new();
     if let Some(page) = page {
-        let page = quoted_path(summary::near(page));
+        let page = quoted_path(near(page));
         commands.push((format!("open {page}"), "all of it, in the browser"));
     }
     let (before, after) = (quoted_dump(folder, "before"), quoted_dump(folder, "after"));

@@ -19,7 +19,7 @@ use crate::naming::names::NameOptions;
 use crate::results::manifest::{FILE_NAME, MappingFile};
 use crate::units::ByteSize;
 use crate::views::blocking::watched;
-use crate::views::summary;
+use crate::views::paths::near;
 use crate::views::symbolized::{READING, refreshed_shown};
 
 /// Runs the command.
@@ -128,7 +128,7 @@ fn show(console: &Console, goal: Option<&Path>, done: &Deobfuscated) {
     }
     let bytes: u64 = done.maps.iter().map(|map| map.written.bytes).sum();
     let goal = match goal {
-        Some(goal) => summary::near(goal).display().to_string(),
+        Some(goal) => near(goal).display().to_string(),
         None => "standard output".to_owned(),
     };
     let at_least = if done.classes_counted_in_part {
@@ -167,6 +167,6 @@ fn line(map: &WrittenPackage) -> String {
     format!(
         "{package}: {} classes of {}{found}",
         map.written.classes,
-        summary::near(&map.path).display()
+        near(&map.path).display()
     )
 }

@@ -31,9 +31,10 @@ use crate::system::meminfo::{MeminfoError, looks_like_meminfo};
 use crate::units::ByteSize;
 use crate::untrusted::sanitize;
 use crate::untrusted::shell::quoted_path;
+use crate::views::blocking;
 use crate::views::native as native_view;
 use crate::views::page;
-use crate::views::{blocking, summary};
+use crate::views::paths::near;
 
 /// Rows on a page, and of those that sampling explains.
 const PAGE: usize = 20;
@@ -63,7 +64,7 @@ async fn of_any_kind(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let outcome = compare(ctx, args).await?;
     if let Some((goal, force, request)) = page {
         let told = page::write(ctx, request, PagePlace::Typed(goal.clone()), force).await?;
-        let wrote = summary::near(&goal);
+        let wrote = near(&goal);
         ctx.console.say(format_args!(
             "wrote {} ({}): open it in any browser",
             wrote.display(),

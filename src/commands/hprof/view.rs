@@ -23,7 +23,8 @@ use crate::hprof::strip::StripOptions;
 use crate::hprof::sub_records::{root_kind, sub_tag};
 use crate::naming::frames::LookupControl;
 use crate::units::ByteSize;
-use crate::views::{blocking, summary};
+use crate::views::blocking;
+use crate::views::paths::near;
 
 /// Runs the command.
 ///
@@ -167,7 +168,7 @@ fn written<T>(
     }
     complain(console, made);
     let goal = match goal {
-        Some(goal) => summary::near(goal).display().to_string(),
+        Some(goal) => near(goal).display().to_string(),
         None => "standard output".to_owned(),
     };
     console.say(format_args!("wrote {goal}: {}{said}", ByteSize(file.bytes)));

@@ -4,7 +4,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{ConvertError, Input, Run};
+use super::{Input, Run};
+use crate::conversion::error::ConvertError;
 use crate::conversion::java_profiles::{self, JavaProfileOptions, Pending, Source};
 use crate::heap_graph::HeapGraph;
 use crate::heaps::trace_findings;

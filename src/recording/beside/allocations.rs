@@ -19,7 +19,8 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::at::{At, NotTaken};
-use crate::conversion::allocations::{ATTACH, AttachError, WHAT, attach};
+use crate::conversion::allocations::{ATTACH, AttachError, attach};
+use crate::conversion::tracked::WHAT;
 use crate::device::{DebugStream, Device, DeviceError};
 use crate::jdwp::{Allocations, ChunkType, Connection, JdwpError};
 use crate::recording::blocking::blocking;

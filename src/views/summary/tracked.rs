@@ -3,12 +3,13 @@
 
 use std::path::Path;
 
-use super::{near, size};
+use super::size;
 use crate::console::{Console, Style};
 use crate::results::manifest::{JavaAllocations, Manifest, TrackedDump};
 use crate::units::thousands;
 use crate::untrusted::sanitize;
 use crate::untrusted::shell::quoted_path;
+use crate::views::paths::near;
 
 /// Lists shown.
 const SHOWN: usize = 20;

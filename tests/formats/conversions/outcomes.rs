@@ -1,7 +1,8 @@
 //! What a conversion as a whole says: exit codes, causes, files.
 
 use super::{fixtures, pprof, recordings};
-use heaptap::conversion::convert::{Input, Request, Selection, convert};
+use heaptap::conversion::convert::{Input, Request, convert};
+use heaptap::conversion::selection::Selection;
 use heaptap::error::{Classified, ErrorClass};
 use heaptap::export::pprof::{PprofOptions, SampleNames};
 use heaptap::naming::names::NameOptions;

@@ -3,8 +3,9 @@
 
 use super::{fixtures, pprof};
 use crate::judge;
-use heaptap::conversion::convert::{self, Input, Request, Selection};
+use heaptap::conversion::convert::{self, Input, Request};
 use heaptap::conversion::goal::{PacketOutput, PacketScope};
+use heaptap::conversion::selection::Selection;
 use heaptap::conversion::symbolize::symbolize;
 use heaptap::export::pprof::PprofOptions;
 use heaptap::naming::frames::{LookupControl, LookupScope};

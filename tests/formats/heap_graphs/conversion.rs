@@ -1,7 +1,9 @@
 //! `convert` of Java heaps as a whole: files, the manifest's entries, names by a mapping file.
 
 use super::{fixtures, profile};
-use heaptap::conversion::convert::{ConvertError, Converted, Input, Request, Selection, convert};
+use heaptap::conversion::convert::{Converted, Input, Request, convert};
+use heaptap::conversion::error::ConvertError;
+use heaptap::conversion::selection::Selection;
 use heaptap::export::pprof::PprofOptions;
 use heaptap::naming::names::{MappingOption, NameOptions};
 use heaptap::results::manifest::JavaKind;

@@ -7,9 +7,9 @@ use serde_json::json;
 use time::OffsetDateTime;
 
 use super::run::{self, ExportError, ExportRequest, Exported, OutputDestination, Spooled};
-use crate::commands::convert::view::{Args, Format};
+use crate::commands::convert::args::{Args, Format};
 use crate::console::Console;
-use crate::conversion::convert::{DumpName, Selection};
+use crate::conversion::selection::{DumpName, Selection};
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
@@ -23,7 +23,8 @@ use crate::results::output::{OutputFolder, Unpublished, default_name};
 use crate::session::SessionId;
 use crate::units::ByteSize;
 use crate::views::page;
-use crate::views::{blocking, progress, summary};
+use crate::views::paths::near;
+use crate::views::{blocking, progress};
 
 /// The format, where it is one of these.
 pub(crate) fn format(format: Format) -> Option<run::Format> {
@@ -272,7 +273,7 @@ fn show(console: &Console, exported: &Exported) -> Outcome {
         [only] if only.path == Path::new("-") => {}
         [only] => console.say(format_args!(
             "wrote {} ({}, {dumps})",
-            summary::near(&only.path).display(),
+            near(&only.path).display(),
             ByteSize(only.bytes)
         )),
         [first, ..] => {
@@ -281,7 +282,7 @@ fn show(console: &Console, exported: &Exported) -> Outcome {
             console.say(format_args!(
                 "wrote {} files of {dumps} to {} ({})",
                 exported.files.len(),
-                summary::near(folder).display(),
+                near(folder).display(),
                 ByteSize(bytes)
             ));
         }

@@ -15,7 +15,7 @@ use crate::provoke::{
 use crate::units::{ByteSize, HumanDuration, SignedSize, thousands};
 use crate::untrusted::sanitize;
 use crate::untrusted::shell::{quoted, quoted_path};
-use crate::views::summary::near;
+use crate::views::paths::near;
 
 pub(super) fn put_back_words(done: &PutBack) -> String {
     let mut words: Vec<String> = done

@@ -3,7 +3,7 @@
 use super::tables::Folder;
 use super::{ExportError, ExportRequest};
 use crate::analyze::class_tree::Over;
-use crate::conversion::convert::{DumpName, Selection};
+use crate::conversion::selection::{DumpName, Selection};
 use crate::error::ErrorClass;
 use crate::export::{java_pprof, java_stacks};
 use crate::heap_graph::{DumpSource, Follow, HeapGraph, ShortestPaths};

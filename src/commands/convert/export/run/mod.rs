@@ -12,7 +12,7 @@ pub use error::ExportError;
 pub use gather::{DumpSelection, names};
 pub use goal::OutputDestination;
 
-use crate::conversion::convert::Selection;
+use crate::conversion::selection::Selection;
 use crate::error::ErrorClass;
 use crate::export::chosen::{Chosen, ChosenDump};
 use crate::export::{csv, folded, json, speedscope, svg};
