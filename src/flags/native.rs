@@ -10,7 +10,7 @@ use crate::error::{ErrorClass, Failure};
 use crate::flags::java::{HeapArg, JavaArgs, proguard_variable};
 use crate::flags::names::{existing, mapping};
 use crate::heap_graph::HeapKind;
-use crate::heaps::look::{DumpScope, LookOptions};
+use crate::heaps::input::{DumpScope, LookOptions};
 use crate::heaps::selector::{DumpSelector, JavaInput};
 use crate::naming::device_libs::PullLibs;
 use crate::naming::names::{NameOptions, absolute};

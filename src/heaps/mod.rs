@@ -2,9 +2,9 @@
 //! that several commands show.
 
 pub mod growth;
+pub mod input;
 pub mod java;
 pub mod leaks;
-pub mod look;
 pub mod moments;
 pub mod selector;
 pub mod trace_findings;

@@ -1,7 +1,7 @@
 //! Several inputs of one page: joined in one table, and which dumps of them are compared.
 
 use super::ReportInput;
-use crate::heaps::look::{DumpScope, NativeFile};
+use crate::heaps::input::{DumpScope, NativeFile};
 use crate::heaps::selector::DumpSelector;
 use crate::report::data::header::{Diff, Pair, Per};
 use crate::stacks::{Dump, JoinBy, StackProfile, join};

@@ -4,8 +4,8 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::error::{Classified, ErrorClass};
+use crate::heaps::input::LookError;
 use crate::heaps::java::JavaError;
-use crate::heaps::look::LookError;
 
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! What grows over the dumps of an input, as `leaks` judges it.
 
 use crate::heaps::growth;
-use crate::heaps::look::NativeFile;
+use crate::heaps::input::NativeFile;
 use crate::report::data;
 use crate::report::data::header::{Growth, GrowthSite, Interval, Series};
 

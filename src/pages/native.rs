@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::heaps::look::NativeFile;
+use crate::heaps::input::NativeFile;
 use crate::profile::DumpKind;
 use crate::report::data::header::{
     Command, Fact, MissingLibrary, Part, Symbolization, Warning, Where,

@@ -6,11 +6,11 @@ use std::path::Path;
 use super::{ReportError, ReportInput, ReportRequest, java, milliseconds};
 use crate::analyze::filter::Filter;
 use crate::error::ErrorClass;
+use crate::heaps::input::{self, DumpScope, LookError, NativeFile, OpenedInput};
 use crate::heaps::java::diff::{self, Half};
 use crate::heaps::java::{
     JavaError, JavaFile, JavaHeap, OpenedJava, ProgressReporter, lying_in as java_lying_in,
 };
-use crate::heaps::look::{self, DumpScope, LookError, NativeFile, OpenedInput};
 use crate::memory::reconcile::Table;
 use crate::report::data::timeline::Timeline;
 use crate::report::java::JavaPart;
@@ -129,7 +129,7 @@ pub(super) fn open(
         options.memory = true;
         // The figures side by side are of all labels.
         options.errors = input.path.is_dir() && !known.timeline.entries.is_empty();
-        match look::open(&input.path, &input.wanted, &options, steps) {
+        match input::open(&input.path, &input.wanted, &options, steps) {
             Ok(OpenedInput::Native(file, read)) => {
                 java = read;
                 opened.findings = file.findings.clone();

@@ -4,8 +4,8 @@
 use crate::analyze::native::scope;
 use crate::analyze::sampling::{Estimate, Form, Shown};
 use crate::console::{Console, Style};
+use crate::heaps::input::facts::{DumpFacts, Limits, StackFrame};
 use crate::heaps::java::facts::Warning;
-use crate::heaps::look::facts::{DumpFacts, Limits, StackFrame};
 use crate::units::{ByteSize, thousands};
 
 /// Callsites in JSON and CSV, where nothing was said: a heap has hundreds of thousands.

@@ -6,7 +6,7 @@ use crate::flags::java::JavaArgs;
 use crate::flags::leave::LeaveArgs;
 use crate::flags::native::NativeArgs;
 use crate::heap_graph::Follow;
-use crate::heaps::look::DumpScope;
+use crate::heaps::input::DumpScope;
 use crate::pages::PAGE;
 use crate::pages::{
     self, PagePlace, ReportError, ReportFile, ReportInput, ReportOutcome, ReportRequest, Target,

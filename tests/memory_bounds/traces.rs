@@ -3,8 +3,8 @@
 use super::wire::{bytes, many, number, varint};
 use super::{MIB, Shapes};
 use heaptap::export::pprof::{Pprof, PprofOptions};
+use heaptap::heaps::input::{self, DumpScope, LookOptions, NativeFile};
 use heaptap::heaps::java::ProgressReporter;
-use heaptap::heaps::look::{self, DumpScope, LookOptions, NativeFile};
 use heaptap::naming::maps::R8Mappings;
 use heaptap::naming::names::NameOptions;
 use heaptap::trace::{MemoryWanted, Surveyed, Trace, TraceError};
@@ -82,7 +82,7 @@ fn both(all: &mut Shapes, shape: &str, file: Vec<u8>) {
 
 /// The last dumps of a file, as `top` holds them.
 fn look(path: &Path) -> Option<NativeFile> {
-    look::native(
+    input::native(
         path,
         &DumpScope::Last,
         &LookOptions::default(),

@@ -20,9 +20,9 @@ use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::names::mapping;
 use crate::heap_graph::Follow;
+use crate::heaps::input::rows::Order;
+use crate::heaps::input::{self, DumpScope, LookError, LookOptions, NativeFile, OpenedInput};
 use crate::heaps::java::facts::Warning;
-use crate::heaps::look::rows::Order;
-use crate::heaps::look::{self, DumpScope, LookError, LookOptions, NativeFile, OpenedInput};
 use crate::memory::smaps as mapped;
 use crate::naming::names::MappingOption;
 use crate::pages::{PagePlace, ReportInput, ReportRequest};
@@ -177,7 +177,7 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     ];
     let opened = blocking::stepwise(ctx, move |steps| -> Result<_, LookError> {
         let open = |(path, wanted, options): &(PathBuf, DumpScope, LookOptions)| {
-            look::open(path, wanted, options, steps)
+            input::open(path, wanted, options, steps)
         };
         Ok((open(&sides[0])?, open(&sides[1])?))
     });

@@ -15,7 +15,7 @@ use crate::flags::context::Context;
 use crate::flags::java::JavaArgs;
 use crate::flags::native::NativeArgs;
 use crate::heap_graph::Follow;
-use crate::heaps::look::DumpScope;
+use crate::heaps::input::DumpScope;
 use crate::heaps::selector::JavaInput;
 use crate::net::{Ended, ServerEvent};
 use crate::pages::browser;

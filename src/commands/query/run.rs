@@ -9,11 +9,11 @@ use crate::counter::Counters;
 use crate::error::{Classified, ErrorClass};
 use crate::folder::OWN_PREFIX;
 use crate::heap_graph::HeapGraph;
+use crate::heaps::input::{
+    self, DumpScope, LookError, LookOptions, LookTrace, NativeSource, listed, source,
+};
 use crate::heaps::java::{
     JavaError, JavaFile, JavaOptions, OpenedJava, ProgressReporter, of_losses,
-};
-use crate::heaps::look::{
-    self, DumpScope, LookError, LookOptions, LookTrace, NativeSource, listed, source,
 };
 use crate::heaps::selector::{JavaInput, is_process};
 use crate::heaps::trace_findings;
@@ -331,7 +331,7 @@ fn of_pprofs(
     options: QueryOptions,
     steps: &ProgressReporter,
 ) -> Result<QueryFile, OpenError> {
-    let file = look::native(path, &DumpScope::All, &options.look, steps)?;
+    let file = input::native(path, &DumpScope::All, &options.look, steps)?;
     let mut known = Processes::default();
     for dump in &file.profile.dumps {
         known.enter_named(dump.facts.pid, &dump.facts.process);

@@ -10,8 +10,8 @@ use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::named::Named;
+use crate::heaps::input::{self, DumpScope, LookError, LookOptions, OpenedInput};
 use crate::heaps::java::ProgressReporter;
-use crate::heaps::look::{self, DumpScope, LookError, LookOptions, OpenedInput};
 use crate::heaps::selector::{JavaInput, is_process};
 use crate::memory::reconcile::{Difference, Figure, Table};
 use crate::results::timeline;
@@ -79,7 +79,7 @@ fn of_folder(input: &JavaInput, steps: &ProgressReporter) -> Result<Vec<Moment>,
         errors: true,
         ..LookOptions::default()
     };
-    let listed = match look::open(&input.path, &DumpScope::Last, &options, steps) {
+    let listed = match input::open(&input.path, &DumpScope::Last, &options, steps) {
         Ok(OpenedInput::Native(file, _)) => file.listed,
         // Figures of the system are worth a table without a profile.
         Ok(OpenedInput::Java(_)) | Err(LookError::NoHeap { .. } | LookError::Broken { .. }) => {

@@ -8,7 +8,7 @@ use crate::error::{Classified as _, ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::heap_graph::Follow;
-use crate::heaps::look::DumpScope;
+use crate::heaps::input::DumpScope;
 use crate::pages::PAGE;
 use crate::pages::{PagePlace, ReportInput, ReportRequest};
 use crate::report::data::header::Per;

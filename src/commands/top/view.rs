@@ -11,8 +11,8 @@ use crate::analyze::native::groups::RowKey;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
+use crate::heaps::input::{self, DumpScope, NativeFile, OpenedInput};
 use crate::heaps::java::OpenedJava;
-use crate::heaps::look::{self, DumpScope, NativeFile, OpenedInput};
 use crate::units::ByteSize;
 use crate::views::blocking;
 use crate::views::native as native_view;
@@ -48,7 +48,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let path = input.path.clone();
     let options = args.native.options(&args.java);
     let opened = blocking::stepwise(ctx, move |steps| {
-        look::open(&path, &wanted, &options, steps)
+        input::open(&path, &wanted, &options, steps)
     });
     match opened.await? {
         OpenedInput::Native(file, java) => {

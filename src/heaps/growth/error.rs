@@ -1,7 +1,7 @@
 //! Why there is nothing to compare.
 
 use crate::error::{Classified, ErrorClass};
-use crate::heaps::look::LookError;
+use crate::heaps::input::LookError;
 
 fn all_but(left: usize) -> String {
     match left {

@@ -15,9 +15,9 @@ use std::path::PathBuf;
 
 use crate::analyze::native::filter::Filter;
 use crate::error::ErrorClass;
+use crate::heaps::input::{self, DumpScope, LookOptions, NativeFile, OpenedInput};
 use crate::heaps::java::facts::Warning;
 use crate::heaps::java::{OpenedJava, ProgressReporter};
-use crate::heaps::look::{self, DumpScope, LookOptions, NativeFile, OpenedInput};
 use crate::heaps::selector::JavaInput;
 use crate::results::findings::Finding;
 use crate::stacks::{JoinBy, StackTable, join};
@@ -109,7 +109,7 @@ pub fn leaks(
 ) -> Result<GrowthLooked, NativeLeaksError> {
     let mut files = Vec::new();
     for (at, (path, wanted)) in by_path(&request.inputs).into_iter().enumerate() {
-        match look::open(&path, &wanted, &request.options, steps)? {
+        match input::open(&path, &wanted, &request.options, steps)? {
             OpenedInput::Native(file, _) => files.push(*file),
             OpenedInput::Java(opened) if at == 0 => return Ok(GrowthLooked::Java(opened)),
             OpenedInput::Java(_) => {

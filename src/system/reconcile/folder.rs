@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{RECORD, note_missing, read, take_heap, take_malloc_info, take_meminfo, take_smaps};
 use crate::config::JAVA_HEAP;
-use crate::heaps::look::ListedDump;
+use crate::heaps::input::ListedDump;
 use crate::heaps::moments::{Capture, MomentNotFound, Moments};
 use crate::heaps::selector::DumpSelector;
 use crate::memory::reconcile::{

@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::config::Targets;
 use crate::device::{Command, Device};
 use crate::error::Classified;
-use crate::heaps::look::ListedDump;
+use crate::heaps::input::ListedDump;
 use crate::memory::malloc_info;
 use crate::memory::meminfo::{Column, Meminfo, NATIVE_HEAP, Process};
 use crate::memory::reconcile::{

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::{Mapped, Moment, Origin};
 use crate::error::{Classified, ErrorClass};
+use crate::heaps::input::{self, LookError, LookOptions, LookTrace, NativeSource};
 use crate::heaps::java::ProgressReporter;
-use crate::heaps::look::{self, LookError, LookOptions, LookTrace, NativeSource};
 use crate::heaps::moments::{self, Capture, KeptFile, MomentNotFound, Moments};
 use crate::heaps::selector::{JavaInput, is_process};
 use crate::import::{ImportError, Kind, help_unreadable};
@@ -331,7 +331,7 @@ fn of_traces(
     steps: &ProgressReporter,
 ) -> Result<Mapped, InputError> {
     let path = || input.path.display().to_string();
-    let (mut traces, manifest) = match look::source(&input.path, &LookOptions::default(), steps) {
+    let (mut traces, manifest) = match input::source(&input.path, &LookOptions::default(), steps) {
         Ok(NativeSource::Traces(traces, manifest)) => (traces, manifest),
         Ok(_) => return Err(InputError::NotRecorded { path: path() }),
         Err(LookError::Import(ImportError::NotAHeap { name, what })) => {

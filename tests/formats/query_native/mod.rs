@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use content::{differences, ours, read_csv, select, theirs};
 use heaptap::commands::query::run::{QueryOptions, open};
+use heaptap::heaps::input::LookOptions;
 use heaptap::heaps::java::ProgressReporter;
-use heaptap::heaps::look::LookOptions;
 use heaptap::heaps::selector::JavaInput;
 use heaptap::naming::names::NameOptions;
 use heaptap::query::Database;

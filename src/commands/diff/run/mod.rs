@@ -14,10 +14,10 @@ use crate::analyze::native::diff::{Change, Diff, DumpRelation, Growing, Row, Ter
 use crate::analyze::native::filter::Filter;
 use crate::analyze::native::groups::RowKey;
 use crate::analyze::sampling::Rate;
+use crate::heaps::input::facts::{DumpFacts, FilterFacts, Growth, StackFrame};
+use crate::heaps::input::rows::{Namer, Order};
+use crate::heaps::input::{MANY_UNNAMED, NativeFile};
 use crate::heaps::java::facts::Warning;
-use crate::heaps::look::facts::{DumpFacts, FilterFacts, Growth, StackFrame};
-use crate::heaps::look::rows::{Namer, Order};
-use crate::heaps::look::{MANY_UNNAMED, NativeFile};
 use crate::results::findings::{SAME_MOMENT, TRACE_CUT};
 use crate::results::manifest::MissingLibrary;
 use crate::stacks::{Dump, JoinBy, Library, StackProfile, join};

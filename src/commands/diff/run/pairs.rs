@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{DiffError, Per};
+use crate::heaps::input::NativeFile;
 use crate::heaps::java::facts::Warning;
-use crate::heaps::look::NativeFile;
 use crate::profile::DumpKind;
 use crate::stacks::Dump;
 

@@ -106,7 +106,7 @@ fn shared(before: Option<&Dump>, after: Option<&Dump>) -> Vec<Measure> {
 }
 
 fn remark(heap: &HeapDiff) -> String {
-    let name = |dump: &Option<crate::heaps::look::facts::DumpFacts>| {
+    let name = |dump: &Option<crate::heaps::input::facts::DumpFacts>| {
         dump.as_ref()
             .map_or("nothing", |dump| &dump.name)
             .to_owned()

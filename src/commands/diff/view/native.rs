@@ -5,7 +5,7 @@ use crate::console::table::Table;
 use crate::console::{Console, Style};
 use crate::error::ErrorClass;
 use crate::flags::pattern::NO_MATCH;
-use crate::heaps::look::facts::Growth;
+use crate::heaps::input::facts::Growth;
 use crate::units::{ByteSize, thousands};
 use crate::views::java::{Cell, csv_line, signed};
 use crate::views::native::{ATTACHED, callers, heading, parts, place, value, what_of};

@@ -2,12 +2,12 @@
 //! A table for each heap of each process: their figures have different errors, and often
 //! different meanings, so that sums over them would mislead.
 
-use crate::heaps::look::facts::DumpFacts;
-use crate::heaps::look::facts::Figures;
-use crate::heaps::look::facts::FilterFacts;
-use crate::heaps::look::facts::Limits;
-use crate::heaps::look::facts::StackFrame;
-use crate::heaps::look::rows::Namer;
+use crate::heaps::input::facts::DumpFacts;
+use crate::heaps::input::facts::Figures;
+use crate::heaps::input::facts::FilterFacts;
+use crate::heaps::input::facts::Limits;
+use crate::heaps::input::facts::StackFrame;
+use crate::heaps::input::rows::Namer;
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ use crate::analyze::native::shown::{Shown, Sums};
 use crate::analyze::native::table::{Key, Table};
 use crate::analyze::native::tree::{LeftOut, Pruning, Tree};
 use crate::error::{Classified, ErrorClass};
+pub(crate) use crate::heaps::input::rows::Order;
+use crate::heaps::input::{ListedDump, NativeFile};
 use crate::heaps::java::facts::Warning;
-pub(crate) use crate::heaps::look::rows::Order;
-use crate::heaps::look::{ListedDump, NativeFile};
 use crate::stacks::{Dump, Facts, Measure, StackTable, TRACKED_HEAP, Unit, Values};
 
 /// What is asked.

@@ -1,7 +1,7 @@
 //! Dumps after a process has left, beside those before.
 
 use super::before_leaving;
-use crate::heaps::look::ListedDump;
+use crate::heaps::input::ListedDump;
 use crate::results::manifest::Totals;
 use crate::stacks::Facts;
 

@@ -5,7 +5,7 @@ use super::branches::{self, Line};
 use crate::console::table::Table;
 use crate::console::{Console, Style};
 use crate::flags::pattern::NO_MATCH;
-use crate::heaps::look::facts::Figures;
+use crate::heaps::input::facts::Figures;
 use crate::stacks::{TRACKED_HEAP, View};
 use crate::units::{ByteSize, thousands};
 use crate::untrusted::{self, shell::quoted_path};

@@ -3,7 +3,7 @@
 use super::super::{FileFacts, Inputs, NativeLeaksRequest, Opened, TOLERANCE_BYTES};
 use super::{Series, series_of};
 use crate::analyze::native::filter::Filter;
-use crate::heaps::look::LookOptions;
+use crate::heaps::input::LookOptions;
 use crate::stacks::{Dump, Facts, Measure, NodeId, StackTable, Values, View};
 
 /// A dump: file, process, id, time.

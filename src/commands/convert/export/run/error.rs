@@ -1,8 +1,8 @@
 //! Why nothing is written.
 
 use crate::error::{Classified, ErrorClass};
+use crate::heaps::input::LookError;
 use crate::heaps::java::JavaError;
-use crate::heaps::look::LookError;
 use std::io;
 use std::path::PathBuf;
 

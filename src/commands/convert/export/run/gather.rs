@@ -7,10 +7,10 @@ use crate::conversion::selection::{DumpName, Selection};
 use crate::error::ErrorClass;
 use crate::export::{java_pprof, java_stacks};
 use crate::heap_graph::{DumpSource, Follow, HeapGraph, ShortestPaths};
+use crate::heaps::input::{self, DumpScope, LookError, LookOptions, OpenedInput};
 use crate::heaps::java::{
     JavaError, JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter,
 };
-use crate::heaps::look::{self, DumpScope, LookError, LookOptions, OpenedInput};
 use crate::results::findings::Finding;
 use crate::results::manifest::JAVA_HEAP;
 use crate::stacks::{Facts, StackProfile};
@@ -37,7 +37,7 @@ pub fn names(
     let wanted = DumpScope::These(which.dumps.clone());
     let mut names = Vec::new();
     let mut java_heaps = OpenedJava::Unread;
-    let native = match look::open(input, &wanted, look, &steps) {
+    let native = match input::open(input, &wanted, look, &steps) {
         Ok(OpenedInput::Native(file, read)) => {
             java_heaps = read;
             let dumps = file.profile.dumps.iter();
@@ -126,7 +126,7 @@ pub(super) fn gather(
         heap: None,
         ..request.look.clone()
     };
-    match look::open(&request.input, &wanted, &look, steps) {
+    match input::open(&request.input, &wanted, &look, steps) {
         Ok(OpenedInput::Native(file, read)) => {
             java = read;
             has_native = true;

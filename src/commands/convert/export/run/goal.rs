@@ -2,7 +2,7 @@
 
 use super::{ExportError, Format};
 use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
-use crate::heaps::look::LookError;
+use crate::heaps::input::LookError;
 use crate::naming::frames::LookupControl;
 use crate::naming::packet_files::{DEOBFUSCATION, SYMBOLS};
 use crate::results::manifest;

@@ -5,7 +5,7 @@ use super::{ExportError, File};
 use crate::export::chosen::Chosen;
 use crate::export::parquet::{self, Files, JavaTables};
 use crate::heap_graph::{Dominators, HeapGraph};
-use crate::heaps::look::LookError;
+use crate::heaps::input::LookError;
 use crate::naming::frames::LookupControl;
 use crate::results::whole_file::WholeFile;
 use std::io::{self, Write};

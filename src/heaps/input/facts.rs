@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::analyze::native::filter::Filter;
 use crate::analyze::sampling::{Estimate, Rate};
-use crate::heaps::look::NativeFile;
+use crate::heaps::input::NativeFile;
 use crate::profile::DumpKind;
 use crate::results::manifest::Flags;
 use crate::stacks::{Dump, View};

@@ -3,7 +3,7 @@
 use crate::analyze::native::groups::{Groups, RowKey, file_of, function_of, library_name};
 use crate::analyze::native::shown::Shown;
 use crate::analyze::native::table::Key;
-use crate::heaps::look::facts::StackFrame;
+use crate::heaps::input::facts::StackFrame;
 use crate::stacks::{FrameId, StackTable};
 
 /// Names rows.
