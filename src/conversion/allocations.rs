@@ -1,5 +1,5 @@
 //! Java allocations that the runtime itself tracked (`record --java-allocations`): whether a phone
-//! has processes that can be asked, and the connection to one. When they are asked is `beside`'s,
+//! has processes that can be asked, and the connection to one. When they are asked is `companion`'s,
 //! what becomes of their lists is `tracked`'s.
 
 use std::collections::BTreeSet;

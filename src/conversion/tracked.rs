@@ -1,5 +1,5 @@
 //! Profiles of the lists of Java allocations that runtimes tracked and a recording kept: read, with
-//! the names of the source, summed by place. When lists are fetched is `beside`'s.
+//! the names of the source, summed by place. When lists are fetched is `companion`'s.
 
 mod written;
 

@@ -1,6 +1,6 @@
 //! Pages: gathers what a page shows of one or more inputs, and owns the file it goes to.
 
-mod beside;
+mod companion;
 mod compare;
 mod error;
 mod file;
@@ -145,8 +145,8 @@ pub fn write(
         sha256: String::new(),
         page: None,
     };
-    let recorded = beside::timelines(&mut opened);
-    let (reconciled, left_out) = beside::reconciled(&mut opened);
+    let recorded = companion::timelines(&mut opened);
+    let (reconciled, left_out) = companion::reconciled(&mut opened);
     let mut header = header(request, &opened, recorded);
     header.reconcile = reconciled;
     if left_out > 0 {

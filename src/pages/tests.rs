@@ -207,7 +207,7 @@ fn each_of_several_recordings_keeps_its_timeline_and_a_name_of_its_own() {
         opened("other", &[]),
         opened("rec", &[5_000_000, 9_000_000]),
     ];
-    let recorded = beside::timelines(&mut all);
+    let recorded = companion::timelines(&mut all);
     let told: Vec<_> = recorded
         .iter()
         .map(|one| (one.name.as_str(), one.timeline.from_ms, one.from, one.to))

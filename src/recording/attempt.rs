@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 
-use super::beside::{self, Beside, DumpHeaps};
+use super::companion::{self, Companion, DumpHeaps};
 use super::events::{Checked, EventHandler, RecordEvent, Step, session_events, warn};
 use super::finish;
 use super::options::RecordOptions;
@@ -117,9 +117,9 @@ pub(super) async fn run_to_end(
     if plan.java.as_ref().is_some_and(|java| java.watch) {
         session.end_with_dumps(&scan);
     }
-    let beside = Beside::begin(&session, &plan, dump_heaps, tell);
+    let companion = Companion::begin(&session, &plan, dump_heaps, tell);
     let followed = session.follow(controls, &scan).await?;
-    beside.last(followed);
+    companion.last(followed);
     let ended_by = match followed {
         FollowEnd::StopAsked | FollowEnd::Complete => match session.stop(controls).await? {
             session::Ending::Over if followed == FollowEnd::Complete => EndedBy::Complete,
@@ -129,7 +129,7 @@ pub(super) async fn run_to_end(
         FollowEnd::Rebooted => EndedBy::Reboot,
         FollowEnd::Over => EndedBy::Itself,
     };
-    beside.end(controls).await;
+    companion.end(controls).await;
     finish::finish(session, ended_by, None, controls, tell).await
 }
 
@@ -210,7 +210,7 @@ async fn prepare(
         folder,
     )
     .await?;
-    let impossible = || beside::java_impossible(&facts, &assessment);
+    let impossible = || companion::java_impossible(&facts, &assessment);
     let notices = fitted.notices.into_iter().map(|notice| notice.message);
     tell(RecordEvent::Checked(Checked {
         device: describe(&facts),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::attempt::{attempt_path, record_once};
-use super::beside::{DumpHeaps, HeapsAtLabel};
+use super::companion::{DumpHeaps, HeapsAtLabel};
 use super::companion_options::CompanionOptions;
 use super::events::{EventHandler, RecordEvent, RetryReason, Step};
 use super::options::RecordOptions;

@@ -10,9 +10,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::advice;
-use super::beside;
 use super::blocking::blocking;
 use super::causes::{self, Cause};
+use super::companion;
 use super::companion_options::CompanionOptions;
 use super::events::{EventHandler, RecordEvent, Step, warn};
 use super::outcome::{EndedBy, Finished, LastJournal};
@@ -123,7 +123,7 @@ async fn finish_session(
     steps.extend(session.steps().iter().cloned().map(plan::step_at));
     steps.push(plan::step("trace-complete"));
     if ended_by != EndedBy::Reboot
-        && let Some(foreign) = beside::complete(&session, &plan).await
+        && let Some(foreign) = companion::complete(&session, &plan).await
     {
         let text = format!(
             "{} is not from this session, so no events of the log are added",
@@ -242,8 +242,9 @@ async fn finish_session(
     // It reads the whole trace once more.
     let (folder, goal) = (output.clone(), staging.path().to_owned());
     let (with, path) = (plan.with, trace.path.clone());
-    let written =
-        tokio::task::spawn_blocking(move || beside::write_collections(&folder, &goal, with, &path));
+    let written = tokio::task::spawn_blocking(move || {
+        companion::write_collections(&folder, &goal, with, &path)
+    });
     let collections = match written.await {
         Ok(Ok(file)) => file,
         Ok(Err(why)) => {
@@ -254,7 +255,7 @@ async fn finish_session(
     };
     if plan.with.java && is_own(&output.join(FOLDER), &id) {
         let folder = output.clone();
-        let put = blocking(move || beside::put_java_names(&folder)).await;
+        let put = blocking(move || companion::put_java_names(&folder)).await;
         let unwritten = put.err().map(|error| findings::packets_unwritten(&error));
         manifest
             .warnings
@@ -263,7 +264,7 @@ async fn finish_session(
     manifest.beside = beside_section(&output, plan.with).await;
     if let Some(beside) = &mut manifest.beside {
         beside.collections = collections;
-        manifest.warnings.extend(beside::warnings(beside));
+        manifest.warnings.extend(companion::warnings(beside));
     }
     note_startup(&mut manifest);
     let mut packets = converted.packets;
@@ -311,7 +312,7 @@ async fn finish_session(
 /// What was recorded beside: its timeline may have hundreds of megabytes.
 async fn beside_section(folder: &Path, with: CompanionOptions) -> Option<manifest::Beside> {
     let folder = folder.to_owned();
-    blocking(move || beside::section(&folder, with)).await
+    blocking(move || companion::section(&folder, with)).await
 }
 
 /// Profiles of the allocations that runtimes tracked; `None` where none were to.

@@ -3,9 +3,9 @@
 
 pub(crate) mod advice;
 mod attempt;
-pub mod beside;
 pub mod blocking;
 pub mod causes;
+pub mod companion;
 pub mod companion_options;
 pub mod dump;
 pub mod events;

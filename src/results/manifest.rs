@@ -2,14 +2,14 @@
 //! the schema (`docs/manifest.md` documents every field; a test holds the two together) and
 //! the atomic writing. Plain values only: whoever fills it knows where they come from.
 
-mod beside;
+mod companion;
 mod file;
 mod java;
 mod native;
 mod recording;
 mod symbolization;
 
-pub use beside::{
+pub use companion::{
     Beside, BesideCost, BesideFile, BesideGap, BesideMissed, BesideTimeline, BesideUnread,
 };
 pub use file::{FILE_NAME, ManifestError};

@@ -1,7 +1,7 @@
 //! How a finished recording looks in the terminal: what is held and by whom, what went wrong
 //! and what to do about it, what was written, and the commands one would want next.
 
-mod beside;
+mod companion;
 mod tracked;
 
 use std::fmt::Write as _;
@@ -446,7 +446,7 @@ fn written(folder: &Path, manifest: &Manifest, wrote: &Wrote) -> String {
         n => parts.push(format!("{n} profiles (.pb.gz)")),
     }
     if wrote.beside {
-        parts.extend(beside::files(manifest));
+        parts.extend(companion::files(manifest));
     }
     parts.push(manifest::FILE_NAME.to_owned());
     if wrote.page {
@@ -542,7 +542,7 @@ fn next_commands(
         }
     }
     let java = java_summary::java_place(&folder.join(FOLDER));
-    next.extend(beside::commands(manifest, &place, &java));
+    next.extend(companion::commands(manifest, &place, &java));
     next.push((
         "all of it as a page, with flame graphs:".to_owned(),
         format!("heaptap report {place} --open"),

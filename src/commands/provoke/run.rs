@@ -10,7 +10,7 @@ use crate::error::{ErrorClass, Failure};
 use crate::provoke::{
     self, Cancel, Event, Journals, Plan, ProvokeError, PutBack, Report, Saved, Step,
 };
-use crate::recording::beside::TimelineFile;
+use crate::recording::companion::TimelineFile;
 use crate::results::whole_file::unless_link;
 use crate::session::Store;
 use crate::timeline::{self, Entry, HeaptapAction, Observation};

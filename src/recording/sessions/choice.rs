@@ -3,7 +3,7 @@
 
 use super::status::{State, status_of};
 use crate::device::Address;
-use crate::recording::beside;
+use crate::recording::companion;
 use crate::session::{SessionError, SessionHeader, SessionId, SessionState, Store};
 
 /// What the command line says of the device. `None` where it says nothing: then sessions of
@@ -138,7 +138,7 @@ pub async fn unnamed(
         .filter(|part| {
             chronicles
                 .iter()
-                .any(|whole| beside::is_part_of(part, whole))
+                .any(|whole| companion::is_part_of(part, whole))
         })
         .map(|part| part.opening.id.clone())
         .collect();

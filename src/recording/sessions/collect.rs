@@ -13,8 +13,8 @@ use crate::eligibility;
 use crate::error::Failure;
 use crate::folder::RAW_TRACE;
 use crate::naming::names::NameOptions;
-use crate::recording::beside;
 use crate::recording::blocking::blocking;
+use crate::recording::companion;
 use crate::recording::events::{EventHandler, session_events, warn};
 use crate::recording::finish;
 use crate::recording::outcome::{EndedBy, Finished};
@@ -248,7 +248,7 @@ pub(super) async fn collect_known(
             // What is left there is not unfinished any more, but nobody's.
             session::release(&from, &owner);
             let parts = session::remove_parts(&from, session.id());
-            let along = beside::move_along(&from, &output);
+            let along = companion::move_along(&from, &output);
             Ok((session, parts.map_err(|e| e.to_string()).and(along)))
         });
         let along;
@@ -270,14 +270,14 @@ async fn collect_parts(
     controls: &mut Controls,
     tell: &EventHandler,
 ) {
-    for part in beside::parts_of(store, whole) {
+    for part in companion::parts_of(store, whole) {
         let id = part.opening.id.clone();
         let how = How::default();
         let collecting = collect_known(store, device.clone(), part, how, controls, tell);
         let joined = match Box::pin(collecting).await {
             Ok(finished) => {
                 let (device, whole) = (device.clone(), whole.clone());
-                blocking(move || beside::join_part(&device, &whole, finished)).await
+                blocking(move || companion::join_part(&device, &whole, finished)).await
             }
             Err(failure) => Err(failure.message),
         };

@@ -113,7 +113,7 @@ fn full() -> Manifest {
                 full: true,
             }],
         }),
-        beside: Some(beside::example()),
+        beside: Some(companion::example()),
         symbolization: Some(symbolization()),
         page: Some(Page {
             file: "report.html".to_owned(),

@@ -12,7 +12,7 @@ use crate::device::Device;
 use crate::eligibility;
 use crate::error::{ErrorClass, Failure};
 use crate::observe::{self, End, Event, Options, OurWindows, PARTS_EVERY, PartsOptions};
-use crate::recording::beside::Shares;
+use crate::recording::companion::Shares;
 use crate::timeline::{Entry, Observation, ObservationCost, Parts, Resident};
 
 /// Points of a series that are kept for its picture; beyond, neighbours are joined.

@@ -68,7 +68,7 @@ const NOT_STARTED: &str = "not every data source started in time, and the kernel
     that another tool may hold: collections may be those of the log alone";
 
 /// What goes on beside a recording. Dropped, it stops where it is: what was seen is in the file.
-pub(super) struct Beside {
+pub(super) struct Companion {
     running: Option<Running>,
 }
 
@@ -77,22 +77,22 @@ struct Running {
     tasks: JoinSet<()>,
 }
 
-impl Beside {
+impl Companion {
     /// Begins to record what `plan` wants beside `session`; its Java heaps by `dump_heaps`.
     pub(super) fn begin(
         session: &Session,
         plan: &Plan,
         dump_heaps: DumpHeaps,
         tell: &EventHandler,
-    ) -> Beside {
+    ) -> Companion {
         if plan.with.is_empty() {
-            return Beside { running: None };
+            return Companion { running: None };
         }
         let timeline = match TimelineFile::open(&session.opening().output) {
             Ok(file) => file,
             Err(error) => {
                 warn(tell, format!("nothing is recorded beside: {error}"));
-                return Beside { running: None };
+                return Companion { running: None };
             }
         };
         if plan.with.gc && session.is_slow() {
@@ -121,7 +121,7 @@ impl Beside {
         };
         let mut tasks = JoinSet::new();
         tasks.spawn(spine.run(asked));
-        Beside {
+        Companion {
             running: Some(Running { ask, tasks }),
         }
     }

@@ -277,7 +277,7 @@ impl FoundTimeline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::beside::TimelineFile;
+    use crate::recording::companion::TimelineFile;
     use crate::recording::companion_options::Source as Asked;
     use crate::timeline::{Collection, Gap, Kept, Missed, ObservationCost, Resident, Source};
 
