@@ -7,7 +7,7 @@ use super::selection::Choices;
 use crate::error::{Classified, ErrorClass};
 use crate::hprof::HprofError;
 use crate::import::ImportError;
-use crate::naming::maps::MapsError;
+use crate::naming::r8_mappings::MapsError;
 use crate::trace::TraceError;
 
 /// Why a conversion gave up.

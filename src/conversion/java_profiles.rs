@@ -15,7 +15,7 @@ use crate::export::java_pprof::{self, JavaProfile};
 use crate::export::pprof::SampleNames;
 use crate::heap_graph::{Dominators, Follow, HeapGraph, ObjectIndex, OutOfMemory, ShortestPaths};
 use crate::heaps::java::of_losses;
-use crate::naming::maps::Renamed;
+use crate::naming::r8_mappings::Renamed;
 use crate::results::findings::Finding;
 use crate::results::manifest::{self, JAVA_HEAP, JavaFlags, JavaKind};
 use crate::results::whole_file::write_named;

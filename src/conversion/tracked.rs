@@ -18,7 +18,7 @@ use crate::deobfuscate::{MapFile, Retraced, Retracer};
 use crate::export::allocations::{Place, TrackedFrame, TrackedProfile};
 use crate::export::gzip::Gzip;
 use crate::jdwp::{Allocations, Frame, LONGEST, LONGEST_NAME, MethodFrame};
-use crate::naming::maps::R8Mappings;
+use crate::naming::r8_mappings::R8Mappings;
 use crate::profile::DumpNumbers;
 use crate::results::manifest::{self, BesideFile, JavaAllocations, Manifest, TrackedDump};
 use crate::results::output::is_below;

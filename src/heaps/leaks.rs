@@ -87,7 +87,7 @@ struct Earlier {
 pub fn leaks(
     request: &LeaksRequest,
     mut opened: OpenedJava,
-    steps: &ProgressReporter,
+    progress: &ProgressReporter,
 ) -> Result<LeaksReport, JavaError> {
     let mut earlier = Earlier::default();
     let mut notes = Vec::new();
@@ -96,12 +96,12 @@ pub fn leaks(
         if is_last {
             last = Some(heap);
         } else {
-            earlier.take(&heap, request, steps);
+            earlier.take(&heap, request, progress);
         }
     };
     match request.inputs.as_slice() {
         [only] if only.which.is_none() => {
-            let mut file = JavaFile::open(&only.path, opened, request.options.clone(), steps)?;
+            let mut file = JavaFile::open(&only.path, opened, request.options.clone(), progress)?;
             let series = series(&file, &mut notes)?;
             for (at, &dump) in series.iter().enumerate() {
                 each(file.read(dump)?, at + 1 == series.len());
@@ -110,7 +110,8 @@ pub fn leaks(
         all => {
             for (at, input) in all.iter().enumerate() {
                 let opened = std::mem::take(&mut opened);
-                let mut file = JavaFile::open(&input.path, opened, request.options.clone(), steps)?;
+                let mut file =
+                    JavaFile::open(&input.path, opened, request.options.clone(), progress)?;
                 let dump = file.choose(input.which.as_ref())?;
                 each(file.read(dump)?, at + 1 == all.len());
             }
@@ -121,7 +122,7 @@ pub fn leaks(
             name: String::new(),
         });
     };
-    Ok(earlier.report(&heap, request, steps, notes))
+    Ok(earlier.report(&heap, request, progress, notes))
 }
 
 /// The dumps of an input that belong together: of one process in one life, where several have
@@ -202,8 +203,8 @@ fn series(file: &JavaFile, notes: &mut Vec<String>) -> Result<Vec<usize>, JavaEr
 }
 
 impl Earlier {
-    fn take(&mut self, heap: &JavaHeap, request: &LeaksRequest, steps: &ProgressReporter) {
-        steps.begin(&format!("looking at {}", heap.name()));
+    fn take(&mut self, heap: &JavaHeap, request: &LeaksRequest, progress: &ProgressReporter) {
+        progress.begin(&format!("looking at {}", heap.name()));
         self.heaps.push(HeapFacts::of(heap));
         self.class.extend(heap.class());
         self.matches |= request.classes.matches(&heap.graph);
@@ -218,7 +219,7 @@ impl Earlier {
         mut self,
         heap: &JavaHeap,
         request: &LeaksRequest,
-        steps: &ProgressReporter,
+        progress: &ProgressReporter,
         notes: Vec<String>,
     ) -> LeaksReport {
         self.heaps.push(HeapFacts::of(heap));
@@ -236,7 +237,7 @@ impl Earlier {
             limit => limit,
         };
         if request.leaks {
-            steps.begin("looking for leaks");
+            progress.begin("looking for leaks");
             let mut found = leaks::find(graph);
             let all = found.groups.len();
             found
@@ -257,14 +258,14 @@ impl Earlier {
             document.leaks = Some(document::leaks(&found, dominators, earlier, limit));
         }
         if !self.snapshots.is_empty() {
-            steps.begin("comparing dumps");
+            progress.begin("comparing dumps");
             self.snapshots.push(Snapshot::of(graph));
             let mut growth: Growth = growth::compare(&self.snapshots, graph, request.loops);
             growth.keep(|class| request.classes.takes(class));
             document.growth = Some(document::growth(growth, limit));
         }
         if request.waste {
-            steps.begin("looking for waste");
+            progress.begin("looking for waste");
             let reachable = Reachable::of(graph, heap.follow);
             let limit = limit.min(MOST_LISTED);
             let mut found = match request.classes.takes_all() {

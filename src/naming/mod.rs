@@ -3,6 +3,6 @@
 pub mod coverage;
 pub mod device_libs;
 pub mod frames;
-pub mod maps;
 pub mod names;
 pub mod packet_files;
+pub mod r8_mappings;

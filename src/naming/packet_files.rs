@@ -9,7 +9,7 @@ use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::maps::{UsedMap, write_known, write_packets};
+use super::r8_mappings::{UsedMap, write_known, write_packets};
 use crate::export::packets::{Written, write_symbols};
 use crate::folder::SYMBOLIZED_TRACE;
 pub use crate::folder::{DEOBFUSCATION, SYMBOLS};
@@ -250,7 +250,7 @@ mod tests {
     use super::*;
     use crate::deobfuscate::MapFile;
     use crate::export::deobfuscation_packets::MapWriter;
-    use crate::naming::maps::{GivenMap, Origin};
+    use crate::naming::r8_mappings::{GivenMap, Origin};
 
     fn listed(folder: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(folder).unwrap();

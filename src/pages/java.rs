@@ -35,11 +35,11 @@ pub(super) fn part(
     number: usize,
     contents: bool,
     change: Option<Change>,
-    steps: &ProgressReporter,
+    progress: &ProgressReporter,
 ) -> JavaPart {
     let graph = &heap.graph;
     let dominators = heap.dominators();
-    steps.begin("writing the page");
+    progress.begin("writing the page");
     let everything = Filter::default();
     let by = |by| histogram(graph, ObjectScope::Reachable(dominators), by, &everything);
     let classes = by(HistogramKey::Class);

@@ -126,18 +126,18 @@ pub struct ReportOutcome {
 /// written.
 pub fn write(
     request: &ReportRequest,
-    steps: &ProgressReporter,
+    progress: &ProgressReporter,
     target: Target,
 ) -> Result<ReportOutcome, ReportError> {
     let mut opened = Vec::new();
     let mut number = 0;
     let mut comparison = Comparison::of(request);
     for input in to_open(request) {
-        let one = open(&input, request, number, &mut comparison, steps)?;
+        let one = open(&input, request, number, &mut comparison, progress)?;
         number += one.java.len();
         opened.push(one);
     }
-    steps.begin("writing the page");
+    progress.begin("writing the page");
     let mut told = ReportOutcome {
         findings: Vec::new(),
         class: ErrorClass::first_of(opened.iter().filter_map(|one| one.class)),

@@ -69,9 +69,9 @@ impl Comparison {
     }
 
     /// Compares a heap with the first; `None` where none was seen.
-    fn with(&mut self, heap: &JavaHeap, steps: &ProgressReporter) -> Option<Change> {
+    fn with(&mut self, heap: &JavaHeap, progress: &ProgressReporter) -> Option<Change> {
         let (name, before) = self.before.take()?;
-        let after = Half::of(heap, &self.wanted, steps);
+        let after = Half::of(heap, &self.wanted, progress);
         let report = diff::compare(before, after, &self.wanted);
         Some(java::change(name, report))
     }
@@ -106,7 +106,7 @@ pub(super) fn open(
     request: &ReportRequest,
     number: usize,
     comparison: &mut Comparison,
-    steps: &ProgressReporter,
+    progress: &ProgressReporter,
 ) -> Result<Opened, ReportError> {
     let mut opened = Opened {
         name: input.to_string(),
@@ -129,7 +129,7 @@ pub(super) fn open(
         options.memory = true;
         // The figures side by side are of all labels.
         options.errors = input.path.is_dir() && !known.timeline.entries.is_empty();
-        match input::open(&input.path, &input.wanted, &options, steps) {
+        match input::open(&input.path, &input.wanted, &options, progress) {
             Ok(OpenedInput::Native(file, read)) => {
                 java = read;
                 opened.findings = file.findings.clone();
@@ -152,7 +152,15 @@ pub(super) fn open(
         .is_none_or(|file| file.java_dumps > 0 || beside());
     // A heap of a name is a native one.
     if has_java && request.look.heap.is_none() {
-        let found = add_java(&mut opened, java, input, request, number, comparison, steps);
+        let found = add_java(
+            &mut opened,
+            java,
+            input,
+            request,
+            number,
+            comparison,
+            progress,
+        );
         match (found, &opened.native, unmeant) {
             (Ok(()), ..) => {}
             // Of a recording with both, one may be what was named.
@@ -206,11 +214,11 @@ fn add_java(
     request: &ReportRequest,
     number: usize,
     comparison: &mut Comparison,
-    steps: &ProgressReporter,
+    progress: &ProgressReporter,
 ) -> Result<(), JavaError> {
     let mut options = request.java.clone();
     options.names.mappings.splice(0..0, input.mappings.clone());
-    let mut file = JavaFile::open(&input.path, java, options, steps)?;
+    let mut file = JavaFile::open(&input.path, java, options, progress)?;
     let count = file.dumps().len();
     let mut chosen: Vec<usize> = match &input.wanted {
         DumpScope::These(named) => {
@@ -283,15 +291,15 @@ fn add_java(
         opened.findings.extend(heap.findings.iter().cloned());
         opened.class = ErrorClass::first_of([opened.class, class].into_iter().flatten());
         let change = match Some(dump) == main {
-            true => comparison.with(&heap, steps),
+            true => comparison.with(&heap, progress),
             false => None,
         };
         if Some(dump) == base {
-            let half = Half::of(&heap, &comparison.wanted, steps);
+            let half = Half::of(&heap, &comparison.wanted, progress);
             comparison.before = Some((heap.name(), half));
         }
         let number = number + at;
-        let part = java::part(&heap, wall_ms, number, request.contents, change, steps);
+        let part = java::part(&heap, wall_ms, number, request.contents, change, progress);
         parts.push((at, part));
     }
     parts.sort_by_key(|(at, _)| *at);

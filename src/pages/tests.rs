@@ -46,10 +46,10 @@ fn java_part() -> JavaPart {
     let graph = builder
         .finish(classes, Vec::new(), Box::new(NoContents), facts, false)
         .expect("it is small");
-    let steps = ProgressReporter::default();
+    let progress = ProgressReporter::default();
     let path = PathBuf::from("dump.hprof");
-    let heap = JavaHeap::new(graph, path, 0, Follow::default(), steps.clone());
-    java::part(&heap, Some(0.0), 0, false, None, &steps)
+    let heap = JavaHeap::new(graph, path, 0, Follow::default(), progress.clone());
+    java::part(&heap, Some(0.0), 0, false, None, &progress)
 }
 
 fn report() -> Report {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 
+use super::capture_kind::{Fitted, Labels};
 use super::companion::{self, Companion, DumpHeaps};
 use super::events::{Checked, EventHandler, RecordEvent, Step, session_events, warn};
 use super::finish;
@@ -15,7 +16,6 @@ use super::options::RecordOptions;
 use super::outcome::{EndedBy, Finished, Recorded};
 use super::plan::{self, Plan};
 use super::sessions;
-use super::what::{Fitted, Labels};
 use crate::config::{EncodedConfig, Targets};
 use crate::conversion::allocations::{self, TrackingError};
 use crate::device::Device;
@@ -44,18 +44,18 @@ pub(super) async fn record_once(
     options: &RecordOptions,
     dump_heaps: DumpHeaps,
     controls: &mut Controls,
-    tell: &EventHandler,
+    on_event: &EventHandler,
 ) -> Result<Recorded, Failure> {
     let started_at = OffsetDateTime::now_utc();
     let id = SessionId::random();
     let wanted = options.output.clone().unwrap_or_else(|| {
         let stem = options.stem.clone();
-        let stem = stem.unwrap_or_else(|| first_target(options.what.targets()));
+        let stem = stem.unwrap_or_else(|| first_target(options.kind.targets()));
         PathBuf::from(default_name(&stem, started_at, &id))
     });
     let folder = OutputFolder::prepare(&wanted)?;
     let prepared = tokio::select! {
-        prepared = prepare(device, store, options, id, &folder, tell) => prepared,
+        prepared = prepare(device, store, options, id, &folder, on_event) => prepared,
         () = session::stop_asked(controls) => Err(SessionError::Interrupted.into()),
     };
     let prepared = match prepared {
@@ -68,12 +68,12 @@ pub(super) async fn record_once(
     // Only Android 10's one file can hold an earlier recording.
     if !prepared.opening.removable {
         let path = &prepared.opening.remote_path;
-        if let Err(failure) = sessions::make_way(device, store, path, controls, tell).await {
+        if let Err(failure) = sessions::make_way(device, store, path, controls, on_event).await {
             folder.discard();
             return Err(failure);
         }
     }
-    let started = start(device, store, options, &prepared, controls, tell).await;
+    let started = start(device, store, options, &prepared, controls, on_event).await;
     let mut session = match started {
         Ok(session) => session,
         Err(failure) => {
@@ -98,7 +98,7 @@ pub(super) async fn record_once(
             output: folder.path().to_owned(),
         });
     }
-    let finished = run_to_end(session, dump_heaps, controls, tell).await?;
+    let finished = run_to_end(session, dump_heaps, controls, on_event).await?;
     Ok(Recorded::Finished(Box::new(finished)))
 }
 
@@ -110,14 +110,14 @@ pub(super) async fn run_to_end(
     mut session: Session,
     dump_heaps: DumpHeaps,
     controls: &mut Controls,
-    tell: &EventHandler,
+    on_event: &EventHandler,
 ) -> Result<Finished, Failure> {
     let scan = finish::new_scan();
     let plan = Plan::read(&session.opening().plan)?;
     if plan.java.as_ref().is_some_and(|java| java.watch) {
         session.end_with_dumps(&scan);
     }
-    let companion = Companion::begin(&session, &plan, dump_heaps, tell);
+    let companion = Companion::begin(&session, &plan, dump_heaps, on_event);
     let followed = session.follow(controls, &scan).await?;
     companion.last(followed);
     let ended_by = match followed {
@@ -130,7 +130,7 @@ pub(super) async fn run_to_end(
         FollowEnd::Over => EndedBy::Itself,
     };
     companion.end(controls).await;
-    finish::finish(session, ended_by, None, controls, tell).await
+    finish::finish(session, ended_by, None, controls, on_event).await
 }
 
 struct Prepared {
@@ -149,24 +149,24 @@ async fn prepare(
     options: &RecordOptions,
     id: SessionId,
     folder: &OutputFolder,
-    tell: &EventHandler,
+    on_event: &EventHandler,
 ) -> Result<Prepared, Failure> {
     let facts = eligibility::facts(device).await?;
-    let mut what = options.what.clone();
+    let mut kind = options.kind.clone();
     let mut options = options.clone();
-    options.with.allocations = what.tracks(&facts);
+    options.with.allocations = kind.tracks(&facts);
     let options = &options;
-    what.record_beside(options.with);
-    let what = &what;
+    kind.record_beside(options.with);
+    let kind = &kind;
     let tracks = options.with.allocations;
     if tracks && options.detach {
         return Err(TrackingError::Detached.into());
     }
-    let assess = what.assess(options.user, options.launch);
-    let assessment = eligibility::assess(device, &facts, what.targets(), &assess).await?;
+    let assess = kind.assess(options.user, options.launch);
+    let assessment = eligibility::assess(device, &facts, kind.targets(), &assess).await?;
     // What runs is asked whether it takes a debugger; heapprofd's rules are not meant there.
     let runs = assessment.targets.iter().any(|t| !t.processes.is_empty());
-    if let Some(refusal) = what.refusal(&assessment)
+    if let Some(refusal) = kind.refusal(&assessment)
         && !options.force
         && !(tracks && runs)
     {
@@ -175,14 +175,14 @@ async fn prepare(
     if tracks && !options.force && !options.launch {
         allocations::check(device, &assessment).await?;
     }
-    if !tracks && what.scope() == Scope::Native {
+    if !tracks && kind.scope() == Scope::Native {
         match recorded_already(device, store, &assessment).await? {
-            Some(first) if options.force => warn_of_first(&first.into(), tell),
+            Some(first) if options.force => warn_of_first(&first.into(), on_event),
             Some(first) => return Err(first.into()),
             None => {}
         }
     }
-    let fitted = what.fit(
+    let fitted = kind.fit(
         &facts,
         &assessment,
         Labels {
@@ -191,12 +191,12 @@ async fn prepare(
         },
     )?;
     let packages = if options.launch {
-        packages_of(what.targets(), &assessment)
+        packages_of(kind.targets(), &assessment)
     } else {
         Vec::new()
     };
     if options.launch && packages.is_empty() {
-        let target = first_target(what.targets());
+        let target = first_target(kind.targets());
         return Err(SessionError::NothingToLaunch { target }.into());
     }
     let opening = opening(
@@ -212,9 +212,9 @@ async fn prepare(
     .await?;
     let impossible = || companion::java_impossible(&facts, &assessment);
     let notices = fitted.notices.into_iter().map(|notice| notice.message);
-    tell(RecordEvent::Checked(Checked {
+    on_event(RecordEvent::Checked(Checked {
         device: describe(&facts),
-        findings: worth_saying(&assessment, what.scope(), options.launch),
+        findings: worth_saying(&assessment, kind.scope(), options.launch),
         notices: notices
             .chain(options.with.java.then(impossible).flatten())
             .collect(),
@@ -254,7 +254,7 @@ async fn opening(
     let encoded = &fitted.encoded;
     let config = &encoded.config;
     let mut plan = Plan {
-        targets: plan::manifest_targets(assessment, options.what.scope()),
+        targets: plan::manifest_targets(assessment, options.kind.scope()),
         steps: vec![plan::step("checked")],
         config_sha256: crate::units::hex(&Sha256::digest(&encoded.bytes)),
         duration_ms: fitted.duration.map(|d| d.as_millis() as u64),
@@ -309,12 +309,12 @@ async fn start(
     options: &RecordOptions,
     prepared: &Prepared,
     controls: &mut Controls,
-    tell: &EventHandler,
+    on_event: &EventHandler,
 ) -> Result<Session, Failure> {
     let opening = &prepared.opening;
     let relaxed = AtomicBool::new(false);
     let (started, undone) = tokio::select! {
-        started = start_uninterrupted(device, store, options, prepared, &relaxed, tell) => {
+        started = start_uninterrupted(device, store, options, prepared, &relaxed, on_event) => {
             match started {
                 Ok((session, None)) => return Ok(session),
                 Ok((session, Some(failure))) => {
@@ -327,7 +327,7 @@ async fn start(
         () = session::stop_asked(controls) => (None, true),
     };
     if undone {
-        let events = session_events(tell);
+        let events = session_events(on_event);
         sessions::abandon(device, store, &opening.id, controls, events).await?;
     }
     let failure = started.unwrap_or_else(|| SessionError::Interrupted.into());
@@ -336,7 +336,7 @@ async fn start(
         let path = &opening.remote_path;
         let restored = session::restore_selinux(device, prepared.shell_is_root, path).await;
         if let Err(error) = restored {
-            warn(tell, error.to_string());
+            warn(on_event, error.to_string());
         }
     }
     Err(failure)
@@ -349,7 +349,7 @@ async fn start_uninterrupted(
     options: &RecordOptions,
     prepared: &Prepared,
     relaxed: &AtomicBool,
-    tell: &EventHandler,
+    on_event: &EventHandler,
 ) -> Result<(Session, Option<Failure>), Failure> {
     let mut opening = prepared.opening.clone();
     let mut activities = Vec::new();
@@ -365,7 +365,7 @@ async fn start_uninterrupted(
         plan.selinux_relaxed = ours;
         opening.plan = plan.to_value();
     }
-    let events = session_events(tell);
+    let events = session_events(on_event);
     let session = Session::create(device.clone(), store.clone(), opening, events)?;
     for package in &prepared.packages {
         if let Err(error) = session::force_stop(device, package, options.user).await {
@@ -380,7 +380,7 @@ async fn start_uninterrupted(
         if let Err(error) = session::launch(device, &activity, options.user).await {
             return Ok((session, Some(error.into())));
         }
-        tell(RecordEvent::Step(Step::Launched {
+        on_event(RecordEvent::Step(Step::Launched {
             package: activity.package,
         }));
     }
@@ -458,13 +458,13 @@ async fn recorded_already(
 }
 
 /// Says what a recording that was forced will lack.
-fn warn_of_first(first: &Failure, tell: &EventHandler) {
+fn warn_of_first(first: &Failure, on_event: &EventHandler) {
     let help = first.help.as_deref().unwrap_or_default();
     let text = format!(
         "{}, so this recording gets nothing of it; {help}",
         first.message
     );
-    warn(tell, text);
+    warn(on_event, text);
 }
 
 pub(super) fn first_target(targets: &Targets) -> String {

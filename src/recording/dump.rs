@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::attempt::{attempt_path, record_once};
+use super::capture_kind::{CaptureKind, JavaResults};
 use super::companion::{DumpHeaps, HeapsAtLabel};
 use super::companion_options::CompanionOptions;
 use super::events::{EventHandler, RecordEvent, RetryReason, Step};
 use super::options::RecordOptions;
 use super::outcome::{Finished, Recorded};
 use super::plan::JavaPlan;
-use super::what::{CaptureKind, JavaResults};
 use crate::config::{JavaSpec, Snapshots, Targets, TimeoutFactor};
 use crate::device::{Command, Device};
 use crate::error::{ErrorClass, Failure};
@@ -39,29 +39,29 @@ pub async fn dump(
     store: &Store,
     options: &RecordOptions,
     controls: &mut Controls,
-    tell: &EventHandler,
+    on_event: &EventHandler,
 ) -> Result<Recorded, Failure> {
     let mut options = options.clone();
     let mut attempt = 1;
     let mut earlier: Option<Finished> = None;
     loop {
-        let recorded = match record_once(device, store, &options, for_label(), controls, tell).await
-        {
-            Ok(recorded) => recorded,
-            // The process is gone by now: what came of it before is what there is.
-            Err(failure) if failure.class == ErrorClass::NotEligible => {
-                return match earlier {
-                    Some(finished) => Ok(Recorded::Finished(Box::new(finished))),
-                    None => Err(failure),
-                };
-            }
-            Err(failure) => return Err(failure),
-        };
+        let recorded =
+            match record_once(device, store, &options, for_label(), controls, on_event).await {
+                Ok(recorded) => recorded,
+                // The process is gone by now: what came of it before is what there is.
+                Err(failure) if failure.class == ErrorClass::NotEligible => {
+                    return match earlier {
+                        Some(finished) => Ok(Recorded::Finished(Box::new(finished))),
+                        None => Err(failure),
+                    };
+                }
+                Err(failure) => return Err(failure),
+            };
         let Recorded::Finished(mut finished) = recorded else {
             return Ok(recorded);
         };
         finished.journal.forget()?;
-        let CaptureKind::Java(spec, results) = &options.what else {
+        let CaptureKind::Java(spec, results) = &options.kind else {
             return Ok(Recorded::Finished(finished));
         };
         let next = match &finished.java {
@@ -74,7 +74,7 @@ pub async fn dump(
         if !anybody_left(device, &finished.manifest).await {
             return Ok(Recorded::Finished(finished));
         }
-        options.what = CaptureKind::Java(spec, *results);
+        options.kind = CaptureKind::Java(spec, *results);
         let output = finished.output.clone();
         let kept = match again {
             // There is no dump in it to be kept.
@@ -88,7 +88,7 @@ pub async fn dump(
             (_, Some(Err(_))) => (Some(output.clone()), attempt_path(&output, attempt + 1)),
         };
         options.output = Some(next);
-        tell(RecordEvent::Step(Step::DumpAgain {
+        on_event(RecordEvent::Step(Step::DumpAgain {
             why: again,
             kept: kept.clone(),
         }));
@@ -107,7 +107,7 @@ pub(super) fn for_label() -> DumpHeaps {
 
 async fn dump_at_label(wanted: HeapsAtLabel) -> Result<Recorded, Failure> {
     let options = RecordOptions {
-        what: CaptureKind::Java(
+        kind: CaptureKind::Java(
             JavaSpec {
                 targets: Targets {
                     pids: wanted.pids,

@@ -163,13 +163,13 @@ pub enum CompanionEvent {
 }
 
 /// The session's events as ours.
-pub(super) fn session_events(tell: &EventHandler) -> Events {
-    let tell = Arc::clone(tell);
-    Events::new(move |event| tell(RecordEvent::Session(event)))
+pub(super) fn session_events(on_event: &EventHandler) -> Events {
+    let on_event = Arc::clone(on_event);
+    Events::new(move |event| on_event(RecordEvent::Session(event)))
 }
 
 /// Tells a warning.
-pub(super) fn warn(tell: &EventHandler, text: impl Into<String>) {
+pub(super) fn warn(on_event: &EventHandler, text: impl Into<String>) {
     let text = text.into();
-    tell(RecordEvent::Session(SessionEvent::Warning { text }));
+    on_event(RecordEvent::Session(SessionEvent::Warning { text }));
 }

@@ -29,9 +29,9 @@ use crate::heaps::java::FOLDER;
 use crate::import::ImportError;
 use crate::naming::device_libs::{DeviceLibs, Interrupt, PullLibs};
 use crate::naming::frames::{LookupControl, LookupScope};
-use crate::naming::maps::R8Mappings;
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files;
+use crate::naming::r8_mappings::R8Mappings;
 use crate::profile::Health;
 use crate::results::findings::{self, Finding};
 use crate::results::labels::{self, DumpMoment};
@@ -88,11 +88,11 @@ pub async fn finish(
     ended_by: EndedBy,
     names: Option<&NameOptions>,
     controls: &mut Controls,
-    tell: &EventHandler,
+    on_event: &EventHandler,
 ) -> Result<Finished, Failure> {
     let id = session.id().clone();
     let (store, output) = (session.store().clone(), session.opening().output.clone());
-    let finished = finish_session(session, ended_by, names, controls, tell).await;
+    let finished = finish_session(session, ended_by, names, controls, on_event).await;
     finished.map_err(|failure| advice::of_unwritten(failure, &store, &id, &output))
 }
 
@@ -101,7 +101,7 @@ async fn finish_session(
     ended_by: EndedBy,
     names: Option<&NameOptions>,
     controls: &mut Controls,
-    tell: &EventHandler,
+    on_event: &EventHandler,
 ) -> Result<Finished, Failure> {
     let output = session.opening().output.clone();
     let id = session.id().clone();
@@ -117,7 +117,7 @@ async fn finish_session(
         plan.names = plan.names.with(names);
     }
     if session.opening().heap_files.is_some() {
-        return heap_files::finish(session, plan, ended_by, standing, controls, tell).await;
+        return heap_files::finish(session, plan, ended_by, standing, controls, on_event).await;
     }
     let mut steps = plan.steps.clone();
     steps.extend(session.steps().iter().cloned().map(plan::step_at));
@@ -129,7 +129,7 @@ async fn finish_session(
             "{} is not from this session, so no events of the log are added",
             foreign.display()
         );
-        warn(tell, text);
+        warn(on_event, text);
     }
     let trace = match fetch(&mut session, controls).await {
         Ok(trace) => trace,
@@ -155,9 +155,9 @@ async fn finish_session(
         steps.push(plan::step_at(("received", at)));
     }
     steps.push(plan::step("pulled"));
-    tell(RecordEvent::Step(Step::Converting));
+    on_event(RecordEvent::Step(Step::Converting));
     let staging = Staging::new(&output, &part_prefix(&id)).map_err(keep)?;
-    let converted = convert(&session, &plan, &trace, staging.path(), controls, tell).await;
+    let converted = convert(&session, &plan, &trace, staging.path(), controls, on_event).await;
     let mut converted = converted?;
     if plan.with.allocations {
         // That no heap is in the trace is what was asked for.
@@ -248,7 +248,7 @@ async fn finish_session(
     let collections = match written.await {
         Ok(Ok(file)) => file,
         Ok(Err(why)) => {
-            warn(tell, why);
+            warn(on_event, why);
             None
         }
         Err(_) => None,
@@ -366,7 +366,7 @@ async fn convert(
     trace: &RawTrace,
     goal: &Path,
     controls: &mut Controls,
-    tell: &EventHandler,
+    on_event: &EventHandler,
 ) -> Result<Converted, Failure> {
     let asked = plan.names.symbolize && plan.names.pull_libs != PullLibs::Never;
     let phone = asked.then(|| {
@@ -374,9 +374,9 @@ async fn convert(
         Arc::new(DeviceLibs::new(device, plan.names.pull_libs))
     });
     let interrupt = phone.as_ref().map(|phone| phone.interrupt());
-    let tell = Arc::clone(tell);
+    let on_event = Arc::clone(on_event);
     let watch = LookupControl::default()
-        .telling_pulls(move |event| tell(RecordEvent::Library(event)))
+        .telling_pulls(move |event| on_event(RecordEvent::Library(event)))
         .asking(phone);
     let request = Request {
         input: Input::Path(trace.path.clone()),

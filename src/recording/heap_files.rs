@@ -49,7 +49,7 @@ pub async fn dump(
     store: &Store,
     options: &HeapFileOptions,
     controls: &mut Controls,
-    tell: &EventHandler,
+    on_event: &EventHandler,
 ) -> Result<Recorded, Failure> {
     let id = SessionId::random();
     let wanted = options.output.clone().unwrap_or_else(|| {
@@ -58,13 +58,13 @@ pub async fn dump(
     });
     let folder = OutputFolder::prepare(&wanted)?;
     let prepared = tokio::select! {
-        prepared = prepare(device, options, id, &folder, tell) => prepared,
+        prepared = prepare(device, options, id, &folder, on_event) => prepared,
         () = session::stop_asked(controls) => Err(SessionError::Interrupted.into()),
     };
     let started = match prepared {
         // Nothing is begun that would have to be undone by half: it takes a moment.
         Ok(opening) => {
-            let events = session_events(tell);
+            let events = session_events(on_event);
             match Session::create(device.clone(), store.clone(), opening, events) {
                 Ok(session) => session.start_heap_files().await.map_err(Failure::from),
                 Err(error) => Err(error.into()),
@@ -86,7 +86,7 @@ pub async fn dump(
             output: folder.path().to_owned(),
         });
     }
-    let finished = run_to_end(session, dump::for_label(), controls, tell).await?;
+    let finished = run_to_end(session, dump::for_label(), controls, on_event).await?;
     Ok(Recorded::Finished(Box::new(finished)))
 }
 
@@ -96,7 +96,7 @@ async fn prepare(
     options: &HeapFileOptions,
     id: SessionId,
     folder: &OutputFolder,
-    tell: &EventHandler,
+    on_event: &EventHandler,
 ) -> Result<SessionHeader, Failure> {
     let facts = eligibility::facts(device).await?;
     let assess = AssessOptions {
@@ -121,7 +121,7 @@ async fn prepare(
         return Err(nothing.unwrap_or_else(|| SessionError::Interrupted.into()));
     }
     let opening = opening(device, options, id, &facts, &assessment, files, folder).await?;
-    tell(RecordEvent::Checked(Checked {
+    on_event(RecordEvent::Checked(Checked {
         device: describe(&facts),
         findings: worth_saying(&assessment, Scope::Java, false),
         notices: notices.into_iter().map(|n: Notice| n.message).collect(),

@@ -4,6 +4,7 @@
 pub(crate) mod advice;
 mod attempt;
 pub mod blocking;
+pub mod capture_kind;
 pub mod causes;
 pub mod companion;
 pub mod companion_options;
@@ -16,4 +17,3 @@ pub mod outcome;
 pub mod plan;
 pub mod record;
 pub mod sessions;
-pub mod what;

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::capture_kind::CaptureKind;
 use super::companion_options::CompanionOptions;
-use super::what::CaptureKind;
 use crate::config::Snapshots;
 use crate::export::pprof::PprofOptions;
 use crate::naming::names::NameOptions;
@@ -12,7 +12,7 @@ use crate::naming::names::NameOptions;
 #[derive(Debug, Clone)]
 pub struct RecordOptions {
     /// What to record; targets as they were given.
-    pub what: CaptureKind,
+    pub kind: CaptureKind,
     /// What to record beside it.
     pub with: CompanionOptions,
     /// The folder for the results; a name of its own where `None`.

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use super::attempt::{attempt_path, record_once};
+use super::capture_kind::CaptureKind;
 use super::dump;
 use super::events::{EventHandler, RecordEvent, Step};
 use super::options::RecordOptions;
 use super::outcome::Recorded;
-use super::what::CaptureKind;
 use crate::device::Device;
 use crate::error::Failure;
 use crate::session::{Controls, Store};
@@ -22,24 +22,32 @@ pub async fn record(
     store: &Store,
     options: &RecordOptions,
     controls: &mut Controls,
-    tell: &EventHandler,
+    on_event: &EventHandler,
 ) -> Result<Recorded, Failure> {
     let mut options = options.clone();
     let mut attempt = 1;
     let mut first: Option<PathBuf> = None;
     let mut number = 1;
     loop {
-        let recorded =
-            match record_once(device, store, &options, dump::for_label(), controls, tell).await {
-                Ok(recorded) => recorded,
-                // Nobody asked for `out-2` by its name: where that is taken, the next one will do.
-                Err(failure) if TAKEN.contains(&failure.kind) && first.is_some() => {
-                    number += 1;
-                    options.output = first.as_deref().map(|first| attempt_path(first, number));
-                    continue;
-                }
-                Err(failure) => return Err(failure),
-            };
+        let recorded = match record_once(
+            device,
+            store,
+            &options,
+            dump::for_label(),
+            controls,
+            on_event,
+        )
+        .await
+        {
+            Ok(recorded) => recorded,
+            // Nobody asked for `out-2` by its name: where that is taken, the next one will do.
+            Err(failure) if TAKEN.contains(&failure.kind) && first.is_some() => {
+                number += 1;
+                options.output = first.as_deref().map(|first| attempt_path(first, number));
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        };
         let Recorded::Finished(finished) = &recorded else {
             return Ok(recorded);
         };
@@ -49,7 +57,7 @@ pub async fn record(
             .native
             .iter()
             .any(|d| d.flags.buffer_overran);
-        let CaptureKind::Native(spec) = &mut options.what else {
+        let CaptureKind::Native(spec) = &mut options.kind else {
             return Ok(recorded);
         };
         if !options.retry_overrun || !overran || attempt == OVERRUN_ATTEMPTS {
@@ -62,7 +70,7 @@ pub async fn record(
         number += 1;
         let first = first.get_or_insert_with(|| finished.output.clone());
         options.output = Some(attempt_path(first, number));
-        tell(RecordEvent::Step(Step::Again { interval_bytes }));
+        on_event(RecordEvent::Step(Step::Again { interval_bytes }));
     }
 }
 

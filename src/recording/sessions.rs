@@ -119,7 +119,7 @@ pub async fn stop(
     output: Option<&Path>,
     names: Option<&NameOptions>,
     controls: &mut Controls,
-    tell: &EventHandler,
+    on_event: &EventHandler,
 ) -> Result<Stopped, Failure> {
     let chronicle = wanted.choose(store, Purpose::Stop).await?;
     let id = chronicle.opening.id.clone();
@@ -133,7 +133,7 @@ pub async fn stop(
             Err(SessionError::NoSuchSession { .. }) if left => return done_by_recorder(&chronicle),
             Err(error) => return Err(error.into()),
         }
-        let events = session_events(tell);
+        let events = session_events(on_event);
         match session::stop_for_another(&at_hand, store, &id, controls, events).await {
             // Whoever has let go has finished it, or has died.
             Ok(()) | Err(SessionError::NoSuchSession { .. }) => {}
@@ -145,7 +145,7 @@ pub async fn stop(
         names,
         wait: false,
     };
-    let finished = collect_known(store, at_hand, chronicle, how, controls, tell).await?;
+    let finished = collect_known(store, at_hand, chronicle, how, controls, on_event).await?;
     Ok(Stopped::Finished(Box::new(finished)))
 }
 

@@ -69,13 +69,13 @@ where
     E: Into<Failure> + Send + 'static,
 {
     let at = Arc::new(Mutex::new(String::new()));
-    let steps = {
+    let progress = {
         let at = Arc::clone(&at);
         ProgressReporter::telling(move |step| step.clone_into(&mut lock(&at)))
     };
     let status = ctx.console.status();
     let mut signals = watch_signals()?;
-    let mut task = tokio::task::spawn_blocking(move || work(&steps));
+    let mut task = tokio::task::spawn_blocking(move || work(&progress));
     let began = Instant::now();
     let result = loop {
         tokio::select! {

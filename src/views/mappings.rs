@@ -18,8 +18,8 @@ pub(crate) async fn load(
     input: JavaInput,
     process: Option<String>,
 ) -> Result<Mapped, Failure> {
-    blocking::stepwise(ctx, move |steps| -> Result<Mapped, InputError> {
-        smaps::load(&input, process.as_deref(), steps)
+    blocking::stepwise(ctx, move |progress| -> Result<Mapped, InputError> {
+        smaps::load(&input, process.as_deref(), progress)
     })
     .await
 }

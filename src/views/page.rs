@@ -120,7 +120,7 @@ pub(crate) async fn write(
     goal: PagePlace,
     force: bool,
 ) -> Result<ReportOutcome, Failure> {
-    blocking::stepwise(ctx, move |steps| -> Result<ReportOutcome, ReportError> {
+    blocking::stepwise(ctx, move |progress| -> Result<ReportOutcome, ReportError> {
         let target = match is_stdout(&goal) {
             true => Target::Memory,
             false => {
@@ -129,7 +129,7 @@ pub(crate) async fn write(
                 Target::File(ReportFile::create(&goal, &inputs, force)?)
             }
         };
-        pages::write(&request, steps, target)
+        pages::write(&request, progress, target)
     })
     .await
 }

@@ -123,11 +123,11 @@ impl Show {
     ) -> Result<T, Failure> {
         let (ask, mut controls) = mpsc::unbounded_channel();
         let (happened, mut events) = mpsc::unbounded_channel();
-        let tell: EventHandler = Arc::new(move |event| {
+        let on_event: EventHandler = Arc::new(move |event| {
             // The receiver lives as long as the work.
             let _ = happened.send(event);
         });
-        let mut work = pin!(work(&mut controls, &tell));
+        let mut work = pin!(work(&mut controls, &on_event));
         let result = loop {
             let keys = self.keys.as_mut();
             let key = async {

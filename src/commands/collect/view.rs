@@ -26,7 +26,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let names = args.names.options(&ctx.console)?;
     let signals = watch_signals()?;
     let mut finished = Show::new(ctx, false)
-        .during(signals, async |controls, tell| {
+        .during(signals, async |controls, on_event| {
             let device = async || ctx.device().await.cloned();
             let output = args.output.as_deref();
             sessions::collect(
@@ -36,7 +36,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
                 output,
                 Some(&names),
                 controls,
-                tell,
+                on_event,
             )
             .await
         })

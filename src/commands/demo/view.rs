@@ -23,13 +23,13 @@ use crate::flags::context::Context;
 use crate::heaps::java::FOLDER;
 use crate::naming::names::{MappingOption, NameOptions};
 use crate::phone::{self, Abi};
+use crate::recording::capture_kind::CaptureKind;
 use crate::recording::companion_options::CompanionOptions;
 use crate::recording::events::{EventHandler, RecordEvent};
 use crate::recording::heap_files::{self, HeapFileOptions};
 use crate::recording::options::RecordOptions;
 use crate::recording::outcome::Recorded;
 use crate::recording::record;
-use crate::recording::what::CaptureKind;
 use crate::results::manifest::Manifest;
 use crate::session::{Control, SessionEvent, Store};
 use crate::untrusted::shell::{quoted_dump, quoted_path};
@@ -126,11 +126,11 @@ async fn show(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     };
     let mut show = Show::of_demo(ctx);
     let recorded = show
-        .during(signals, async |controls, tell| {
+        .during(signals, async |controls, on_event| {
             let (ask, mut asked) = mpsc::unbounded_channel();
             let hands = Arc::new(Mutex::new(Hands::default()));
-            let tell: EventHandler = {
-                let (tell, ask) = (tell.clone(), ask.clone());
+            let on_event: EventHandler = {
+                let (on_event, ask) = (on_event.clone(), ask.clone());
                 Arc::new(move |event| {
                     if let RecordEvent::Session(event) = &event {
                         let mut hands = hands.lock().unwrap_or_else(|e| e.into_inner());
@@ -139,7 +139,7 @@ async fn show(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
                             let _ = ask.send(control);
                         }
                     }
-                    tell(event);
+                    on_event(event);
                 })
             };
             let pass_on = async {
@@ -149,7 +149,7 @@ async fn show(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
                 std::future::pending().await
             };
             tokio::select! {
-                recorded = record::record(device, &store, &options, &mut asked, &tell) => recorded,
+                recorded = record::record(device, &store, &options, &mut asked, &on_event) => recorded,
                 never = pass_on => never,
             }
         })
@@ -354,7 +354,7 @@ fn options(output: Option<PathBuf>, names: NameOptions) -> Result<RecordOptions,
         ..Options::default()
     };
     Ok(RecordOptions {
-        what: CaptureKind::Native(Box::new(config::resolve(None, &asked)?.spec)),
+        kind: CaptureKind::Native(Box::new(config::resolve(None, &asked)?.spec)),
         with: beside(),
         output,
         stem: Some("demo".to_owned()),

@@ -9,10 +9,10 @@ use crate::conversion::goal::{self, GoalError, Out, PacketOutput, PacketScope};
 use crate::error::{Classified, ErrorClass};
 use crate::heaps::trace_findings;
 use crate::import::{self, ImportError, Kind};
-use crate::naming::maps::{
+use crate::naming::names::NameOptions;
+use crate::naming::r8_mappings::{
     MapsError, R8Mappings, UsedMap, WrittenPackage, add_used, write_packets,
 };
-use crate::naming::names::NameOptions;
 use crate::results::findings::Finding;
 use crate::trace::{Surveyed, TraceError};
 

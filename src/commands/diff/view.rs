@@ -175,9 +175,9 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         side(&args.before, &args.mapping_before),
         side(&args.after, &args.mapping_after),
     ];
-    let opened = blocking::stepwise(ctx, move |steps| -> Result<_, LookError> {
+    let opened = blocking::stepwise(ctx, move |progress| -> Result<_, LookError> {
         let open = |(path, wanted, options): &(PathBuf, DumpScope, LookOptions)| {
-            input::open(path, wanted, options, steps)
+            input::open(path, wanted, options, progress)
         };
         Ok((open(&sides[0])?, open(&sides[1])?))
     });
@@ -335,12 +335,12 @@ async fn native(
     let missing = ErrorClass::first_of([before.class(), after.class()].into_iter().flatten());
     let both = before.java_dumps > 0 && after.java_dumps > 0;
     let (goal, force) = (args.pprof.clone(), args.force);
-    let work = blocking::stepwise(ctx, move |steps| -> Result<Compared, DiffError> {
+    let work = blocking::stepwise(ctx, move |progress| -> Result<Compared, DiffError> {
         let file = match &goal {
             Some(goal) => Some(ProfileFile::create(goal, force)?),
             None => None,
         };
-        steps.begin("comparing");
+        progress.begin("comparing");
         let compared = diff(&before, &after, &request)?;
         if let Some(file) = file {
             file.finish(&compared)?;

@@ -15,14 +15,14 @@ use crate::exit::Outcome;
 use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;
 use crate::flags::names::NamesArgs;
-use crate::naming::maps::R8Mappings;
 use crate::naming::names::NameOptions;
+use crate::naming::r8_mappings::R8Mappings;
+use crate::recording::capture_kind::{CaptureKind, JavaResults};
 use crate::recording::companion_options::CompanionOptions;
 use crate::recording::dump;
 use crate::recording::heap_files::{self, HeapFileOptions};
 use crate::recording::options::RecordOptions;
 use crate::recording::outcome::Recorded;
-use crate::recording::what::{CaptureKind, JavaResults};
 use crate::session::{SessionError, SessionId, Store};
 use crate::views::progress::{self, Show};
 
@@ -55,7 +55,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let mut signals = watch_signals()?;
     let store = Store::of_user()?;
     let options = RecordOptions {
-        what: CaptureKind::Java(
+        kind: CaptureKind::Java(
             spec,
             JavaResults {
                 dominators: args.dominators,
@@ -84,8 +84,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let waits = args.capture.wait_for_oom;
     let mut show = Show::of_dump(ctx, !options.detach, waits);
     let recorded = show
-        .during(signals, async |controls, tell| {
-            dump::dump(device, &store, &options, controls, tell).await
+        .during(signals, async |controls, on_event| {
+            dump::dump(device, &store, &options, controls, on_event).await
         })
         .await?;
     show_recorded(ctx, recorded)
@@ -120,8 +120,8 @@ async fn run_files(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     };
     let mut show = Show::of_dump(ctx, !options.detach, false);
     let recorded = show
-        .during(signals, async |controls, tell| {
-            heap_files::dump(device, &store, &options, controls, tell).await
+        .during(signals, async |controls, on_event| {
+            heap_files::dump(device, &store, &options, controls, on_event).await
         })
         .await?;
     show_recorded(ctx, recorded)

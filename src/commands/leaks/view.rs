@@ -98,7 +98,7 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Result<Outcome, Open
         interval: args.growth.interval.map_or(0, |size| size.0),
         limit,
     };
-    let found = blocking::stepwise(ctx, move |steps| growth::leaks(&request, steps)).await;
+    let found = blocking::stepwise(ctx, move |progress| growth::leaks(&request, progress)).await;
     let found = found.map_err(|failure| match failure.kind {
         "too-few-dumps" => with_java_beside(failure, &args.inputs),
         _ => failure,
@@ -207,7 +207,7 @@ async fn java_leaks(ctx: &Context, args: Args, opened: OpenedJava) -> Result<Out
         loops: args.loops,
     };
     let is_filtered = !request.classes.takes_all();
-    let report = blocking::stepwise(ctx, move |steps| leaks(&request, opened, steps)).await?;
+    let report = blocking::stepwise(ctx, move |progress| leaks(&request, opened, progress)).await?;
     let LeaksReport { document, .. } = &report;
     if console.is_json() {
         console.json(document);

@@ -66,8 +66,8 @@ pub async fn run(ctx: &Context, mut args: Args) -> Result<Outcome, Failure> {
     keep::check(args.save.as_deref(), args.force)?;
     let document = match args.file.clone() {
         Some(path) => {
-            blocking::stepwise(ctx, move |steps| {
-                steps.begin("reading it");
+            blocking::stepwise(ctx, move |progress| {
+                progress.begin("reading it");
                 meminfo::read(&path)
             })
             .await?

@@ -39,8 +39,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return Err(Failure::new(ErrorClass::Usage, "usage", message).with_help(help));
     }
     let path = input.path.clone();
-    let shown = blocking::stepwise(ctx, move |steps| {
-        steps.begin("opening the input");
+    let shown = blocking::stepwise(ctx, move |progress| {
+        progress.begin("opening the input");
         run::choose(&path, args.report)
     })
     .await?;

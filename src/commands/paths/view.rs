@@ -43,10 +43,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         fields: whole(args.limit),
     };
     let asked = targets.clone();
-    let found = blocking::stepwise(ctx, move |steps| -> Result<_, JavaError> {
-        let heap = java::open(&input, OpenedJava::Unread, options, steps)?;
+    let found = blocking::stepwise(ctx, move |progress| -> Result<_, JavaError> {
+        let heap = java::open(&input, OpenedJava::Unread, options, progress)?;
         heap.dominators();
-        steps.begin("following references back to the roots");
+        progress.begin("following references back to the roots");
         Ok((paths(&heap, &asked, limits), heap.class()))
     });
     let (report, class) = found.await?;

@@ -185,23 +185,23 @@ impl Classified for OpenError {
 pub fn open(
     input: &JavaInput,
     options: QueryOptions,
-    steps: &ProgressReporter,
+    progress: &ProgressReporter,
 ) -> Result<QueryFile, OpenError> {
     let path = || input.path.display().to_string();
     if input.which.is_some() {
         return Err(OpenError::OneDump { path: path() });
     }
-    match source(&input.path, &options.look, steps)? {
+    match source(&input.path, &options.look, progress)? {
         NativeSource::Traces(mut traces, manifest) => match (traces.pop(), traces.len()) {
-            (Some(only), 0) => of_trace(&input.path, only, manifest.as_deref(), options, steps),
+            (Some(only), 0) => of_trace(&input.path, only, manifest.as_deref(), options, progress),
             (_, others) => Err(OpenError::SeveralTraces {
                 path: path(),
                 count: others + 1,
             }),
         },
-        NativeSource::Pprofs(..) => of_pprofs(&input.path, options, steps),
+        NativeSource::Pprofs(..) => of_pprofs(&input.path, options, progress),
         NativeSource::Hprofs(found) => {
-            of_hprofs(&input.path, OpenedJava::Hprofs(found), options, steps)
+            of_hprofs(&input.path, OpenedJava::Hprofs(found), options, progress)
         }
     }
 }
@@ -212,9 +212,9 @@ fn of_trace(
     mut opened: LookTrace,
     manifest: Option<&Manifest>,
     options: QueryOptions,
-    steps: &ProgressReporter,
+    progress: &ProgressReporter,
 ) -> Result<QueryFile, OpenError> {
-    steps.begin("reading dumps");
+    progress.begin("reading dumps");
     let losses = Losses::default();
     let mut findings = std::mem::take(&mut opened.findings);
     let names = manifest.map_or_else(BTreeMap::new, recorded::process_names);
@@ -329,9 +329,9 @@ fn of_trace(
 fn of_pprofs(
     path: &Path,
     options: QueryOptions,
-    steps: &ProgressReporter,
+    progress: &ProgressReporter,
 ) -> Result<QueryFile, OpenError> {
-    let file = input::native(path, &DumpScope::All, &options.look, steps)?;
+    let file = input::native(path, &DumpScope::All, &options.look, progress)?;
     let mut known = Processes::default();
     for dump in &file.profile.dumps {
         known.enter_named(dump.facts.pid, &dump.facts.process);
@@ -351,9 +351,9 @@ fn of_hprofs(
     path: &Path,
     found: OpenedJava,
     options: QueryOptions,
-    steps: &ProgressReporter,
+    progress: &ProgressReporter,
 ) -> Result<QueryFile, OpenError> {
-    let file = JavaFile::open(path, found, options.java, steps)?;
+    let file = JavaFile::open(path, found, options.java, progress)?;
     let facts = file.dumps().iter().map(|dump| JavaHeapFacts {
         pid: dump.pid,
         process: dump.process.clone(),

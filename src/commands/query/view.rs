@@ -44,8 +44,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return Err(Failure::new(ErrorClass::Usage, "usage", message)
             .with_help("give the statements: heaptap query INPUT \"SELECT …\""));
     }
-    let opened = blocking::stepwise(ctx, move |steps: &ProgressReporter| {
-        open(&input, options, steps)
+    let opened = blocking::stepwise(ctx, move |progress: &ProgressReporter| {
+        open(&input, options, progress)
     })
     .await?;
     let class = opened.class();

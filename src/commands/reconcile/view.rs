@@ -53,7 +53,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
                 return Ok(print(&ctx.console, vec![table]));
             }
             let asked = input.clone();
-            let found = blocking::stepwise(ctx, move |steps| of_folder(&asked, steps)).await?;
+            let found =
+                blocking::stepwise(ctx, move |progress| of_folder(&asked, progress)).await?;
             choose(found, &input, &args)?
         }
     };
@@ -74,12 +75,12 @@ fn print(console: &Console, tables: Vec<Table>) -> Outcome {
     Outcome::Done
 }
 
-fn of_folder(input: &JavaInput, steps: &ProgressReporter) -> Result<Vec<Moment>, LookError> {
+fn of_folder(input: &JavaInput, progress: &ProgressReporter) -> Result<Vec<Moment>, LookError> {
     let options = LookOptions {
         errors: true,
         ..LookOptions::default()
     };
-    let listed = match input::open(&input.path, &DumpScope::Last, &options, steps) {
+    let listed = match input::open(&input.path, &DumpScope::Last, &options, progress) {
         Ok(OpenedInput::Native(file, _)) => file.listed,
         // Figures of the system are worth a table without a profile.
         Ok(OpenedInput::Java(_)) | Err(LookError::NoHeap { .. } | LookError::Broken { .. }) => {

@@ -11,12 +11,12 @@ use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;
-use crate::naming::maps::R8Mappings;
+use crate::naming::r8_mappings::R8Mappings;
+use crate::recording::capture_kind::CaptureKind;
 use crate::recording::companion_options::CompanionOptions;
 use crate::recording::options::RecordOptions;
 use crate::recording::outcome::Recorded;
 use crate::recording::record;
-use crate::recording::what::CaptureKind;
 use crate::session::{SessionError, SessionId, SnapshotMethod, Store};
 use crate::views::page;
 use crate::views::progress::{self, Show};
@@ -41,7 +41,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let mut signals = watch_signals()?;
     let store = Store::of_user()?;
     let options = RecordOptions {
-        what: CaptureKind::Native(Box::new(resolved.spec)),
+        kind: CaptureKind::Native(Box::new(resolved.spec)),
         with,
         output: args.output,
         stem: None,
@@ -75,8 +75,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     let mut show = Show::new(ctx, !options.detach);
     let recorded = show
-        .during(signals, async |controls, tell| {
-            record::record(device, &store, &options, controls, tell).await
+        .during(signals, async |controls, on_event| {
+            record::record(device, &store, &options, controls, on_event).await
         })
         .await?;
     match recorded {

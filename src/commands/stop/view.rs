@@ -22,9 +22,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let names = args.names.options(&ctx.console)?;
     let signals = watch_signals()?;
     let stopped = Show::new(ctx, false)
-        .during(signals, async |controls, tell| {
+        .during(signals, async |controls, on_event| {
             let output = args.output.as_deref();
-            sessions::stop(&store, &wanted, output, Some(&names), controls, tell).await
+            sessions::stop(&store, &wanted, output, Some(&names), controls, on_event).await
         })
         .await?;
     match stopped {

@@ -47,8 +47,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let (input, wanted) = args.native.input(&args.input, DumpScope::Last);
     let path = input.path.clone();
     let options = args.native.options(&args.java);
-    let opened = blocking::stepwise(ctx, move |steps| {
-        input::open(&path, &wanted, &options, steps)
+    let opened = blocking::stepwise(ctx, move |progress| {
+        input::open(&path, &wanted, &options, progress)
     });
     match opened.await? {
         OpenedInput::Native(file, java) => {
@@ -155,8 +155,8 @@ async fn native(ctx: &Context, args: &Args, file: NativeFile) -> Result<Outcome,
     };
     let class = file.class();
     let java_dumps = file.java_dumps;
-    let report = blocking::stepwise(ctx, move |steps| {
-        steps.begin("adding up");
+    let report = blocking::stepwise(ctx, move |progress| {
+        progress.begin("adding up");
         top(&file, &request)
     });
     let report = report.await?;

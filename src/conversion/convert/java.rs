@@ -11,8 +11,8 @@ use crate::heap_graph::HeapGraph;
 use crate::heaps::trace_findings;
 use crate::hprof;
 use crate::import::{self, HprofInput, ImportError, JavaSource, OpenTrace};
-use crate::naming::maps::{self, UsedMap, add_used};
 use crate::naming::packet_files::known_maps;
+use crate::naming::r8_mappings::{self, UsedMap, add_used};
 use crate::results::manifest::JAVA_HEAP;
 use crate::results::recorded;
 
@@ -52,7 +52,7 @@ impl Run<'_> {
             let recording = pending.trace.recording();
             pending.renamed.heaps.name(&mut graph, recording);
             if is_last {
-                self.all.findings.extend(maps::minified(&graph));
+                self.all.findings.extend(r8_mappings::minified(&graph));
             }
             self.java_heap(&graph, &Source::of_trace(&dump), number, is_last)?;
         }
@@ -109,7 +109,7 @@ impl Run<'_> {
             graph.facts.process = process.to_owned();
             let named = self.maps.name_heap(&mut graph, &known);
             self.all.findings.extend(named.findings);
-            self.all.findings.extend(maps::minified(&graph));
+            self.all.findings.extend(r8_mappings::minified(&graph));
             let mappings = named.maps.iter().map(UsedMap::in_manifest);
             self.mappings.extend(mappings);
             add_used(&mut self.used, named.maps);

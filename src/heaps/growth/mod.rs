@@ -105,11 +105,11 @@ pub enum GrowthLooked {
 /// Where an input can't be opened, or has no dumps that could be compared.
 pub fn leaks(
     request: &NativeLeaksRequest,
-    steps: &ProgressReporter,
+    progress: &ProgressReporter,
 ) -> Result<GrowthLooked, NativeLeaksError> {
     let mut files = Vec::new();
     for (at, (path, wanted)) in by_path(&request.inputs).into_iter().enumerate() {
-        match input::open(&path, &wanted, &request.options, steps)? {
+        match input::open(&path, &wanted, &request.options, progress)? {
             OpenedInput::Native(file, _) => files.push(*file),
             OpenedInput::Java(opened) if at == 0 => return Ok(GrowthLooked::Java(opened)),
             OpenedInput::Java(_) => {
@@ -119,7 +119,7 @@ pub fn leaks(
             }
         }
     }
-    steps.begin("comparing dumps");
+    progress.begin("comparing dumps");
     let findings: Vec<Finding> = files
         .iter()
         .flat_map(|file| file.findings.iter().cloned().chain(file.names_missing()))

@@ -2,7 +2,7 @@
 
 use crate::error::{Classified, ErrorClass};
 use crate::import::ImportError;
-use crate::naming::maps::MapsError;
+use crate::naming::r8_mappings::MapsError;
 use crate::results::findings::Finding;
 use crate::results::manifest::ManifestError;
 use crate::trace::TraceError;

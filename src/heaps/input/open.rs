@@ -55,9 +55,9 @@ pub enum OpenedInput {
 pub fn source(
     path: &Path,
     options: &LookOptions,
-    steps: &ProgressReporter,
+    progress: &ProgressReporter,
 ) -> Result<NativeSource, LookError> {
-    steps.begin(&format!("opening {}", path.display()));
+    progress.begin(&format!("opening {}", path.display()));
     let (found, manifest) = if path == Path::new(STDIN) {
         (
             import::open_heaps_stream(io::stdin().lock(), STDIN_NAME)?,
@@ -74,7 +74,7 @@ pub fn source(
     };
     match found {
         HeapSource::Traces(found) => {
-            let opened = traces::open_all(found, options, steps)?;
+            let opened = traces::open_all(found, options, progress)?;
             Ok(NativeSource::Traces(opened, manifest.map(Box::new)))
         }
         HeapSource::Pprofs(found) => Ok(NativeSource::Pprofs(found, manifest.map(Box::new))),
@@ -90,13 +90,13 @@ pub fn open(
     path: &Path,
     wanted: &DumpScope,
     options: &LookOptions,
-    steps: &ProgressReporter,
+    progress: &ProgressReporter,
 ) -> Result<OpenedInput, LookError> {
     let name = path.display().to_string();
-    let (mut opened, manifest) = match source(path, options, steps)? {
+    let (mut opened, manifest) = match source(path, options, progress)? {
         NativeSource::Traces(opened, manifest) => (opened, manifest),
         NativeSource::Pprofs(found, manifest) => {
-            steps.begin("reading profiles");
+            progress.begin("reading profiles");
             let mut file = pprofs::open(&name, &found, manifest.as_deref(), wanted, options)?;
             file.path = path.to_owned();
             file.java_dumps = hprofs_beside(path);
@@ -110,14 +110,14 @@ pub fn open(
     let mut reading = Reading::new(manifest.as_deref(), wanted, options);
     let has_memory = || opened.iter().any(|trace| trace.trace.has_memory());
     reading.errors |= options.memory && path.is_dir() && has_memory();
-    steps.begin("reading dumps");
+    progress.begin("reading dumps");
     for trace in &mut opened {
         reading.read(trace)?;
     }
     if reading.listed.is_empty() {
         let tracked = tracked(path, manifest.as_deref())?;
         if !tracked.is_empty() {
-            steps.begin("reading profiles");
+            progress.begin("reading profiles");
             let mut file = pprofs::open(&name, &tracked, manifest.as_deref(), wanted, options)?;
             file.path = path.to_owned();
             file.manifest = manifest.map(|manifest| *manifest);
@@ -145,7 +145,7 @@ pub fn open(
     let chosen = choose(&name, &reading.listed, process, heap, wanted)?;
     let open = open_ones(&reading.listed, &chosen, wanted);
     reading.findings.extend(open);
-    steps.begin("naming stacks");
+    progress.begin("naming stacks");
     let mut file = reading.finish(&chosen);
     let systems = opened.iter().map(|trace| &trace.trace.recording().system);
     if let Some(system) = systems.into_iter().next() {
@@ -190,9 +190,9 @@ pub fn native(
     path: &Path,
     wanted: &DumpScope,
     options: &LookOptions,
-    steps: &ProgressReporter,
+    progress: &ProgressReporter,
 ) -> Result<NativeFile, LookError> {
-    match open(path, wanted, options, steps)? {
+    match open(path, wanted, options, progress)? {
         OpenedInput::Native(file, _) => Ok(*file),
         OpenedInput::Java(_) => Err(LookError::JavaOnly {
             name: path.display().to_string(),

@@ -6,7 +6,7 @@ use super::options::LookOptions;
 use crate::heaps::java::{ProgressReporter, ReadTrace};
 use crate::import::OpenTrace;
 use crate::naming::frames::{LookupScope, Named, Namer};
-use crate::naming::maps::{HeapMaps, R8Mappings, UsedMap};
+use crate::naming::r8_mappings::{HeapMaps, R8Mappings, UsedMap};
 use crate::results::findings::Finding;
 use crate::results::manifest;
 use crate::trace::{Surveyed, Trace};
@@ -46,13 +46,13 @@ impl From<LookTrace> for ReadTrace {
 pub(super) fn open_all(
     traces: Vec<OpenTrace>,
     options: &LookOptions,
-    steps: &ProgressReporter,
+    progress: &ProgressReporter,
 ) -> Result<Vec<LookTrace>, LookError> {
     let maps = R8Mappings::open(&options.names)?;
     let namer = Namer::new(options.names.clone(), options.watch.clone());
     let mut all = Vec::with_capacity(traces.len());
     for input in traces {
-        steps.begin(&format!("reading {}", input.name));
+        progress.begin(&format!("reading {}", input.name));
         let mut surveyed = Surveyed::read(input.source)?;
         let named = namer.name(surveyed.recording_mut(), LookupScope::Missing);
         if options.watch.is_cancelled() {

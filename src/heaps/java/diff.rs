@@ -192,13 +192,21 @@ pub struct LeakChange {
 pub fn diff(
     request: &DiffRequest,
     opened: [OpenedJava; 2],
-    steps: &ProgressReporter,
+    progress: &ProgressReporter,
 ) -> Result<(DiffReport, Option<ErrorClass>), JavaError> {
     // One heap at a time: of each the tables are kept, not the graph.
     let wanted = &request.wanted;
     let [first, second] = opened;
-    let before = Half::of(&open_side(&request.before, first, steps)?, wanted, steps);
-    let mut after = Half::of(&open_side(&request.after, second, steps)?, wanted, steps);
+    let before = Half::of(
+        &open_side(&request.before, first, progress)?,
+        wanted,
+        progress,
+    );
+    let mut after = Half::of(
+        &open_side(&request.after, second, progress)?,
+        wanted,
+        progress,
+    );
     if before.is_of_dump(&after) {
         after.facts.warnings.push(Warning::same_moment());
     }
@@ -255,9 +263,9 @@ pub(crate) fn compare(before: Half, after: Half, wanted: &Wanted) -> DiffReport 
 fn open_side(
     (input, options): &(JavaInput, JavaOptions),
     opened: OpenedJava,
-    steps: &ProgressReporter,
+    progress: &ProgressReporter,
 ) -> Result<JavaHeap, JavaError> {
-    open(input, opened, options.clone(), steps)
+    open(input, opened, options.clone(), progress)
 }
 
 /// What is kept of a dump that is compared.
@@ -274,12 +282,12 @@ pub(crate) struct Half {
 }
 
 impl Half {
-    pub(crate) fn of(heap: &JavaHeap, wanted: &Wanted, steps: &ProgressReporter) -> Half {
+    pub(crate) fn of(heap: &JavaHeap, wanted: &Wanted, progress: &ProgressReporter) -> Half {
         let side = Side {
             graph: &heap.graph,
             dominators: heap.dominators(),
         };
-        steps.begin("adding up");
+        progress.begin("adding up");
         let filter = &wanted.filter;
         let classes = diff::classes(side, filter);
         let mut total = classes.total();
@@ -290,7 +298,7 @@ impl Half {
             let group = |o| taken.takes(o).then_some(0);
             total.retained = side.dominators.retained_by(1, group)[0];
         }
-        steps.begin("looking for leaks");
+        progress.begin("looking for leaks");
         let found = match wanted.texts {
             true => leaks::find(&heap.graph),
             false => leaks::find_without_texts(&heap.graph),

@@ -4,7 +4,7 @@ use crate::error::{Classified, ErrorClass};
 use crate::heaps::moments::MomentNotFound;
 use crate::hprof::HprofError;
 use crate::import::ImportError;
-use crate::naming::maps::MapsError;
+use crate::naming::r8_mappings::MapsError;
 use crate::results::manifest::ManifestError;
 use crate::trace::TraceError;
 use crate::untrusted::shell::quoted_path;

@@ -7,7 +7,7 @@ use crate::error::ErrorClass;
 use crate::heap_graph::{
     Dominators, DumpSource, Follow, HeapGraph, Losses, ObjectIndex, ShortestPaths,
 };
-use crate::naming::maps::UsedMap;
+use crate::naming::r8_mappings::UsedMap;
 use crate::results::findings::Finding;
 
 /// Told at the beginning of each step that may take a while, in words for people such as
@@ -33,7 +33,7 @@ impl ProgressReporter {
 
 impl std::fmt::Debug for ProgressReporter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Steps").finish_non_exhaustive()
+        f.debug_struct("ProgressReporter").finish_non_exhaustive()
     }
 }
 
@@ -55,7 +55,7 @@ pub struct JavaHeap {
     pub findings: Vec<Finding>,
     /// The mapping files for a heap that lies in no trace.
     pub maps: Vec<UsedMap>,
-    steps: ProgressReporter,
+    progress: ProgressReporter,
     paths: OnceLock<ShortestPaths>,
     dominators: OnceLock<Dominators>,
 }
@@ -67,7 +67,7 @@ impl JavaHeap {
         path: PathBuf,
         number: u32,
         follow: Follow,
-        steps: ProgressReporter,
+        progress: ProgressReporter,
     ) -> Self {
         let findings = of_losses(&graph);
         JavaHeap {
@@ -79,7 +79,7 @@ impl JavaHeap {
             follow,
             findings,
             maps: Vec::new(),
-            steps,
+            progress,
             paths: OnceLock::new(),
             dominators: OnceLock::new(),
         }
@@ -88,7 +88,7 @@ impl JavaHeap {
     /// The shortest paths from the roots that tell people most. Computed when first asked for.
     pub fn paths(&self) -> &ShortestPaths {
         self.paths.get_or_init(|| {
-            self.steps.begin("finding the shortest paths");
+            self.progress.begin("finding the shortest paths");
             ShortestPaths::from_best_roots(&self.graph, self.follow)
         })
     }
@@ -101,7 +101,7 @@ impl JavaHeap {
     /// Dominators and retained sizes. Computed when first asked for.
     pub fn dominators(&self) -> &Dominators {
         self.dominators.get_or_init(|| {
-            self.steps.begin("finding who retains what");
+            self.progress.begin("finding who retains what");
             Dominators::compute(&self.graph, self.follow)
         })
     }

@@ -16,9 +16,9 @@ use crate::heaps::selector::{DumpSelector, JavaInput, is_process};
 use crate::heaps::{STDIN, STDIN_NAME, trace_findings};
 use crate::hprof;
 use crate::import::{self, HprofInput, JavaSource};
-use crate::naming::maps::{HeapMaps, R8Mappings, minified};
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files::known_maps;
+use crate::naming::r8_mappings::{HeapMaps, R8Mappings, minified};
 use crate::profile::{DumpNumbers, NameMaps};
 use crate::results::findings::Finding;
 use crate::results::lists::join_list;
@@ -84,7 +84,7 @@ impl Listed {
 pub struct JavaFile {
     path: PathBuf,
     options: JavaOptions,
-    steps: ProgressReporter,
+    progress: ProgressReporter,
     /// The recording in whose folder this one lies: its numbers count.
     outer: Option<Moments>,
     listed: Vec<Listed>,
@@ -110,7 +110,7 @@ impl JavaFile {
         path: &Path,
         opened: OpenedJava,
         options: JavaOptions,
-        steps: &ProgressReporter,
+        progress: &ProgressReporter,
     ) -> Result<JavaFile, JavaError> {
         let lying = lying_in(path);
         let outer = match &lying {
@@ -128,7 +128,7 @@ impl JavaFile {
             },
             maps: R8Mappings::open(&options.names)?,
             options,
-            steps: steps.clone(),
+            progress: progress.clone(),
             outer,
             listed: Vec::new(),
             traces: Vec::new(),
@@ -137,7 +137,7 @@ impl JavaFile {
             known: Arc::default(),
             findings: Vec::new(),
         };
-        file.steps.begin(&format!("opening {}", path.display()));
+        file.progress.begin(&format!("opening {}", path.display()));
         let recorded = manifest_of(path)?;
         let opened = match (&lying, opened) {
             (None, OpenedJava::Unread) | (Some(_), _) => file.unread(path)?,
@@ -473,7 +473,7 @@ impl JavaFile {
         let mut maps = Vec::new();
         let graph = match listed.place {
             Place::Trace { trace, dump } => {
-                self.steps.begin("reading the heap graph");
+                self.progress.begin("reading the heap graph");
                 let mut graph = self.traces[trace].read_java_dump(dump)?;
                 if graph.facts.process.is_empty() {
                     graph.facts.process.clone_from(&listed.process);
@@ -485,7 +485,7 @@ impl JavaFile {
             }
             Place::Hprof(hprof) => {
                 let input = &self.hprofs[hprof];
-                self.steps.begin(&format!("reading {}", input.name));
+                self.progress.begin(&format!("reading {}", input.name));
                 if let Some(damage) = &input.damage {
                     findings.push(trace_findings::damaged(&input.name, damage));
                 }
@@ -539,7 +539,7 @@ impl JavaFile {
             self.path.clone(),
             listed.number,
             self.options.follow,
-            self.steps.clone(),
+            self.progress.clone(),
         );
         heap.label.clone_from(&listed.label);
         heap.among = self.among(listed);
@@ -577,9 +577,9 @@ pub fn open(
     input: &JavaInput,
     opened: OpenedJava,
     options: JavaOptions,
-    steps: &ProgressReporter,
+    progress: &ProgressReporter,
 ) -> Result<JavaHeap, JavaError> {
-    let mut file = JavaFile::open(&input.path, opened, options, steps)?;
+    let mut file = JavaFile::open(&input.path, opened, options, progress)?;
     let at = file.choose(input.which.as_ref())?;
     file.read(at)
 }
@@ -639,7 +639,7 @@ mod tests {
         JavaFile {
             path: PathBuf::from("out"),
             options: JavaOptions::default(),
-            steps: ProgressReporter::default(),
+            progress: ProgressReporter::default(),
             outer: None,
             listed,
             maps: R8Mappings::open(&NameOptions::default()).expect("nothing is named"),

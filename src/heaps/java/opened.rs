@@ -2,7 +2,7 @@
 //! it already: nothing is read twice.
 
 use crate::import::HprofInput;
-use crate::naming::maps::HeapMaps;
+use crate::naming::r8_mappings::HeapMaps;
 use crate::results::findings::Finding;
 use crate::trace::Trace;
 

@@ -53,7 +53,7 @@ pub(super) struct Tracking {
 struct Shared {
     device: Device,
     chronicle: SessionState,
-    tell: EventHandler,
+    on_event: EventHandler,
     state: StdMutex<State>,
 }
 
@@ -91,13 +91,13 @@ impl Tracking {
     pub(super) fn begin(
         device: &Device,
         chronicle: &SessionState,
-        tell: &EventHandler,
+        on_event: &EventHandler,
         tasks: &mut JoinSet<()>,
     ) -> Tracking {
         let shared = Arc::new(Shared {
             device: device.clone(),
             chronicle: chronicle.clone(),
-            tell: EventHandler::clone(tell),
+            on_event: EventHandler::clone(on_event),
             state: StdMutex::default(),
         });
         let tracking = Tracking { shared };
@@ -161,7 +161,7 @@ impl Tracking {
             && self.state().told.insert(pid)
         {
             warn(
-                &self.shared.tell,
+                &self.shared.on_event,
                 format!("allocations of {name} ({pid}) are not tracked: {error}"),
             );
         }
@@ -309,7 +309,7 @@ impl Tracking {
             };
             let why = why.map_or_else(String::new, |why| format!(": {why}"));
             warn(
-                &self.shared.tell,
+                &self.shared.on_event,
                 format!(
                     "the tracking of Java allocations in {name} ({pid}) could not be switched \
                      off{why}; it ends with the app, or with the next recording of them"

@@ -83,7 +83,7 @@ impl Companion {
         session: &Session,
         plan: &Plan,
         dump_heaps: DumpHeaps,
-        tell: &EventHandler,
+        on_event: &EventHandler,
     ) -> Companion {
         if plan.with.is_empty() {
             return Companion { running: None };
@@ -91,7 +91,7 @@ impl Companion {
         let timeline = match TimelineFile::open(&session.opening().output) {
             Ok(file) => file,
             Err(error) => {
-                warn(tell, format!("nothing is recorded beside: {error}"));
+                warn(on_event, format!("nothing is recorded beside: {error}"));
                 return Companion { running: None };
             }
         };
@@ -101,7 +101,7 @@ impl Companion {
                 source: timeline::Source::Ftrace,
                 why: NOT_STARTED.to_owned(),
             };
-            tell(RecordEvent::Beside(CompanionEvent::Unreadable {
+            on_event(RecordEvent::Beside(CompanionEvent::Unreadable {
                 why: format!("{}: {}", unread.source.word(), unread.why),
             }));
             timeline.see(at, 0, Observation::Unread(unread));
@@ -115,7 +115,7 @@ impl Companion {
             timeline,
             windows: OurWindows::default(),
             heaps: Arc::new(Heaps::of(session, plan, dump_heaps)),
-            tell: EventHandler::clone(tell),
+            on_event: EventHandler::clone(on_event),
             waiting: VecDeque::new(),
             tracking: None,
         };
@@ -164,7 +164,7 @@ struct Spine {
     timeline: TimelineFile,
     windows: OurWindows,
     heaps: Arc<Heaps>,
-    tell: EventHandler,
+    on_event: EventHandler,
     waiting: VecDeque<Wish>,
     tracking: Option<Tracking>,
 }
@@ -177,13 +177,13 @@ impl Spine {
             taking.spawn(smaps::warn_of_obstacle(
                 self.device.clone(),
                 self.chronicle.clone(),
-                EventHandler::clone(&self.tell),
+                EventHandler::clone(&self.on_event),
             ));
         }
         let mut attaching = JoinSet::new();
         if self.with.allocations {
             let (device, chronicle) = (&self.device, &self.chronicle);
-            let tracking = Tracking::begin(device, chronicle, &self.tell, &mut attaching);
+            let tracking = Tracking::begin(device, chronicle, &self.on_event, &mut attaching);
             self.tracking = Some(tracking);
         }
         let watching = self.with.observes().then(|| {
@@ -193,7 +193,7 @@ impl Spine {
                 self.with,
                 &self.timeline,
                 &self.windows,
-                &self.tell,
+                &self.on_event,
             )
         });
         let mut look = tokio::time::interval(LOOK);
@@ -231,7 +231,7 @@ impl Spine {
         match self.timeline.finish() {
             Ok(0) => {}
             Ok(lost) => warn(
-                &self.tell,
+                &self.on_event,
                 format!(
                     "{lost} entries found no room in {}",
                     self.timeline.path().display()
@@ -259,7 +259,7 @@ impl Spine {
         if self.timeline.is_unlocked() {
             let path = self.timeline.path().display();
             warn(
-                &self.tell,
+                &self.on_event,
                 format!(
                     "{path} is written without a lock, since its folder knows none: let no other \
                      heaptap write to it meanwhile"
@@ -270,7 +270,10 @@ impl Spine {
 
     fn not_written(&self, error: &std::io::Error) {
         let path = self.timeline.path().display();
-        warn(&self.tell, format!("{path} could not be written: {error}"));
+        warn(
+            &self.on_event,
+            format!("{path} could not be written: {error}"),
+        );
     }
 
     fn begin(&self, wish: Wish, taking: &mut JoinSet<()>) {
@@ -282,7 +285,7 @@ impl Spine {
             timeline: self.timeline.clone(),
             windows: self.windows.clone(),
             heaps: Arc::clone(&self.heaps),
-            tell: EventHandler::clone(&self.tell),
+            on_event: EventHandler::clone(&self.on_event),
             tracking: self.tracking.clone(),
             asked_ns: wish.label.as_ref().map_or(0, |label| label.boot_ns),
             wish,
@@ -304,7 +307,7 @@ struct Taker {
     timeline: TimelineFile,
     windows: OurWindows,
     heaps: Arc<Heaps>,
-    tell: EventHandler,
+    on_event: EventHandler,
     tracking: Option<Tracking>,
     wish: Wish,
     /// When the label was set, BOOTTIME ns.
@@ -355,7 +358,7 @@ impl Taker {
         if taken.is_empty() && missed.is_empty() {
             return;
         }
-        (self.tell)(RecordEvent::Beside(CompanionEvent::Captured {
+        (self.on_event)(RecordEvent::Beside(CompanionEvent::Captured {
             label: label.to_owned(),
             taken,
             missed,

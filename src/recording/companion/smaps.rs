@@ -15,7 +15,11 @@ use crate::system::smaps::fetch::{self, FetchError};
 use crate::timeline::{Entry, Missed, Observation};
 
 /// Says once, as the recording begins, where the phone will not let the mappings be read.
-pub(super) async fn warn_of_obstacle(device: Device, chronicle: SessionState, tell: EventHandler) {
+pub(super) async fn warn_of_obstacle(
+    device: Device,
+    chronicle: SessionState,
+    on_event: EventHandler,
+) {
     let Ok(processes) = session::matching_processes(&device, &chronicle).await else {
         return;
     };
@@ -25,7 +29,7 @@ pub(super) async fn warn_of_obstacle(device: Device, chronicle: SessionState, te
         if let Err(refused @ FetchError::Refused { .. }) = readable {
             let help = fetch::refused_help(name);
             warn(
-                &tell,
+                &on_event,
                 format!("nothing comes of --with smaps: {refused}; {help}"),
             );
             return;

@@ -34,7 +34,7 @@ impl Watching {
         with: CompanionOptions,
         timeline: &TimelineFile,
         windows: &OurWindows,
-        tell: &EventHandler,
+        on_event: &EventHandler,
     ) -> Watching {
         let options = options(chronicle, with);
         let boot = chronicle.opening.boot_id.0.clone();
@@ -45,10 +45,10 @@ impl Watching {
             timeline: timeline.clone(),
             logcat: with
                 .gc
-                .then(|| logcat(&chronicle.opening.output, tell))
+                .then(|| logcat(&chronicle.opening.output, on_event))
                 .flatten(),
             logcat_is_full: false,
-            tell: EventHandler::clone(tell),
+            on_event: EventHandler::clone(on_event),
             tally: Tally::default(),
         };
         let mut tasks = JoinSet::new();
@@ -64,10 +64,13 @@ impl Watching {
             match end {
                 Ok(End::Asked | End::Rebooted) => {}
                 Ok(End::Refused { why }) => warn(
-                    &seeing.tell,
+                    &seeing.on_event,
                     format!("nothing is observed beside: the phone's shell says {why}"),
                 ),
-                Err(error) => warn(&seeing.tell, format!("nothing is observed beside: {error}")),
+                Err(error) => warn(
+                    &seeing.on_event,
+                    format!("nothing is observed beside: {error}"),
+                ),
             }
             seeing.tell_all();
         });
@@ -82,10 +85,10 @@ impl Watching {
     }
 }
 
-fn logcat(folder: &Path, tell: &EventHandler) -> Option<LogcatFile> {
+fn logcat(folder: &Path, on_event: &EventHandler) -> Option<LogcatFile> {
     let opened = LogcatFile::open(folder);
     if let Err(error) = &opened {
-        warn(tell, format!("the log is not kept: {error}"));
+        warn(on_event, format!("the log is not kept: {error}"));
     }
     opened.ok()
 }
@@ -135,7 +138,7 @@ struct Seeing {
     timeline: TimelineFile,
     logcat: Option<LogcatFile>,
     logcat_is_full: bool,
-    tell: EventHandler,
+    on_event: EventHandler,
     tally: Tally,
 }
 
@@ -160,13 +163,13 @@ impl Seeing {
             }
             Observation::Collection(collection) if !collection.ours => self.tally.collections += 1,
             Observation::Process(process) if process.restarted => {
-                (self.tell)(RecordEvent::Beside(CompanionEvent::Restarted {
+                (self.on_event)(RecordEvent::Beside(CompanionEvent::Restarted {
                     name: process.name.clone(),
                     pid: entry.pid,
                 }));
             }
             Observation::Unread(unread) => {
-                (self.tell)(RecordEvent::Beside(CompanionEvent::Unreadable {
+                (self.on_event)(RecordEvent::Beside(CompanionEvent::Unreadable {
                     why: format!("{}: {}", unread.source.word(), unread.why),
                 }))
             }
@@ -183,7 +186,7 @@ impl Seeing {
             self.logcat_is_full = true;
             let file = super::logcat::FILE;
             warn(
-                &self.tell,
+                &self.on_event,
                 format!("{file} is full: later lines are left out"),
             );
         }
@@ -191,14 +194,14 @@ impl Seeing {
 
     fn tell_all(&self) {
         if let Some(Err(why)) = self.logcat.as_ref().map(LogcatFile::finish) {
-            warn(&self.tell, why);
+            warn(&self.on_event, why);
         }
         let shares = self
             .tally
             .spent
             .map(|(until, spent)| Shares::of(&spent, until));
         let shares = shares.flatten();
-        (self.tell)(RecordEvent::Beside(CompanionEvent::Observed {
+        (self.on_event)(RecordEvent::Beside(CompanionEvent::Observed {
             samples: self.tally.samples,
             collections: self.tally.collections,
             core: shares.map(|shares| shares.core),

@@ -19,8 +19,8 @@ use self::look::{Looked, look, of_cut, unreadable};
 use crate::bytes::Bytes;
 use crate::error::{ErrorClass, Failure};
 use crate::hprof::info;
-use crate::naming::maps::{UsedMap, add_used};
 use crate::naming::packet_files;
+use crate::naming::r8_mappings::{UsedMap, add_used};
 use crate::profile::DumpNumbers;
 use crate::recording::events::{EventHandler, RecordEvent, Step};
 use crate::recording::outcome::{EndedBy, Finished, LastJournal};
@@ -54,7 +54,7 @@ pub(super) async fn finish(
     ended_by: EndedBy,
     standing: Standing,
     controls: &mut Controls,
-    tell: &EventHandler,
+    on_event: &EventHandler,
 ) -> Result<Finished, Failure> {
     let output = session.opening().output.clone();
     let mut steps = plan.steps.clone();
@@ -96,7 +96,7 @@ pub(super) async fn finish(
         let _ = std::fs::remove_dir(&output);
         return Err(failure);
     }
-    tell(RecordEvent::Step(Step::Converting));
+    on_event(RecordEvent::Step(Step::Converting));
     let silence = Duration::from_millis(wanted.silence_ms);
     let mut manifest = describe_session(&session, &plan);
     manifest.dumps.java = dumps(&came, &output);

@@ -37,7 +37,7 @@ pub async fn collect(
     output: Option<&Path>,
     names: Option<&NameOptions>,
     controls: &mut Controls,
-    tell: &EventHandler,
+    on_event: &EventHandler,
 ) -> Result<Finished, Failure> {
     let none = match wanted.choose(store, Purpose::Collect).await {
         Ok(chronicle) => {
@@ -50,7 +50,7 @@ pub async fn collect(
                 names,
                 wait: true,
             };
-            return collect_known(store, at_hand, chronicle, how, controls, tell).await;
+            return collect_known(store, at_hand, chronicle, how, controls, on_event).await;
         }
         Err(
             error @ (SessionError::NoSession { .. }
@@ -74,7 +74,7 @@ pub async fn collect(
         names,
         wait: true,
     };
-    collect_known(store, device, chronicle, how, controls, tell).await
+    collect_known(store, device, chronicle, how, controls, on_event).await
 }
 
 /// The device of a session that the journal's server does not have, where `device` is that
@@ -208,10 +208,10 @@ pub(super) async fn collect_known(
     chronicle: SessionState,
     how: How<'_>,
     controls: &mut Controls,
-    tell: &EventHandler,
+    on_event: &EventHandler,
 ) -> Result<Finished, Failure> {
     let id = chronicle.opening.id.clone();
-    let mut session = Session::resume(device, store.clone(), &id, session_events(tell))?;
+    let mut session = Session::resume(device, store.clone(), &id, session_events(on_event))?;
     require_phone(session.device(), &chronicle.opening).await?;
     let from = chronicle.opening.output.clone();
     let other = how.output.map(std::path::absolute).transpose();
@@ -226,7 +226,7 @@ pub(super) async fn collect_known(
     }
     let is_own = is_own(&from, &id);
     if is_own {
-        collect_parts(store, session.device(), &chronicle, controls, tell).await;
+        collect_parts(store, session.device(), &chronicle, controls, on_event).await;
     }
     if let Some(output) = other {
         let folder = OutputFolder::prepare(&output)?;
@@ -254,11 +254,11 @@ pub(super) async fn collect_known(
         let along;
         (session, along) = moved.await?;
         if let Err(text) = along {
-            warn(tell, text);
+            warn(on_event, text);
         }
     }
     let ended_by = end(&mut session, how.wait, controls).await?;
-    finish::finish(session, ended_by, how.names, controls, tell).await
+    finish::finish(session, ended_by, how.names, controls, on_event).await
 }
 
 /// Collects what was on its way beside a recording when its recorder was killed. What goes wrong
@@ -268,12 +268,12 @@ async fn collect_parts(
     device: &Device,
     whole: &SessionState,
     controls: &mut Controls,
-    tell: &EventHandler,
+    on_event: &EventHandler,
 ) {
     for part in companion::parts_of(store, whole) {
         let id = part.opening.id.clone();
         let how = How::default();
-        let collecting = collect_known(store, device.clone(), part, how, controls, tell);
+        let collecting = collect_known(store, device.clone(), part, how, controls, on_event);
         let joined = match Box::pin(collecting).await {
             Ok(finished) => {
                 let (device, whole) = (device.clone(), whole.clone());
@@ -283,7 +283,7 @@ async fn collect_parts(
         };
         if let Err(why) = joined {
             let text = format!("a Java heap that was being taken ({id}): {why}");
-            warn(tell, text);
+            warn(on_event, text);
         }
     }
 }

@@ -65,7 +65,7 @@ pub(crate) async fn make_way(
     store: &Store,
     path: &str,
     controls: &mut Controls,
-    tell: &EventHandler,
+    on_event: &EventHandler,
 ) -> Result<(), Failure> {
     let (chronicles, _) = store.list()?;
     let earlier: Vec<SessionState> = chronicles
@@ -87,10 +87,10 @@ pub(crate) async fn make_way(
     }
     let mut fetch = async |chronicle: SessionState| {
         let device = device.clone();
-        collect_known(store, device, chronicle, How::default(), controls, tell).await
+        collect_known(store, device, chronicle, How::default(), controls, on_event).await
     };
     for chronicle in earlier {
-        tell(RecordEvent::Step(Step::CollectingFirst {
+        on_event(RecordEvent::Step(Step::CollectingFirst {
             session: Some(chronicle.opening.id.clone()),
         }));
         match fetch(chronicle).await {
@@ -106,7 +106,7 @@ pub(crate) async fn make_way(
         return Ok(());
     }
     // Another host, or a heaptap without this journal, left it there.
-    tell(RecordEvent::Step(Step::CollectingFirst { session: None }));
+    on_event(RecordEvent::Step(Step::CollectingFirst { session: None }));
     let trace = RemoteTrace {
         id: SessionId::random(),
         path: path.to_owned(),

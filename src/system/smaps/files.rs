@@ -222,9 +222,9 @@ fn is_text_of(head: &[u8]) -> bool {
 pub fn load(
     input: &JavaInput,
     process: Option<&str>,
-    steps: &ProgressReporter,
+    progress: &ProgressReporter,
 ) -> Result<Mapped, InputError> {
-    steps.begin(&format!("reading {}", input.path.display()));
+    progress.begin(&format!("reading {}", input.path.display()));
     if is_text(&input.path) {
         return of_text(&input.path);
     }
@@ -233,7 +233,7 @@ pub fn load(
         false => Vec::new(),
     };
     if kept.is_empty() {
-        return of_traces(input, process, steps);
+        return of_traces(input, process, progress);
     }
     let known = Moments::of_folder(&input.path);
     let mut moments: Vec<Moment> = kept.iter().map(|kept| kept.0.clone()).collect();
@@ -328,10 +328,11 @@ fn kept(folder: &Path) -> Vec<(Moment, PathBuf)> {
 fn of_traces(
     input: &JavaInput,
     process: Option<&str>,
-    steps: &ProgressReporter,
+    progress: &ProgressReporter,
 ) -> Result<Mapped, InputError> {
     let path = || input.path.display().to_string();
-    let (mut traces, manifest) = match input::source(&input.path, &LookOptions::default(), steps) {
+    let (mut traces, manifest) = match input::source(&input.path, &LookOptions::default(), progress)
+    {
         Ok(NativeSource::Traces(traces, manifest)) => (traces, manifest),
         Ok(_) => return Err(InputError::NotRecorded { path: path() }),
         Err(LookError::Import(ImportError::NotAHeap { name, what })) => {

@@ -1,8 +1,8 @@
 //! The Java heaps of a trace as heaptap sees them.
 
 use heaptap::heap_graph::{Dominators, Follow, HeapGraph, ShortestPaths};
-use heaptap::naming::maps::R8Mappings;
 use heaptap::naming::names::NameOptions;
+use heaptap::naming::r8_mappings::R8Mappings;
 use heaptap::trace::{JavaDump, Surveyed};
 use std::path::Path;
 

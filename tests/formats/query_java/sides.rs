@@ -2,8 +2,8 @@
 
 use super::Recording;
 use heaptap::heap_graph::HeapGraph;
-use heaptap::naming::maps::{HeapMaps, R8Mappings};
 use heaptap::naming::names::NameOptions;
+use heaptap::naming::r8_mappings::{HeapMaps, R8Mappings};
 use heaptap::query::java::{JavaHeapFacts, JavaHeaps};
 use heaptap::query::native::NativeHeapsBuilder;
 use heaptap::query::{

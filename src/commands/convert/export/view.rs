@@ -223,8 +223,8 @@ pub(crate) async fn named(
     let which = run::DumpSelection { dumps };
     // Names of frames do not matter here.
     let java = JavaOptions::default();
-    blocking::stepwise(ctx, move |steps| {
-        steps.begin("finding the dump");
+    blocking::stepwise(ctx, move |progress| {
+        progress.begin("finding the dump");
         run::names(&input, &which, &LookOptions::default(), &java)
     })
     .await

@@ -41,7 +41,7 @@ pub(crate) async fn answer(ctx: &Context, recording: &Path, java: &Path) -> Resu
         interval: 0,
         limit: 1,
     };
-    let found = blocking::stepwise(ctx, move |steps| growth::leaks(&request, steps)).await?;
+    let found = blocking::stepwise(ctx, move |progress| growth::leaks(&request, progress)).await?;
     if let GrowthLooked::Native(found) = found {
         for series in &found.document.series {
             ctx.console.data("");
@@ -60,8 +60,10 @@ pub(crate) async fn answer(ctx: &Context, recording: &Path, java: &Path) -> Resu
         classes: filter::Filter::default(),
         loops: 1,
     };
-    let report =
-        blocking::stepwise(ctx, move |steps| leaks(&request, OpenedJava::Unread, steps)).await?;
+    let report = blocking::stepwise(ctx, move |progress| {
+        leaks(&request, OpenedJava::Unread, progress)
+    })
+    .await?;
     if let Some(rows) = &report.document.leaks {
         ctx.console.data("");
         show_java(&ctx.console, rows);

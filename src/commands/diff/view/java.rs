@@ -57,7 +57,7 @@ pub(super) async fn run(
     };
     let is_filtered = !request.wanted.filter.takes_all();
     let (report, class) =
-        blocking::stepwise(ctx, move |steps| diff(&request, opened, steps)).await?;
+        blocking::stepwise(ctx, move |progress| diff(&request, opened, progress)).await?;
     if console.is_json() {
         console.json(&report);
     } else if args.csv {

@@ -24,17 +24,17 @@ pub fn count(
     opened: OpenedJava,
     options: JavaOptions,
     request: &TopRequest,
-    steps: &ProgressReporter,
+    progress: &ProgressReporter,
 ) -> Result<(TopReport, Option<ErrorClass>), JavaError> {
     // Without a graph there is no hierarchy, no heap, and nothing to name.
     let plain = matches!(request.by, Grouping::Class | Grouping::Package)
         && request.filter.heap.is_none()
         && options.names.mappings.is_empty()
         && options.names.variables.is_empty();
-    let mut file = JavaFile::open(&input.path, opened, options.clone(), steps)?;
+    let mut file = JavaFile::open(&input.path, opened, options.clone(), progress)?;
     let at = file.choose(input.which.as_ref())?;
     if let Some(input) = file.hprof(at).filter(|_| plain) {
-        steps.begin(&format!("counting {}", input.name));
+        progress.begin(&format!("counting {}", input.name));
         let read = hprof::Options {
             sizes: options.sizes,
             ..hprof::Options::default()
@@ -66,7 +66,7 @@ pub fn count(
         }
     }
     let heap = file.read(at)?;
-    steps.begin("adding up");
+    progress.begin("adding up");
     let by = grouping(request.by);
     let table = histogram(&heap.graph, ObjectScope::Everything, by, &request.filter);
     let class = heap.class();

@@ -62,13 +62,13 @@ pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result
         .with_help("leave out one of the two"));
     }
     let without_retained = args.no_retained;
-    let shown = blocking::stepwise(ctx, move |steps| -> Result<Shown, JavaError> {
+    let shown = blocking::stepwise(ctx, move |progress| -> Result<Shown, JavaError> {
         if without_retained {
             let request = requests.into_iter().next_back().unwrap_or_default();
-            let (report, class) = count(&input, opened, options, &request, steps)?;
+            let (report, class) = count(&input, opened, options, &request, progress)?;
             return Ok(Shown::Tables(vec![report], class));
         }
-        let heap = java::open(&input, opened, options, steps)?;
+        let heap = java::open(&input, opened, options, progress)?;
         heap.dominators();
         if as_tree {
             let one_percent = heap.dominators().total().total_bytes() / 100;
@@ -79,7 +79,7 @@ pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result
                 heap.class(),
             ));
         }
-        steps.begin("adding up");
+        progress.begin("adding up");
         let reports = requests.iter().map(|request| top(&heap, request));
         Ok(Shown::Tables(reports.collect(), heap.class()))
     });

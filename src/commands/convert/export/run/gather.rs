@@ -33,11 +33,11 @@ pub fn names(
     look: &LookOptions,
     java: &JavaOptions,
 ) -> Result<Vec<DumpName>, ExportError> {
-    let steps = ProgressReporter::default();
+    let progress = ProgressReporter::default();
     let wanted = DumpScope::These(which.dumps.clone());
     let mut names = Vec::new();
     let mut java_heaps = OpenedJava::Unread;
-    let native = match input::open(input, &wanted, look, &steps) {
+    let native = match input::open(input, &wanted, look, &progress) {
         Ok(OpenedInput::Native(file, read)) => {
             java_heaps = read;
             let dumps = file.profile.dumps.iter();
@@ -58,7 +58,7 @@ pub fn names(
     if let Ok(false) = native {
         return Ok(names);
     }
-    let file = match JavaFile::open(input, java_heaps, java.clone(), &steps) {
+    let file = match JavaFile::open(input, java_heaps, java.clone(), &progress) {
         Ok(file) => file,
         Err(error) => return Err(native.err().map_or(error.into(), ExportError::from)),
     };
@@ -101,7 +101,7 @@ pub(super) struct Gathered {
 pub(super) fn gather(
     request: &ExportRequest,
     mut tables: Option<&mut Folder>,
-    steps: &ProgressReporter,
+    progress: &ProgressReporter,
 ) -> Result<Gathered, ExportError> {
     let named = &request.which.dumps;
     let wanted = match named.is_empty() {
@@ -126,7 +126,7 @@ pub(super) fn gather(
         heap: None,
         ..request.look.clone()
     };
-    match input::open(&request.input, &wanted, &look, steps) {
+    match input::open(&request.input, &wanted, &look, progress) {
         Ok(OpenedInput::Native(file, read)) => {
             java = read;
             has_native = true;
@@ -144,7 +144,14 @@ pub(super) fn gather(
         Err(error) => return Err(error.into()),
     }
     if has_java {
-        match add_java(request, java, &mut gathered, &mut tables, &mut there, steps) {
+        match add_java(
+            request,
+            java,
+            &mut gathered,
+            &mut tables,
+            &mut there,
+            progress,
+        ) {
             Ok(()) => {}
             // Nothing is wrong but that there is no Java heap, or none that was named.
             Err(ExportError::Java(
@@ -184,14 +191,14 @@ fn add_java(
     gathered: &mut Gathered,
     tables: &mut Option<&mut Folder>,
     there: &mut Vec<String>,
-    steps: &ProgressReporter,
+    progress: &ProgressReporter,
 ) -> Result<(), ExportError> {
     let heaps = &request.selection.heaps;
     if !heaps.is_empty() && !heaps.iter().any(|heap| heap == JAVA_HEAP) {
         there.push("Java heaps (--heap java)".to_owned());
         return Ok(());
     }
-    let mut file = JavaFile::open(&request.input, java, request.java.clone(), steps)?;
+    let mut file = JavaFile::open(&request.input, java, request.java.clone(), progress)?;
     let named = &request.which.dumps;
     let chosen: Vec<usize> = match named.is_empty() {
         true => (0..file.dumps().len()).collect(),

@@ -128,7 +128,7 @@ pub fn export(
     request: &ExportRequest,
     goal: &OutputDestination,
     stdout: &mut (dyn Write + Send),
-    steps: &ProgressReporter,
+    progress: &ProgressReporter,
 ) -> Result<Exported, ExportError> {
     let mut tables = match (request.format, goal) {
         (Format::Parquet, OutputDestination::Folder(folder)) => {
@@ -136,8 +136,8 @@ pub fn export(
         }
         _ => None,
     };
-    let mut gathered = gather::gather(request, tables.as_mut(), steps)?;
-    steps.begin("writing");
+    let mut gathered = gather::gather(request, tables.as_mut(), progress)?;
+    progress.begin("writing");
     let profile = std::mem::take(&mut gathered.profile);
     let chosen = choose_columns(&profile, &request.views)?;
     let mut exported = Exported {
