@@ -61,11 +61,11 @@ pub struct Request {
     /// Where names of frames come from.
     pub names: NameOptions,
     /// Who watches them come.
-    pub watch: LookupControl,
+    pub control: LookupControl,
     /// A mapping file that was given and cannot be used ends the conversion. Else it is told.
     pub bad_maps_fail: bool,
     /// Which frames are looked up.
-    pub look: LookupScope,
+    pub scope: LookupScope,
     /// The plain trace of which `output` shall hold the symbols that were found, alone and
     /// behind it; `None` where only profiles are wanted.
     pub packets_for: Option<Plain>,
@@ -195,7 +195,7 @@ pub fn convert_with(request: &Request, maps: &R8Mappings) -> Result<Converted, C
     };
     let mut run = Run {
         request,
-        namer: Namer::new(request.names.clone(), request.watch.clone()),
+        namer: Namer::new(request.names.clone(), request.control.clone()),
         maps,
         choices: Choices::default(),
         numbers: DumpNumbers::default(),
@@ -270,15 +270,17 @@ impl Run<'_> {
     /// Names the frames of a trace as far as that can be done. Nothing that goes wrong with
     /// names keeps it from being converted.
     fn name(&mut self, surveyed: &mut Surveyed) -> Result<(Named, Renamed), ConvertError> {
-        let named = self.namer.name(surveyed.recording_mut(), self.request.look);
-        if self.request.watch.is_cancelled() {
+        let named = self
+            .namer
+            .name(surveyed.recording_mut(), self.request.scope);
+        if self.request.control.is_cancelled() {
             return Err(ConvertError::Interrupted);
         }
         self.all.findings.extend(named.findings());
         if self.request.packets_for.is_some() {
             let recording = surveyed.recording();
             // What was known before is written anew with what was found now.
-            let all = self.request.look == LookupScope::Better;
+            let all = self.request.scope == LookupScope::Better;
             if let Err(error) = self.packets.add_symbols(recording, |f| all || named.has(f)) {
                 self.all.findings.push(findings::packets_unwritten(&error));
             }
@@ -337,7 +339,7 @@ impl Run<'_> {
             // Should all writers be gone, so is the receiver, and sending fails instead of waiting.
             drop(receive);
             let outcome = trace.read_dumps(|mut dump| -> Result<(), ConvertError> {
-                if request.watch.is_cancelled() {
+                if request.control.is_cancelled() {
                     return Err(ConvertError::Interrupted);
                 }
                 dump.process = request.process_of(dump.pid, &dump.process).to_owned();

@@ -119,10 +119,10 @@ impl Classified for GoalError {
 /// Where the input holds no trace, or it and the goal do not go together.
 pub(crate) fn open(
     input: &Input,
-    extent: PacketScope,
-    goal: &PacketOutput,
+    scope: PacketScope,
+    output: &PacketOutput,
 ) -> Result<Vec<OpenTrace>, GoalError> {
-    if let PacketOutput::File { path, force } = goal {
+    if let PacketOutput::File { path, force } = output {
         let of_recording = match input {
             Input::Path(input) if is_same(input, path) => {
                 return Err(GoalError::OutputIsInput { path: path.clone() });
@@ -145,7 +145,7 @@ pub(crate) fn open(
         }
         Input::Stdin => import::open_stream(io::stdin().lock(), "standard input")?,
     };
-    if extent == PacketScope::WholeTrace && traces.len() > 1 {
+    if scope == PacketScope::WholeTrace && traces.len() > 1 {
         return Err(GoalError::SeveralTraces {
             name: match input {
                 Input::Path(path) => path.display().to_string(),
@@ -190,8 +190,8 @@ pub(crate) enum Out {
 }
 
 impl Out {
-    pub(crate) fn open(goal: PacketOutput) -> Result<Out, GoalError> {
-        Ok(match goal {
+    pub(crate) fn open(output: PacketOutput) -> Result<Out, GoalError> {
+        Ok(match output {
             PacketOutput::Stream(stream) => Out::Stream(stream),
             PacketOutput::File { path, .. } => {
                 let name = path.display().to_string();

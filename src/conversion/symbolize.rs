@@ -168,17 +168,17 @@ impl Classified for SymbolizeError {
 /// Looks up names for a trace and writes them as packets. Blocks.
 ///
 /// # Errors
-/// Where the input holds no trace, or the goal can't be written. That no symbols are found is
+/// Where the input holds no trace, or the output can't be written. That no symbols are found is
 /// none.
 pub fn symbolize(
     input: &Input,
-    extent: PacketScope,
-    goal: PacketOutput,
+    scope: PacketScope,
+    output: PacketOutput,
     names: NameOptions,
-    watch: LookupControl,
+    control: LookupControl,
 ) -> Result<Symbolized, SymbolizeError> {
-    let traces = goal::open(input, extent, &goal)?;
-    let mut run = Run::new(names, watch, Sink::Out(Out::open(goal)?, extent));
+    let traces = goal::open(input, scope, &output)?;
+    let mut run = Run::new(names, control, Sink::Out(Out::open(output)?, scope));
     for trace in traces {
         run.trace(trace)?;
     }
@@ -194,7 +194,7 @@ enum Sink {
 
 struct Run {
     namer: Namer,
-    watch: LookupControl,
+    control: LookupControl,
     sink: Sink,
     tally: Tally,
     written: Written,
@@ -204,10 +204,10 @@ struct Run {
 }
 
 impl Run {
-    fn new(names: NameOptions, watch: LookupControl, sink: Sink) -> Run {
+    fn new(names: NameOptions, control: LookupControl, sink: Sink) -> Run {
         Run {
-            namer: Namer::new(names, watch.clone()),
-            watch,
+            namer: Namer::new(names, control.clone()),
+            control,
             sink,
             tally: Tally::default(),
             written: Written::default(),
@@ -224,7 +224,7 @@ impl Run {
         let named = self
             .namer
             .name(surveyed.recording_mut(), LookupScope::Missing);
-        if self.watch.is_cancelled() {
+        if self.control.is_cancelled() {
             return Err(SymbolizeError::Interrupted);
         }
         self.findings.extend(named.findings());
@@ -233,9 +233,9 @@ impl Run {
         let recording = surveyed.recording();
         let written = match &mut self.sink {
             Sink::Folder(files, _) => files.add_symbols(recording, |frame| named.has(frame)),
-            Sink::Out(out, extent) => {
+            Sink::Out(out, scope) => {
                 let out = out.writer();
-                let copied = match extent {
+                let copied = match scope {
                     PacketScope::Packets => Ok(0),
                     PacketScope::WholeTrace => io::copy(&mut copy.take(self.whole_bytes), out),
                 };
@@ -269,7 +269,7 @@ impl Run {
     }
 
     fn finish(self) -> Result<Symbolized, SymbolizeError> {
-        if self.watch.is_cancelled() {
+        if self.control.is_cancelled() {
             return Err(SymbolizeError::Interrupted);
         }
         let mut files_written = None;
@@ -366,13 +366,13 @@ pub fn check(folder: &Path) -> Result<(), SymbolizeError> {
 pub fn refresh(
     folder: &Path,
     names: NameOptions,
-    watch: LookupControl,
+    control: LookupControl,
 ) -> Result<Refreshed, SymbolizeError> {
     check(folder)?;
     let raw = folder.join(RAW_TRACE);
     if !folder.join(manifest::FILE_NAME).is_file() {
         let files = PacketFiles::new(folder);
-        let mut run = Run::new(names, watch, Sink::Folder(files, raw.clone()));
+        let mut run = Run::new(names, control, Sink::Folder(files, raw.clone()));
         for trace in import::open(&raw)? {
             run.trace(trace)?;
         }
@@ -405,8 +405,8 @@ pub fn refresh(
         java_summaries: false,
         dominators: manifest.dumps.java.iter().any(|d| d.dominators.is_some()),
         names,
-        look: LookupScope::Better,
-        watch,
+        scope: LookupScope::Better,
+        control,
         bad_maps_fail: true,
         packets_for: Some(Plain {
             whole_bytes: whole_bytes(folder, &raw)?,

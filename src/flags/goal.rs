@@ -56,11 +56,11 @@ impl Asked {
         match self {
             Asked::Stdout => (PacketOutput::Stream(stdout(console)), None),
             Asked::File(path) => {
-                let goal = PacketOutput::File {
+                let output = PacketOutput::File {
                     path: path.clone(),
                     force,
                 };
-                (goal, Some(path))
+                (output, Some(path))
             }
         }
     }

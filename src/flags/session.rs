@@ -8,7 +8,7 @@ use crate::session::Store;
 
 /// The session that was named, or what the flags say of it. Its adb server is started where
 /// it is the one that these flags mean.
-pub(crate) async fn wanted(
+pub(crate) async fn selector(
     ctx: &Context,
     store: &Store,
     named: Option<String>,

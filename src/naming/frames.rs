@@ -94,7 +94,7 @@ pub struct Namer {
     finder: OnceLock<Finder>,
     /// `None` within where this host gives no folder at all.
     cache: OnceLock<Option<Cache>>,
-    watch: LookupControl,
+    control: LookupControl,
 }
 
 /// What was found for the frames of a trace.
@@ -163,21 +163,21 @@ impl Named {
 
 impl Namer {
     /// Looks at nothing yet.
-    pub fn new(options: NameOptions, watch: LookupControl) -> Namer {
+    pub fn new(options: NameOptions, control: LookupControl) -> Namer {
         Namer {
             options,
             finder: OnceLock::new(),
             cache: OnceLock::new(),
-            watch,
+            control,
         }
     }
 
     /// Looks up what frames of `recording` want, and gives it to them. Blocks.
-    pub fn name(&self, recording: &mut Recording, look: LookupScope) -> Named {
+    pub fn name(&self, recording: &mut Recording, scope: LookupScope) -> Named {
         if !self.options.symbolize {
             return Named::default();
         }
-        let libraries = match look {
+        let libraries = match scope {
             LookupScope::Missing => wanted(recording),
             LookupScope::Better => improvable(recording),
         };
@@ -197,19 +197,19 @@ impl Namer {
             finder: self.finder.get_or_init(finder),
             cache: cache.as_ref(),
             threads: std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN),
-            cancel: &self.watch.cancelled,
+            cancel: &self.control.cancelled,
         };
         let symbolized = self.resolve(&resolver, libraries);
         let mut named = Named {
             applied: symbolized.apply(recording),
             symbolized,
         };
-        if let (Some(phone), Some(cache)) = (&self.watch.phone, cache)
-            && !self.watch.is_cancelled()
+        if let (Some(phone), Some(cache)) = (&self.control.phone, cache)
+            && !self.control.is_cancelled()
         {
-            let wishes = device_libs::wishes(recording);
-            let fetched = phone.fetch(cache, wishes, &|event| {
-                if let Some(tell) = &self.watch.tell_pull {
+            let requests = device_libs::requests(recording);
+            let fetched = phone.fetch(cache, requests, &|event| {
+                if let Some(tell) = &self.control.tell_pull {
                     tell(event);
                 }
             });
@@ -220,7 +220,7 @@ impl Namer {
 
     fn resolve(&self, resolver: &Resolver<'_>, libraries: Vec<Library>) -> Symbolized {
         resolver.resolve(libraries, &|progress| {
-            if let Some(tell) = &self.watch.tell {
+            if let Some(tell) = &self.control.tell {
                 tell(progress);
             }
         })

@@ -154,11 +154,11 @@ async fn prepare(
     let facts = eligibility::facts(device).await?;
     let mut kind = options.kind.clone();
     let mut options = options.clone();
-    options.with.allocations = kind.tracks(&facts);
+    options.companions.allocations = kind.tracks(&facts);
     let options = &options;
-    kind.record_beside(options.with);
+    kind.record_beside(options.companions);
     let kind = &kind;
-    let tracks = options.with.allocations;
+    let tracks = options.companions.allocations;
     if tracks && options.detach {
         return Err(TrackingError::Detached.into());
     }
@@ -216,10 +216,10 @@ async fn prepare(
         device: describe(&facts),
         findings: worth_saying(&assessment, kind.scope(), options.launch),
         notices: notices
-            .chain(options.with.java.then(impossible).flatten())
+            .chain(options.companions.java.then(impossible).flatten())
             .collect(),
         snapshots: opening.snapshots.clone(),
-        with: options.with.sources().collect(),
+        with: options.companions.sources().collect(),
         output: folder.path().to_owned(),
         duration_ms: fitted.duration.map(|d| d.as_millis() as u64),
     }));
@@ -265,7 +265,7 @@ async fn opening(
         annotations: options.pprof.annotations,
         names: options.names.clone(),
         java: fitted.java.clone(),
-        with: options.with,
+        companions: options.companions,
         ..Plan::on(facts)
     };
     for package in launched {
@@ -294,7 +294,7 @@ async fn opening(
         write_period_ms: millis(config.file_write_period_ms, 5000)
             + millis(config.flush_period_ms, 5000).min(60_000),
         snapshots: fitted.snapshots.clone(),
-        labels_without_dumps: !options.with.is_empty(),
+        labels_without_dumps: !options.companions.is_empty(),
         config: encoded.text.clone(),
         output: folder.path().to_owned(),
         heap_files: None,

@@ -72,11 +72,11 @@ impl CaptureKind {
     }
 
     /// Has the trace hold what Perfetto itself records of what is wanted beside.
-    pub(super) fn record_beside(&mut self, with: CompanionOptions) {
+    pub(super) fn record_beside(&mut self, companions: CompanionOptions) {
         if let CaptureKind::Native(spec) = self
             && spec.companions.is_empty()
         {
-            spec.companions = with.in_trace();
+            spec.companions = companions.in_trace();
         }
     }
 

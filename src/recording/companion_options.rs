@@ -127,17 +127,17 @@ impl CompanionOptions {
 
 impl FromIterator<Source> for CompanionOptions {
     fn from_iter<T: IntoIterator<Item = Source>>(sources: T) -> Self {
-        let mut with = CompanionOptions::default();
+        let mut options = CompanionOptions::default();
         for source in sources {
             match source {
-                Source::Java => with.java = true,
-                Source::Meminfo => with.meminfo = true,
-                Source::Smaps => with.smaps = true,
-                Source::Gc => with.gc = true,
-                Source::Allocations => with.allocations = true,
+                Source::Java => options.java = true,
+                Source::Meminfo => options.meminfo = true,
+                Source::Smaps => options.smaps = true,
+                Source::Gc => options.gc = true,
+                Source::Allocations => options.allocations = true,
             }
         }
-        with
+        options
     }
 }
 
@@ -147,10 +147,11 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_is_what_there_is() {
-        let with: CompanionOptions = [Source::Gc, Source::Java, Source::Gc].into_iter().collect();
-        let words: Vec<&str> = with.sources().map(Source::word).collect();
+        let options: CompanionOptions =
+            [Source::Gc, Source::Java, Source::Gc].into_iter().collect();
+        let words: Vec<&str> = options.sources().map(Source::word).collect();
         assert_eq!(words, ["java", "gc"]);
-        assert!(with.observes() && !with.is_empty());
+        assert!(options.observes() && !options.is_empty());
         assert!(CompanionOptions::default().is_empty());
     }
 

@@ -68,7 +68,7 @@ pub async fn dump(
             Some(plan) if attempt < ATTEMPTS => next_attempt(spec, plan, &finished.manifest),
             _ => None,
         };
-        let Some((again, spec)) = next else {
+        let Some((reason, spec)) = next else {
             return Ok(Recorded::Finished(finished));
         };
         if !anybody_left(device, &finished.manifest).await {
@@ -76,7 +76,7 @@ pub async fn dump(
         }
         options.kind = CaptureKind::Java(spec, *results);
         let output = finished.output.clone();
-        let kept = match again {
+        let kept = match reason {
             // There is no dump in it to be kept.
             RetryReason::NothingCame if discard(&output) => None,
             _ => Some(aside(&output, attempt)),
@@ -89,7 +89,7 @@ pub async fn dump(
         };
         options.output = Some(next);
         on_event(RecordEvent::Step(Step::DumpAgain {
-            why: again,
+            why: reason,
             kept: kept.clone(),
         }));
         earlier = kept.map(|kept| Finished {
@@ -117,7 +117,7 @@ async fn dump_at_label(wanted: HeapsAtLabel) -> Result<Recorded, Failure> {
             },
             JavaResults::default(),
         ),
-        with: CompanionOptions::default(),
+        companions: CompanionOptions::default(),
         output: Some(wanted.output),
         stem: None,
         force: false,
@@ -274,9 +274,9 @@ mod tests {
         }
     }
 
-    fn again(manifest: &Manifest, buffer_bytes: u64) -> Option<RetryReason> {
+    fn reason(manifest: &Manifest, buffer_bytes: u64) -> Option<RetryReason> {
         let spec = JavaSpec::default();
-        next_attempt(&spec, &plan(buffer_bytes), manifest).map(|(again, _)| again)
+        next_attempt(&spec, &plan(buffer_bytes), manifest).map(|(reason, _)| reason)
     }
 
     const CUT: JavaFlags = JavaFlags {
@@ -288,27 +288,27 @@ mod tests {
     fn what_was_lost_in_a_buffer_gets_a_larger_one_up_to_a_limit() {
         let lost = manifest(CUT, Some("service-lost-data"));
         let larger = |buffer_bytes| Some(RetryReason::LargerBuffer { buffer_bytes });
-        assert_eq!(again(&lost, 64 << 20), larger(256 << 20));
-        assert_eq!(again(&lost, 1 << 30), larger(LARGEST_BUFFER));
-        assert_eq!(again(&lost, LARGEST_BUFFER), None);
+        assert_eq!(reason(&lost, 64 << 20), larger(256 << 20));
+        assert_eq!(reason(&lost, 1 << 30), larger(LARGEST_BUFFER));
+        assert_eq!(reason(&lost, LARGEST_BUFFER), None);
         let gap = JavaFlags {
             truncated: false,
             missing_packets: 3,
         };
-        assert_eq!(again(&manifest(gap, None), 1 << 20), larger(64 << 20));
+        assert_eq!(reason(&manifest(gap, None), 1 << 20), larger(64 << 20));
         let mut nothing = lost.clone();
         nothing.dumps.java.clear();
-        assert_eq!(again(&nothing, 64 << 10), larger(64 << 20));
+        assert_eq!(reason(&nothing, 64 << 10), larger(64 << 20));
     }
 
     #[test]
     fn what_was_not_done_gets_more_time_and_what_never_began_too() {
         let more = Some(RetryReason::MoreTime { times: 3 });
-        assert_eq!(again(&manifest(CUT, None), 1 << 20), more);
+        assert_eq!(reason(&manifest(CUT, None), 1 << 20), more);
         let whole = JavaFlags::default();
-        assert_eq!(again(&manifest(whole, None), 1 << 20), None);
+        assert_eq!(reason(&manifest(whole, None), 1 << 20), None);
         let none = manifest(whole, Some("no-dump"));
-        assert_eq!(again(&none, 1 << 20), Some(RetryReason::NothingCame));
+        assert_eq!(reason(&none, 1 << 20), Some(RetryReason::NothingCame));
     }
 
     #[test]
@@ -316,7 +316,7 @@ mod tests {
         for ended_by in ["interrupted", "stopped", "lost", "size-limit"] {
             let mut cut = manifest(CUT, Some("service-lost-data"));
             cut.outcome.ended_by = Some(ended_by.to_owned());
-            assert_eq!(again(&cut, 1 << 20), None, "{ended_by}");
+            assert_eq!(reason(&cut, 1 << 20), None, "{ended_by}");
         }
     }
 

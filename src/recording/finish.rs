@@ -159,7 +159,7 @@ async fn finish_session(
     let staging = Staging::new(&output, &part_prefix(&id)).map_err(keep)?;
     let converted = convert(&session, &plan, &trace, staging.path(), controls, on_event).await;
     let mut converted = converted?;
-    if plan.with.allocations {
+    if plan.companions.allocations {
         // That no heap is in the trace is what was asked for.
         let told = |finding: &Finding| !tracked::is_of_trace(finding.kind);
         converted.findings.retain(told);
@@ -185,7 +185,7 @@ async fn finish_session(
     let lasted = session.duration_bounds();
     let cause = Cause::of(ended_by, &chronicle, &plan, trace.size, lasted, whole);
     // Nothing was asked of heapprofd: no target is empty for its sake.
-    let empty = match plan.with.allocations {
+    let empty = match plan.companions.allocations {
         true => Vec::new(),
         false => causes::empty_targets(&plan, &converted),
     };
@@ -200,7 +200,7 @@ async fn finish_session(
     let cause = cause.with_log(&log);
     let why_empty = causes::why_empty(&plan, &converted, cause, &log, &empty);
     causes::settle(&mut converted, cause, !why_empty.is_empty());
-    let beside = beside_section(&output, plan.with).await;
+    let beside = beside_section(&output, plan.companions).await;
     let tracked = tracked(&session, &plan, beside.as_ref(), staging.path()).await?;
     let sampled = converted.dumps.iter().any(|d| d.file.is_some())
         || converted.java.iter().any(|d| d.file.is_some())
@@ -238,12 +238,12 @@ async fn finish_session(
         manifest.java_allocations = Some(tracked.section);
         manifest.warnings.extend(tracked.warnings);
     }
-    bind_labels(&mut manifest, &chronicle, plan.with.allocations);
+    bind_labels(&mut manifest, &chronicle, plan.companions.allocations);
     // It reads the whole trace once more.
     let (folder, goal) = (output.clone(), staging.path().to_owned());
-    let (with, path) = (plan.with, trace.path.clone());
+    let (companions, path) = (plan.companions, trace.path.clone());
     let written = tokio::task::spawn_blocking(move || {
-        companion::write_collections(&folder, &goal, with, &path)
+        companion::write_collections(&folder, &goal, companions, &path)
     });
     let collections = match written.await {
         Ok(Ok(file)) => file,
@@ -253,7 +253,7 @@ async fn finish_session(
         }
         Err(_) => None,
     };
-    if plan.with.java && is_own(&output.join(FOLDER), &id) {
+    if plan.companions.java && is_own(&output.join(FOLDER), &id) {
         let folder = output.clone();
         let put = blocking(move || companion::put_java_names(&folder)).await;
         let unwritten = put.err().map(|error| findings::packets_unwritten(&error));
@@ -261,7 +261,7 @@ async fn finish_session(
             .warnings
             .extend(unwritten.map(Finding::into_warning));
     }
-    manifest.beside = beside_section(&output, plan.with).await;
+    manifest.beside = beside_section(&output, plan.companions).await;
     if let Some(beside) = &mut manifest.beside {
         beside.collections = collections;
         manifest.warnings.extend(companion::warnings(beside));
@@ -310,9 +310,9 @@ async fn finish_session(
 }
 
 /// What was recorded beside: its timeline may have hundreds of megabytes.
-async fn beside_section(folder: &Path, with: CompanionOptions) -> Option<manifest::Beside> {
+async fn beside_section(folder: &Path, companions: CompanionOptions) -> Option<manifest::Beside> {
     let folder = folder.to_owned();
-    blocking(move || companion::section(&folder, with)).await
+    blocking(move || companion::section(&folder, companions)).await
 }
 
 /// Profiles of the allocations that runtimes tracked; `None` where none were to.
@@ -322,7 +322,7 @@ async fn tracked(
     beside: Option<&manifest::Beside>,
     goal: &Path,
 ) -> Result<Option<Written>, Failure> {
-    if !plan.with.allocations {
+    if !plan.companions.allocations {
         return Ok(None);
     }
     let output = session.opening().output.clone();
@@ -375,7 +375,7 @@ async fn convert(
     });
     let interrupt = phone.as_ref().map(|phone| phone.interrupt());
     let on_event = Arc::clone(on_event);
-    let watch = LookupControl::default()
+    let control = LookupControl::default()
         .telling_pulls(move |event| on_event(RecordEvent::Library(event)))
         .asking(phone);
     let request = Request {
@@ -386,9 +386,9 @@ async fn convert(
         java_summaries: plan.java.is_some(),
         dominators: plan.java.as_ref().is_some_and(|java| java.dominators),
         names: plan.names.clone(),
-        watch: watch.clone(),
+        control: control.clone(),
         bad_maps_fail: false,
-        look: LookupScope::Missing,
+        scope: LookupScope::Missing,
         packets_for: Some(Plain {
             path: trace.path.clone(),
             whole_bytes: None,
@@ -415,7 +415,7 @@ async fn convert(
                 if interrupt.as_ref().is_some_and(Interrupt::skip) {
                     continue;
                 }
-                watch.cancel();
+                control.cancel();
                 return Err(SessionError::NotFinished {
                     id: session.id().clone(),
                     path: trace.path.clone(),

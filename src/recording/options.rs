@@ -14,7 +14,7 @@ pub struct RecordOptions {
     /// What to record; targets as they were given.
     pub kind: CaptureKind,
     /// What to record beside it.
-    pub with: CompanionOptions,
+    pub companions: CompanionOptions,
     /// The folder for the results; a name of its own where `None`.
     pub output: Option<PathBuf>,
     /// First word of that name; the first target where `None`.

@@ -48,8 +48,8 @@ pub struct Plan {
     #[serde(default)]
     pub java: Option<JavaPlan>,
     /// What is recorded beside the native heap.
-    #[serde(default)]
-    pub with: CompanionOptions,
+    #[serde(default, rename = "with")]
+    pub companions: CompanionOptions,
 }
 
 /// What finishing has to know of a dump of Java heaps.
@@ -85,7 +85,7 @@ impl Plan {
             annotations: true,
             names: NameOptions::default(),
             java: None,
-            with: CompanionOptions::default(),
+            companions: CompanionOptions::default(),
         }
     }
 

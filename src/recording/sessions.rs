@@ -51,10 +51,10 @@ pub struct SnapshotOutcome {
 /// Where the phone does not allow it, or no dump came in time.
 pub async fn snapshot(
     store: &Store,
-    wanted: &SessionSelector,
+    selector: &SessionSelector,
     label: Option<String>,
 ) -> Result<SnapshotOutcome, Failure> {
-    let chronicle = wanted.choose(store, Purpose::Snapshot).await?;
+    let chronicle = selector.choose(store, Purpose::Snapshot).await?;
     let opening = &chronicle.opening;
     let plan = Plan::read(&opening.plan)?;
     if plan.java.is_some() && opening.snapshots == SnapshotMethod::Impossible {
@@ -67,7 +67,7 @@ pub async fn snapshot(
     let scan = finish::new_scan();
     let untaken = match store.is_locked(&opening.id) {
         true => Vec::new(),
-        false => plan.with.at_labels().collect(),
+        false => plan.companions.at_labels().collect(),
     };
     let taking = session::take_snapshot(&device, store, &chronicle, label, &scan).await;
     let snapshot = match taking {
@@ -115,13 +115,13 @@ pub enum Stopped {
 /// As [`collect`].
 pub async fn stop(
     store: &Store,
-    wanted: &SessionSelector,
+    selector: &SessionSelector,
     output: Option<&Path>,
     names: Option<&NameOptions>,
     controls: &mut Controls,
     on_event: &EventHandler,
 ) -> Result<Stopped, Failure> {
-    let chronicle = wanted.choose(store, Purpose::Stop).await?;
+    let chronicle = selector.choose(store, Purpose::Stop).await?;
     let id = chronicle.opening.id.clone();
     let at_hand = reach_or_say(&chronicle.opening, "stop").await?;
     require_phone(&at_hand, &chronicle.opening).await?;

@@ -35,21 +35,21 @@ pub struct LoadedTimeline {
 /// The lines beside a recording: `input` is its folder or its trace. Nothing where there are
 /// none; what can't be read is a finding, since the rest of the recording is good. Blocks.
 pub fn beside(input: &Path) -> LoadedTimeline {
-    let mut known = LoadedTimeline::default();
+    let mut loaded = LoadedTimeline::default();
     let Some(path) = file_of(input) else {
-        return known;
+        return loaded;
     };
     let name = path.display().to_string();
     match std::fs::File::open(&path).and_then(|file| of_lines(file, &name)) {
         Ok(read) => read,
         Err(error) => {
-            known.find(
+            loaded.find(
                 "timeline-unreadable",
                 Some(ErrorClass::Incomplete),
                 format!("cannot read {name}: {error}"),
                 "the memory over time is left out; dumps are not concerned",
             );
-            known
+            loaded
         }
     }
 }
@@ -66,12 +66,12 @@ pub fn are_lines(head: &[u8]) -> bool {
 /// # Errors
 /// Where they cannot be read.
 pub fn of_lines(input: impl Read, name: &str) -> io::Result<LoadedTimeline> {
-    let mut known = LoadedTimeline::default();
+    let mut loaded = LoadedTimeline::default();
     let mut bytes = Vec::new();
     input.take(LARGEST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LARGEST {
         bytes.truncate(LARGEST as usize);
-        known.find(
+        loaded.find(
             "timeline-cut",
             Some(ErrorClass::Incomplete),
             format!(
@@ -83,7 +83,7 @@ pub fn of_lines(input: impl Read, name: &str) -> io::Result<LoadedTimeline> {
     }
     let (timeline, strange) = Timeline::parse(&String::from_utf8_lossy(&bytes));
     if strange > 0 {
-        known.find(
+        loaded.find(
             "timeline-strange-lines",
             None,
             format!(
@@ -96,8 +96,8 @@ pub fn of_lines(input: impl Read, name: &str) -> io::Result<LoadedTimeline> {
             "a newer heaptap may have written them",
         );
     }
-    known.add(timeline);
-    Ok(known)
+    loaded.add(timeline);
+    Ok(loaded)
 }
 
 /// The file of a folder, or of the folder that a trace was recorded into.
@@ -340,13 +340,13 @@ pub enum TracesError {
     Trace(#[from] TraceError),
 }
 
-/// Adds what the trace at `path`, or the traces of a folder, have of the processes that `known`
+/// Adds what the trace at `path`, or the traces of a folder, have of the processes that `loaded`
 /// knows; of all where it knows none. Blocks.
 ///
 /// # Errors
 /// Where there is no readable trace, and nothing is known without one.
-pub(crate) fn add_traces(known: &mut LoadedTimeline, path: &Path) -> Result<(), TracesError> {
-    let of_lines: BTreeSet<u32> = known.timeline.entries.iter().map(|e| e.pid).collect();
+pub(crate) fn add_traces(loaded: &mut LoadedTimeline, path: &Path) -> Result<(), TracesError> {
+    let of_lines: BTreeSet<u32> = loaded.timeline.entries.iter().map(|e| e.pid).collect();
     // Beside what was followed a trace has every app of the phone.
     let wanted = collections_of((!of_lines.is_empty()).then_some(of_lines));
     let traces = match import::open(path) {
@@ -355,7 +355,7 @@ pub(crate) fn add_traces(known: &mut LoadedTimeline, path: &Path) -> Result<(), 
         Err(_) if wanted.pids.is_some() => Vec::new(),
         Err(error) => return Err(error.into()),
     };
-    add(known, traces, &wanted)
+    add(loaded, traces, &wanted)
 }
 
 pub(crate) fn collections_of(pids: Option<BTreeSet<u32>>) -> MemoryWanted {
@@ -367,13 +367,13 @@ pub(crate) fn collections_of(pids: Option<BTreeSet<u32>>) -> MemoryWanted {
 }
 
 pub(crate) fn add(
-    known: &mut LoadedTimeline,
+    loaded: &mut LoadedTimeline,
     traces: Vec<OpenTrace>,
     wanted: &MemoryWanted,
 ) -> Result<(), TracesError> {
     for input in traces {
         let mut trace = Surveyed::read(input.source)?.seal();
-        known.add_trace(trace.memory(wanted)?);
+        loaded.add_trace(trace.memory(wanted)?);
     }
     Ok(())
 }

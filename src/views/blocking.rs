@@ -34,16 +34,16 @@ where
 {
     let status = ctx.console.status();
     ctx.console.set_status(&status, what);
-    let watch = progress::names_on(&ctx.console, &status, what).asking(phone);
+    let control = progress::names_on(&ctx.console, &status, what).asking(phone);
     let mut signals = watch_signals()?;
     let mut task = {
-        let watch = watch.clone();
-        tokio::task::spawn_blocking(move || work(watch))
+        let control = control.clone();
+        tokio::task::spawn_blocking(move || work(control))
     };
     let result = tokio::select! {
         result = &mut task => Some(result),
         _ = signals.recv() => {
-            watch.cancel();
+            control.cancel();
             tokio::select! {
                 result = &mut task => Some(result),
                 _ = signals.recv() => None,

@@ -27,19 +27,19 @@ pub(crate) fn is_stdout(goal: &PagePlace) -> bool {
 }
 
 /// Says where the page is.
-pub(crate) fn show(ctx: &Context, goal: &Path, told: &ReportOutcome) {
+pub(crate) fn show(ctx: &Context, goal: &Path, outcome: &ReportOutcome) {
     let console = &ctx.console;
-    if let Some(page) = &told.page {
+    if let Some(page) = &outcome.page {
         console.raw(page);
         return;
     }
     if console.is_json() {
-        console.json(&json!({ "output": goal, "bytes": told.bytes }));
+        console.json(&json!({ "output": goal, "bytes": outcome.bytes }));
     }
     console.say(format_args!(
         "wrote {} ({}): open it in any browser",
         near(goal).display(),
-        ByteSize(told.bytes)
+        ByteSize(outcome.bytes)
     ));
 }
 
@@ -83,11 +83,11 @@ pub(crate) async fn leave(
             source,
         })?;
         let place = PagePlace::Named(staging.path().join(PAGE));
-        let told = write(ctx, request, place, false).await?;
+        let outcome = write(ctx, request, place, false).await?;
         let manifest = Manifest {
             page: Some(Page {
                 file: PAGE.to_owned(),
-                sha256: told.sha256,
+                sha256: outcome.sha256,
             }),
             ..finished.manifest.clone()
         };

@@ -47,18 +47,18 @@ impl Lab {
         })
     }
 
-    fn fetch(&self, how: PullLibs, wishes: Vec<LibraryRequest>) -> Vec<Fetched> {
-        self.source(how).fetch(&self.cache(), wishes, &|_| {})
+    fn fetch(&self, how: PullLibs, requests: Vec<LibraryRequest>) -> Vec<Fetched> {
+        self.source(how).fetch(&self.cache(), requests, &|_| {})
     }
 
-    fn outcome(&self, how: PullLibs, wish: LibraryRequest) -> Outcome {
-        let fetched = self.fetch(how, vec![wish]);
+    fn outcome(&self, how: PullLibs, request: LibraryRequest) -> Outcome {
+        let fetched = self.fetch(how, vec![request]);
         assert_eq!(fetched.len(), 1, "{fetched:?}");
         fetched[0].outcome.clone()
     }
 
-    /// A wish for a library of the phone, as it is there.
-    fn wish(&self, path: &str) -> LibraryRequest {
+    /// A request for a library of the phone, as it is there.
+    fn request(&self, path: &str) -> LibraryRequest {
         let bytes = self.phone.file(path).expect("it is there");
         let build_id = identify(&bytes).expect("an ELF file").build_id;
         LibraryRequest {
@@ -76,7 +76,7 @@ impl Lab {
         format!("/data/app/~~kQ3bZr34Ttq8Wm2vYdN1g==/{}/base.apk", inside[0])
     }
 
-    /// A wish for a library stored in the APK, and its bytes.
+    /// A request for a library stored in the APK, and its bytes.
     fn wish_in_apk(&self, name: &str) -> (LibraryRequest, Vec<u8>) {
         let apk = self.apk();
         let bytes = self.phone.file(&apk).expect("an APK");
@@ -86,14 +86,14 @@ impl Lab {
             .expect("it is there");
         let start = member.data_start().expect("it has data");
         let library = bytes[start as usize..][..member.size() as usize].to_vec();
-        let wish = LibraryRequest {
+        let request = LibraryRequest {
             path: format!("{apk}!{name}"),
             build_id: identify(&library).expect("an ELF file").build_id,
             start_offset: start,
             nameless: 1,
             without_lines: 0,
         };
-        (wish, library)
+        (request, library)
     }
 
     /// What was asked of the phone about files.
@@ -114,25 +114,25 @@ fn kept(outcome: &Outcome) -> bool {
 #[test]
 fn a_library_comes_once_and_is_kept() {
     let lab = Lab::new("");
-    let wishes = || vec![lab.wish(UTILS), lab.wish(HWUI)];
+    let requests = || vec![lab.request(UTILS), lab.request(HWUI)];
     let events = Mutex::new(Vec::new());
     let tell = |event| events.lock().expect("no panic").push(event);
     let fetched = lab
         .source(PullLibs::Cheap)
-        .fetch(&lab.cache(), wishes(), &tell);
+        .fetch(&lab.cache(), requests(), &tell);
     assert!(fetched.iter().all(|f| kept(&f.outcome)), "{fetched:?}");
     assert_eq!(events.lock().expect("no panic").len(), 4, "{events:?}");
-    for wish in wishes() {
+    for request in requests() {
         let (_, bytes) = lab
             .cache()
             .libraries()
-            .get(&wish.build_id, Origin::Device)
+            .get(&request.build_id, Origin::Device)
             .expect("kept");
-        assert_eq!(*bytes, *lab.phone.file(&wish.path).expect("it is there"));
+        assert_eq!(*bytes, *lab.phone.file(&request.path).expect("it is there"));
     }
     let asked = lab.requests();
     assert_eq!(asked.len(), 4, "{asked:?}");
-    let again = lab.fetch(PullLibs::Always, wishes());
+    let again = lab.fetch(PullLibs::Always, requests());
     assert!(
         again.iter().all(|f| f.outcome == Outcome::Cached),
         "{again:?}"
@@ -143,41 +143,41 @@ fn a_library_comes_once_and_is_kept() {
 #[test]
 fn what_costs_most_comes_first_and_what_is_not_worth_it_only_on_demand() {
     let lab = Lab::new("");
-    let wish = |path: &str, nameless, without_lines| LibraryRequest {
+    let request = |path: &str, nameless, without_lines| LibraryRequest {
         nameless,
         without_lines,
-        ..lab.wish(path)
+        ..lab.request(path)
     };
-    let wishes = || {
+    let requests = || {
         vec![
-            wish("/system/lib64/libsqlite.so", 0, 50),
-            wish(UTILS, 1, 0),
-            wish(HWUI, 7, 0),
+            request("/system/lib64/libsqlite.so", 0, 50),
+            request(UTILS, 1, 0),
+            request(HWUI, 7, 0),
             LibraryRequest {
                 path: "/[vdso]".to_owned(),
-                ..wish(HWUI, 9, 0)
+                ..request(HWUI, 9, 0)
             },
             LibraryRequest {
                 build_id: BuildId::default(),
-                ..wish("/system/lib64/libbinder.so", 9, 0)
+                ..request("/system/lib64/libbinder.so", 9, 0)
             },
         ]
     };
     let paths =
         |fetched: Vec<Fetched>| -> Vec<String> { fetched.into_iter().map(|f| f.path).collect() };
-    assert!(lab.fetch(PullLibs::Never, wishes()).is_empty());
+    assert!(lab.fetch(PullLibs::Never, requests()).is_empty());
     assert_eq!(lab.requests(), Vec::<String>::new());
-    assert_eq!(paths(lab.fetch(PullLibs::Cheap, wishes())), [HWUI, UTILS]);
-    let all = paths(lab.fetch(PullLibs::Always, wishes()));
+    assert_eq!(paths(lab.fetch(PullLibs::Cheap, requests())), [HWUI, UTILS]);
+    let all = paths(lab.fetch(PullLibs::Always, requests()));
     assert_eq!(all, [HWUI, UTILS, "/system/lib64/libsqlite.so"]);
 }
 
 #[test]
 fn of_an_apk_only_the_library_comes() {
     let lab = Lab::new("stripped=no");
-    let (wish, library) = lab.wish_in_apk("libjson.so");
-    let id = wish.build_id.clone();
-    let Outcome::Kept(bytes) = lab.outcome(PullLibs::Cheap, wish) else {
+    let (request, library) = lab.wish_in_apk("libjson.so");
+    let id = request.build_id.clone();
+    let Outcome::Kept(bytes) = lab.outcome(PullLibs::Cheap, request) else {
         panic!("it is readable");
     };
     assert!(bytes < library.len() as u64 + 2 * 4096, "{bytes}");
@@ -193,11 +193,11 @@ fn of_an_apk_only_the_library_comes() {
 #[test]
 fn a_phone_that_cannot_read_parts_gives_the_whole_apk() {
     let lab = Lab::new("fault=no-shell-v2");
-    let (wish, library) = lab.wish_in_apk("libengine.so");
-    let id = wish.build_id.clone();
+    let (request, library) = lab.wish_in_apk("libengine.so");
+    let id = request.build_id.clone();
     let apk = lab.phone.file(&lab.apk()).expect("an APK");
     assert_eq!(
-        lab.outcome(PullLibs::Cheap, wish),
+        lab.outcome(PullLibs::Cheap, request),
         Outcome::Kept(apk.len() as u64)
     );
     let (_, found) = lab
@@ -211,15 +211,15 @@ fn a_phone_that_cannot_read_parts_gives_the_whole_apk() {
 #[test]
 fn another_build_is_refused_and_remembered_until_the_file_changes() {
     let lab = Lab::new("");
-    let wish = || LibraryRequest {
+    let request = || LibraryRequest {
         build_id: BuildId(vec![7; 20]),
-        ..lab.wish(UTILS)
+        ..lab.request(UTILS)
     };
-    let there = lab.wish(UTILS).build_id;
-    let outcome = lab.outcome(PullLibs::Always, wish());
+    let there = lab.request(UTILS).build_id;
+    let outcome = lab.outcome(PullLibs::Always, request());
     assert_eq!(outcome, Outcome::Not(WhyNot::OtherBuildId(there)));
     let before = lab.requests().len();
-    let outcome = lab.outcome(PullLibs::Always, wish());
+    let outcome = lab.outcome(PullLibs::Always, request());
     assert!(
         matches!(outcome, Outcome::Not(WhyNot::Device(_))),
         "{outcome:?}"
@@ -229,20 +229,20 @@ fn another_build_is_refused_and_remembered_until_the_file_changes() {
     let other = lab.phone.file(HWUI).expect("it is there");
     lab.phone.put_file(UTILS, &other, 0o644);
     let id = identify(&other).expect("an ELF file").build_id;
-    let outcome = lab.outcome(PullLibs::Always, wish());
+    let outcome = lab.outcome(PullLibs::Always, request());
     assert_eq!(outcome, Outcome::Not(WhyNot::OtherBuildId(id)));
 }
 
 #[test]
 fn what_is_no_readable_library_is_said() {
     let lab = Lab::new("");
-    let why = |wish: LibraryRequest| match lab.outcome(PullLibs::Always, wish) {
+    let why = |request: LibraryRequest| match lab.outcome(PullLibs::Always, request) {
         Outcome::Not(why) => why,
         other => panic!("{other:?}"),
     };
     let at = |path: &str| LibraryRequest {
         path: path.to_owned(),
-        ..lab.wish(UTILS)
+        ..lab.request(UTILS)
     };
     assert_eq!(why(at("/vendor/lib64/libgone.so")), WhyNot::NotThere);
     assert_eq!(why(at("/system/lib64")), WhyNot::NotAFile);
@@ -272,7 +272,7 @@ fn what_is_no_readable_library_is_said() {
 #[test]
 fn too_much_is_left_there_unless_it_is_asked_for() {
     let lab = Lab::new("fault=stat-lies@100000000");
-    let outcome = lab.outcome(PullLibs::Cheap, lab.wish(UTILS));
+    let outcome = lab.outcome(PullLibs::Cheap, lab.request(UTILS));
     let Outcome::Not(WhyNot::OverBudget(text)) = outcome else {
         panic!("{outcome:?}");
     };
@@ -281,7 +281,7 @@ fn too_much_is_left_there_unless_it_is_asked_for() {
         "{text}"
     );
     assert!(lab.requests().iter().all(|r| !r.starts_with("RECV")));
-    assert!(kept(&lab.outcome(PullLibs::Always, lab.wish(UTILS))));
+    assert!(kept(&lab.outcome(PullLibs::Always, lab.request(UTILS))));
 }
 
 #[test]
@@ -289,15 +289,15 @@ fn a_phone_that_goes_is_asked_no_more() {
     for fault in ["pull-cut#1", "transport-fail#4", "vanish@4"] {
         let lab = Lab::new("");
         let source = lab.source(PullLibs::Cheap);
-        let wishes = vec![
-            lab.wish(UTILS),
-            lab.wish(HWUI),
-            lab.wish("/system/lib64/libsqlite.so"),
+        let requests = vec![
+            lab.request(UTILS),
+            lab.request(HWUI),
+            lab.request("/system/lib64/libsqlite.so"),
         ];
         lab.phone
             .faults()
             .add(Fault::parse(fault).expect("a fault"));
-        let fetched = source.fetch(&lab.cache(), wishes, &|_| {});
+        let fetched = source.fetch(&lab.cache(), requests, &|_| {});
         let gone = fetched
             .iter()
             .filter(|f| matches!(f.outcome, Outcome::Not(WhyNot::Device(_))))
@@ -317,9 +317,9 @@ fn whoever_does_not_want_to_wait_goes_on_without() {
     let source = lab.source(PullLibs::Always);
     let interrupt = source.interrupt();
     assert!(!interrupt.skip(), "nothing is under way");
-    let wishes = vec![lab.wish(UTILS), lab.wish(HWUI)];
+    let requests = vec![lab.request(UTILS), lab.request(HWUI)];
     let fetched = std::thread::scope(|scope| {
-        let fetching = scope.spawn(|| source.fetch(&lab.cache(), wishes, &|_| {}));
+        let fetching = scope.spawn(|| source.fetch(&lab.cache(), requests, &|_| {}));
         while !lab.requests().iter().any(|r| r.starts_with("RECV")) {
             std::thread::yield_now();
         }

@@ -7,7 +7,7 @@ use crate::console::signals::watch_signals;
 use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::flags::session::wanted;
+use crate::flags::session::selector;
 use crate::recording::sessions::{self};
 use crate::session::Store;
 use crate::views::page;
@@ -22,7 +22,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if let (true, Some(id)) = (args.forget, &args.session) {
         return forget(ctx, &store, id);
     }
-    let wanted = wanted(ctx, &store, args.session).await?;
+    let selector = selector(ctx, &store, args.session).await?;
     let names = args.names.options(&ctx.console)?;
     let signals = watch_signals()?;
     let mut finished = Show::new(ctx, false)
@@ -32,7 +32,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             sessions::collect(
                 &store,
                 device,
-                &wanted,
+                &selector,
                 output,
                 Some(&names),
                 controls,

@@ -104,16 +104,16 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         dominators: args.dominators,
         java_summaries: false,
         names,
-        watch: LookupControl::default(),
+        control: LookupControl::default(),
         bad_maps_fail: true,
-        look: LookupScope::Missing,
+        scope: LookupScope::Missing,
         packets_for: None,
         process_names: recorded::process_names(&manifest),
         only_process: None,
     };
     let phone = crate::views::progress::phone_asked(ctx, &args.names).await;
-    let converted = blocking::watched(ctx, "converting …", phone, move |watch| {
-        let request = Request { watch, ..request };
+    let converted = blocking::watched(ctx, "converting …", phone, move |control| {
+        let request = Request { control, ..request };
         let maps = request.maps()?;
         let converted = convert::convert_with(&request, &maps)?;
         let is_all = converted.dumps.is_empty() && converted.java.is_empty();

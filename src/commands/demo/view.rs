@@ -355,7 +355,7 @@ fn options(output: Option<PathBuf>, names: NameOptions) -> Result<RecordOptions,
     };
     Ok(RecordOptions {
         kind: CaptureKind::Native(Box::new(config::resolve(None, &asked)?.spec)),
-        with: beside(),
+        companions: beside(),
         output,
         stem: Some("demo".to_owned()),
         force: false,

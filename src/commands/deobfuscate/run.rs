@@ -107,16 +107,16 @@ impl Classified for DeobfuscateError {
 ///
 /// # Errors
 /// Where the input holds no trace, there is no map for it or one that cannot be used, or the
-/// goal can't be written.
+/// output can't be written.
 pub fn deobfuscate(
     input: &Input,
-    extent: PacketScope,
-    goal: PacketOutput,
+    scope: PacketScope,
+    output: PacketOutput,
     names: &NameOptions,
 ) -> Result<Deobfuscated, DeobfuscateError> {
     let maps = R8Mappings::open(names)?;
-    let traces = goal::open(input, extent, &goal).map_err(of_hprof)?;
-    let mut out = Out::open(goal)?;
+    let traces = goal::open(input, scope, &output).map_err(of_hprof)?;
+    let mut out = Out::open(output)?;
     let unwritable = |name: String| move |source| GoalError::Write { name, source };
     let mut done = Deobfuscated::default();
     let mut used: Vec<UsedMap> = Vec::new();
@@ -149,7 +149,7 @@ pub fn deobfuscate(
                 done.findings.push(finding);
             }
         }
-        if extent == PacketScope::WholeTrace {
+        if scope == PacketScope::WholeTrace {
             let whole = &mut copy.take(whole_bytes);
             io::copy(whole, out.writer()).map_err(unwritable(out.name()))?;
         }

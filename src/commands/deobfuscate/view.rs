@@ -30,7 +30,7 @@ use crate::views::symbolized::{READING, refreshed_shown};
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     let names = args.names.options(&ctx.console)?;
-    let (input, extent, named) = args.packets.places();
+    let (input, scope, named) = args.packets.places();
     if let (Input::Path(folder), None) = (&input, &named)
         && folder.is_dir()
     {
@@ -39,7 +39,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let goal = goal::asked(console, &input, named, ".deobfuscation")?;
     let (sink, goal) = goal.open(console, args.packets.force);
     let work = watched(ctx, READING, None, move |_| {
-        run::deobfuscate(&input, extent, sink, &names)
+        run::deobfuscate(&input, scope, sink, &names)
     });
     let done = work.await?;
     show(console, goal.as_deref(), &done);
@@ -66,7 +66,7 @@ async fn of_folder(ctx: &Context, folder: &Path, names: NameOptions) -> Result<O
     for folder in folders {
         let refreshed = watched(ctx, READING, None, {
             let (folder, names) = (folder.clone(), names.clone());
-            move |watch| symbolize::refresh(&folder, names, watch)
+            move |control| symbolize::refresh(&folder, names, control)
         })
         .await?;
         if let Refreshed::Recording(recording) = &refreshed {

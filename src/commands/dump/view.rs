@@ -61,7 +61,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
                 dominators: args.dominators,
             },
         ),
-        with: CompanionOptions::default(),
+        companions: CompanionOptions::default(),
         output: args.output,
         stem: None,
         force: args.force,

@@ -170,9 +170,9 @@ pub fn convert(
     input: &Input,
     output: Output,
     options: ConvertOptions,
-    watch: &LookupControl,
+    control: &LookupControl,
 ) -> Result<Made<Converted>, HprofToolError> {
-    let out = Out::open(input, output, watch)?;
+    let out = Out::open(input, output, control)?;
     let dump = open(input)?;
     out.with(&dump, |dump, out| {
         let done = crate::hprof::convert::convert(&dump.bytes, options, out);
@@ -196,9 +196,9 @@ pub fn strip(
     input: &Input,
     output: Output,
     options: StripOptions,
-    watch: &LookupControl,
+    control: &LookupControl,
 ) -> Result<Made<Stripped>, HprofToolError> {
-    let out = Out::open(input, output, watch)?;
+    let out = Out::open(input, output, control)?;
     let dump = open(input)?;
     out.with(&dump, |dump, out| {
         let done = crate::hprof::strip::strip(&dump.bytes, options, out);
@@ -279,7 +279,7 @@ fn findings(input: &HprofInput, damage: &DamageList, ending: Ending) -> Vec<Find
 struct Out<'a> {
     to: To,
     name: String,
-    watch: &'a LookupControl,
+    control: &'a LookupControl,
 }
 
 enum To {
@@ -291,7 +291,7 @@ impl<'a> Out<'a> {
     fn open(
         input: &Input,
         output: Output,
-        watch: &'a LookupControl,
+        control: &'a LookupControl,
     ) -> Result<Self, HprofToolError> {
         let (to, name) = match output {
             Output::Stream(stream) => (To::Stream(stream), "standard output".to_owned()),
@@ -311,7 +311,7 @@ impl<'a> Out<'a> {
                 }
             }
         };
-        Ok(Out { to, name, watch })
+        Ok(Out { to, name, control })
     }
 
     /// Has it written, and gives it its name where that went well.
@@ -321,7 +321,7 @@ impl<'a> Out<'a> {
         make: impl FnOnce(&HprofInput, &mut dyn Write) -> Result<T, HprofToolError>,
     ) -> Result<T, HprofToolError> {
         let made = make(dump, &mut self);
-        if self.watch.is_cancelled() {
+        if self.control.is_cancelled() {
             return Err(HprofToolError::Interrupted);
         }
         let made = made?;
@@ -341,7 +341,7 @@ impl<'a> Out<'a> {
 
 impl Write for Out<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.watch.is_cancelled() {
+        if self.control.is_cancelled() {
             return Err(io::Error::other("interrupted"));
         }
         match &mut self.to {

@@ -44,8 +44,8 @@ async fn conv(ctx: &Context, args: ConvArgs) -> Result<Outcome, Failure> {
         compat: args.compat,
     };
     let place = (args.input, args.output, args.force);
-    let work = move |input: Input, output, watch: LookupControl| {
-        run::convert(&input, output, options, &watch)
+    let work = move |input: Input, output, control: LookupControl| {
+        run::convert(&input, output, options, &control)
     };
     rewrite(ctx, place, "converting …", work, |done| {
         let mut said = String::new();
@@ -71,8 +71,8 @@ async fn strip(ctx: &Context, args: StripArgs) -> Result<Outcome, Failure> {
         fields: args.fields,
     };
     let place = (args.input, args.output, args.force);
-    let work = move |input: Input, output, watch: LookupControl| {
-        run::strip(&input, output, options, &watch)
+    let work = move |input: Input, output, control: LookupControl| {
+        run::strip(&input, output, options, &control)
     };
     rewrite(ctx, place, "stripping …", work, |done| {
         let mut said = format!(
@@ -109,7 +109,7 @@ where
 {
     let (output, goal) = place(&ctx.console, to, force)?;
     let input = input(from);
-    let work = move |watch| work(input, output, watch);
+    let work = move |control| work(input, output, control);
     let made = blocking::watched(ctx, doing, None, work).await?;
     let (file, extra, said) = tell(&made.what);
     written(&ctx.console, &made, file, goal.as_deref(), extra, &said);

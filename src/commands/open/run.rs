@@ -299,21 +299,21 @@ pub struct TraceServer {
 ///
 /// # Errors
 /// Where the port can't be had.
-pub async fn give(trace: TraceToShow, way: &ServeOptions) -> Result<TraceServer, OpenError> {
+pub async fn give(trace: TraceToShow, options: &ServeOptions) -> Result<TraceServer, OpenError> {
     let offer = Offer {
         source: trace.trace.source,
         name: trace.name,
-        origin: way.ui.origin.clone(),
-        page: way.page,
+        origin: options.ui.origin.clone(),
+        page: options.page,
     };
-    let port = way.port;
+    let port = options.port;
     let server = Server::bind(port, offer).await;
     let mut server = server.map_err(|source| match source.kind() {
         io::ErrorKind::AddrInUse => OpenError::PortBusy { port },
         _ => OpenError::Listen { port, source },
     })?;
     let trace_url = server.file_url();
-    let from_ui = || format!("{}/#!/?url={trace_url}", way.ui.address);
+    let from_ui = || format!("{}/#!/?url={trace_url}", options.ui.address);
     let url = server.page_url().unwrap_or_else(from_ui);
     let once_url = server.lead_once(&url);
     Ok(TraceServer {

@@ -48,12 +48,12 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         Shown::Trace(trace) => {
             let page = args.page || args.port.is_some_and(|port| port != UI_PORT);
             let usual = if page { 0 } else { UI_PORT };
-            let way = ServeOptions {
+            let options = ServeOptions {
                 ui,
                 port: args.port.unwrap_or(usual),
                 page,
             };
-            show_trace(ctx, trace, &way, &args).await
+            show_trace(ctx, trace, &options, &args).await
         }
         Shown::Page(page) => {
             if !args.print_url {
@@ -79,7 +79,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
 async fn show_trace(
     ctx: &Context,
     trace: TraceToShow,
-    way: &ServeOptions,
+    options: &ServeOptions,
     args: &Args,
 ) -> Result<Outcome, Failure> {
     let console = &ctx.console;
@@ -88,22 +88,22 @@ async fn show_trace(
     }
     let name = trace.name.clone();
     let mut signals = watch_signals()?;
-    let given = run::give(trace, way).await?;
-    let size = ByteSize(given.bytes);
+    let served = run::give(trace, options).await?;
+    let size = ByteSize(served.bytes);
     if console.is_json() {
         console.json(&json!({
-            "url": given.url,
-            "trace_url": given.trace_url,
+            "url": served.url,
+            "trace_url": served.trace_url,
             "name": name,
-            "bytes": given.bytes,
+            "bytes": served.bytes,
         }));
     } else if args.print_url {
-        console.data(&given.url);
+        console.data(&served.url);
     }
     if !args.print_url {
         console.say(format_args!("serving {name} ({size}) to {}", args.ui));
-        console.say(format_args!("if no browser opens: {}", given.url));
-        if !way.page {
+        console.say(format_args!("if no browser opens: {}", served.url));
+        if !options.page {
             console.detail(
                 "a browser may ask whether the UI may reach this computer: it must, to fetch the \
                  trace; the UI keeps it in the browser",
@@ -120,7 +120,7 @@ async fn show_trace(
         HumanDuration(args.timeout)
     ));
     if !args.print_url {
-        let (console, url, once_url) = (console.clone(), given.url.clone(), given.once_url);
+        let (console, url, once_url) = (console.clone(), served.url.clone(), served.once_url);
         // Some programs answer only when the window is closed.
         tokio::spawn(async move {
             if let Err(error) = browser::open(OsStr::new(&once_url)).await {
@@ -129,7 +129,7 @@ async fn show_trace(
         });
     }
     let teller = console.clone();
-    let server = given.server.serve(args.timeout, move |told| match told {
+    let server = served.server.serve(args.timeout, move |told| match told {
         ServerEvent::Fetching => teller.detail("the trace is being fetched"),
         ServerEvent::Refused(status) => teller.detail(format_args!("refused a request: {status}")),
     });

@@ -233,7 +233,7 @@ fn of_trace(
     let health = opened
         .trace
         .read_dumps(|mut dump: HeapDump| -> Result<(), LookError> {
-            if look.watch.is_cancelled() {
+            if look.control.is_cancelled() {
                 return Err(LookError::Interrupted);
             }
             if dump.process.is_empty()

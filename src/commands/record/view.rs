@@ -27,9 +27,9 @@ use crate::views::progress::{self, Show};
 /// Whatever kept it from recording, or from fetching what it recorded.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     ctx.check_detach(args.detach)?;
-    let with: CompanionOptions = args.with.iter().flat_map(|with| with.sources()).collect();
+    let companions: CompanionOptions = args.with.iter().flat_map(|with| with.sources()).collect();
     let mut resolved = args.capture.resolve(&args.target, &ctx.console)?;
-    resolved.spec.companions = with.in_trace();
+    resolved.spec.companions = companions.in_trace();
     if args.capture.print_config {
         return print_config(ctx, &resolved.spec);
     }
@@ -42,7 +42,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let store = Store::of_user()?;
     let options = RecordOptions {
         kind: CaptureKind::Native(Box::new(resolved.spec)),
-        with,
+        companions,
         output: args.output,
         stem: None,
         force: args.force,
@@ -66,7 +66,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         device = ctx.device() => device?,
         _ = signals.recv() => return Err(SessionError::Interrupted.into()),
     };
-    if options.detach && !options.with.is_empty() {
+    if options.detach && !options.companions.is_empty() {
         ctx.console.warn_with_help(
             "nobody observes a detached recording: of --with it keeps what the trace holds, and \
              the collections that the log still has at the end",

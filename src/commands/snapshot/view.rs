@@ -4,7 +4,7 @@ use super::args::Args;
 use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::flags::session::wanted;
+use crate::flags::session::selector;
 use crate::recording::sessions::{self};
 use crate::session::Store;
 use crate::views::progress::{self};
@@ -17,8 +17,8 @@ use std::time::Duration;
 /// Where the phone does not allow it, or no dump came in time.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let store = Store::of_user()?;
-    let wanted = wanted(ctx, &store, args.session).await?;
-    let told = sessions::snapshot(&store, &wanted, args.label).await?;
+    let selector = selector(ctx, &store, args.session).await?;
+    let told = sessions::snapshot(&store, &selector, args.label).await?;
     let (session, taken) = (told.session, told.snapshot);
     let console = &ctx.console;
     if told.repeated {

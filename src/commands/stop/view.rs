@@ -5,7 +5,7 @@ use crate::console::signals::watch_signals;
 use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::flags::session::wanted;
+use crate::flags::session::selector;
 use crate::recording::sessions::{self, Stopped};
 use crate::session::Store;
 use crate::views::page;
@@ -18,13 +18,13 @@ use serde_json::json;
 /// Where the device does not hand it over; it stays there.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let store = Store::of_user()?;
-    let wanted = wanted(ctx, &store, args.session).await?;
+    let selector = selector(ctx, &store, args.session).await?;
     let names = args.names.options(&ctx.console)?;
     let signals = watch_signals()?;
     let stopped = Show::new(ctx, false)
         .during(signals, async |controls, on_event| {
             let output = args.output.as_deref();
-            sessions::stop(&store, &wanted, output, Some(&names), controls, on_event).await
+            sessions::stop(&store, &selector, output, Some(&names), controls, on_event).await
         })
         .await?;
     match stopped {

@@ -19,14 +19,14 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     let names = args.names.options(&ctx.console)?;
     let phone = crate::views::progress::phone_asked(ctx, &args.names).await;
-    let (input, extent, named) = args.packets.places();
+    let (input, scope, named) = args.packets.places();
     if let (Input::Path(folder), None) = (&input, &named)
         && folder.is_dir()
     {
         let folder = folder.clone();
         let refreshed = blocking::watched(ctx, READING, phone, {
             let folder = folder.clone();
-            move |watch| symbolize::refresh(&folder, names, watch)
+            move |control| symbolize::refresh(&folder, names, control)
         })
         .await?;
         return Ok(refreshed_shown(console, &folder, &refreshed));
@@ -34,8 +34,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let goal = goal::asked(console, &input, named, ".symbols")?;
     let (symbolized, goal) = {
         let (sink, goal) = goal.open(console, args.packets.force);
-        let task = blocking::watched(ctx, READING, phone, move |watch| {
-            symbolize::symbolize(&input, extent, sink, names, watch)
+        let task = blocking::watched(ctx, READING, phone, move |control| {
+            symbolize::symbolize(&input, scope, sink, names, control)
         });
         (task.await?, goal)
     };

@@ -35,7 +35,7 @@ impl Run<'_> {
     /// Writes the Java heaps of a trace that are wanted.
     pub(super) fn java_heaps(&mut self, mut pending: Pending) -> Result<(), ConvertError> {
         for at in 0..pending.trace.java_dumps().len() {
-            if self.request.watch.is_cancelled() {
+            if self.request.control.is_cancelled() {
                 return Err(ConvertError::Interrupted);
             }
             let (before, later) = pending.trace.java_dumps().split_at(at + 1);
@@ -92,7 +92,7 @@ impl Run<'_> {
             if !self.request.selection.names_hprof(&input.name) {
                 continue;
             }
-            if self.request.watch.is_cancelled() {
+            if self.request.control.is_cancelled() {
                 return Err(ConvertError::Interrupted);
             }
             if let Some(what) = input.damage {

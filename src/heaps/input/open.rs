@@ -305,11 +305,11 @@ impl<'a> Reading<'a> {
                     listed.held = taken_back.and_then(|dump| sampled::total(&dump, View::Space));
                 }
             };
-        let watch = &self.options.watch;
+        let control = &self.options.control;
         let health = trace
             .trace
             .read_dumps(|mut dump| -> Result<(), LookError> {
-                if watch.is_cancelled() {
+                if control.is_cancelled() {
                     return Err(LookError::Interrupted);
                 }
                 sampled |= !dump.samples.is_empty();

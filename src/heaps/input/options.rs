@@ -20,5 +20,5 @@ pub struct LookOptions {
     /// a folder's trace tells of it, that is implied: figures are then set side by side.
     pub errors: bool,
     /// Who may end it.
-    pub watch: LookupControl,
+    pub control: LookupControl,
 }

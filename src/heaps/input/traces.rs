@@ -49,13 +49,13 @@ pub(super) fn open_all(
     progress: &ProgressReporter,
 ) -> Result<Vec<LookTrace>, LookError> {
     let maps = R8Mappings::open(&options.names)?;
-    let namer = Namer::new(options.names.clone(), options.watch.clone());
+    let namer = Namer::new(options.names.clone(), options.control.clone());
     let mut all = Vec::with_capacity(traces.len());
     for input in traces {
         progress.begin(&format!("reading {}", input.name));
         let mut surveyed = Surveyed::read(input.source)?;
         let named = namer.name(surveyed.recording_mut(), LookupScope::Missing);
-        if options.watch.is_cancelled() {
+        if options.control.is_cancelled() {
             return Err(LookError::Interrupted);
         }
         let findings = named.findings();

@@ -13,10 +13,10 @@
 //! the cache then has it and says so. What the phone has another build of, and what took too
 //! long, is remembered too.
 
+mod request;
 mod transfer;
-mod wish;
 
-pub use wish::{LibraryRequest, wishes};
+pub use request::{LibraryRequest, requests};
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -30,8 +30,8 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
+use self::request::Where;
 use self::transfer::{Failed, fetch_from_apk, fetch_whole};
-use self::wish::Where;
 use crate::device::{Device, DeviceError, RemoteStat};
 use crate::symbolize::cache::{Cache, NotKept, Origin};
 use crate::symbolize::find::WhyNot;
@@ -188,48 +188,48 @@ impl DeviceLibs {
     pub fn fetch(
         &self,
         cache: &Cache,
-        wishes: Vec<LibraryRequest>,
+        requests: Vec<LibraryRequest>,
         tell: &dyn Fn(PullEvent),
     ) -> Vec<Fetched> {
-        self.runtime.block_on(self.fetch_all(cache, wishes, tell))
+        self.runtime.block_on(self.fetch_all(cache, requests, tell))
     }
 
     async fn fetch_all(
         &self,
         cache: &Cache,
-        mut wishes: Vec<LibraryRequest>,
+        mut requests: Vec<LibraryRequest>,
         tell: &dyn Fn(PullEvent),
     ) -> Vec<Fetched> {
         if self.how == PullLibs::Never {
             return Vec::new();
         }
-        wishes.retain(|wish| self.is_worth_it(wish));
-        wishes.sort_by(|a, b| b.weight().cmp(&a.weight()).then(a.path.cmp(&b.path)));
+        requests.retain(|request| self.is_worth_it(request));
+        requests.sort_by(|a, b| b.weight().cmp(&a.weight()).then(a.path.cmp(&b.path)));
         let mut round = Round::new(self, cache);
-        let of = wishes.len();
+        let of = requests.len();
         self.interrupt.0.under_way.store(true, Ordering::SeqCst);
         let mut all = Vec::with_capacity(of);
-        for (done, wish) in wishes.into_iter().enumerate() {
-            let outcome = match round.known(&wish) {
+        for (done, request) in requests.into_iter().enumerate() {
+            let outcome = match round.known(&request) {
                 Some(outcome) => outcome,
                 None => {
                     tell(PullEvent::Asking {
-                        path: wish.shown(),
+                        path: request.shown(),
                         done,
                         of,
                     });
-                    round.ask(&wish).await
+                    round.ask(&request).await
                 }
             };
             if let Outcome::Kept(bytes) = outcome {
                 tell(PullEvent::Kept {
-                    path: wish.shown(),
+                    path: request.shown(),
                     bytes,
                 });
             }
             all.push(Fetched {
-                path: wish.path,
-                build_id: wish.build_id,
+                path: request.path,
+                build_id: request.build_id,
                 outcome,
             });
         }
@@ -237,15 +237,15 @@ impl DeviceLibs {
         all
     }
 
-    fn is_worth_it(&self, wish: &LibraryRequest) -> bool {
-        let cheap = wish.is_own() || (wish.nameless > 0 && wish.is_at_home());
-        wish.place().is_some()
-            && !wish.build_id.is_empty()
+    fn is_worth_it(&self, request: &LibraryRequest) -> bool {
+        let cheap = request.is_own() || (request.nameless > 0 && request.is_at_home());
+        request.place().is_some()
+            && !request.build_id.is_empty()
             && (self.how == PullLibs::Always || cheap)
     }
 }
 
-/// One run through the wishes, with what it has cost so far.
+/// One run through the requests, with what it has cost so far.
 struct Round<'a> {
     of: &'a DeviceLibs,
     cache: &'a Cache,
@@ -273,25 +273,25 @@ impl<'a> Round<'a> {
     }
 
     /// What is known without asking the phone.
-    fn known(&self, wish: &LibraryRequest) -> Option<Outcome> {
+    fn known(&self, request: &LibraryRequest) -> Option<Outcome> {
         let libraries = self.cache.libraries();
-        if libraries.has(&wish.build_id, Origin::Device) {
+        if libraries.has(&request.build_id, Origin::Device) {
             return Some(Outcome::Cached);
         }
         if let Some(why) = &self.over {
             return Some(Outcome::Not(why.clone()));
         }
-        let slow = self.of.how == PullLibs::Cheap && self.is_noted(&too_slow(&wish.build_id));
+        let slow = self.of.how == PullLibs::Cheap && self.is_noted(&too_slow(&request.build_id));
         slow.then(|| {
             let text = "took too long before; --pull-libs takes the time";
             Outcome::Not(WhyNot::OverBudget(text.to_owned()))
         })
     }
 
-    async fn ask(&mut self, wish: &LibraryRequest) -> Outcome {
+    async fn ask(&mut self, request: &LibraryRequest) -> Outcome {
         let interrupt = self.of.interrupt();
         let asked = tokio::select! {
-            outcome = self.fetch(wish) => outcome,
+            outcome = self.fetch(request) => outcome,
             () = interrupt.asked() => Err(self.end(WhyNot::Device("interrupted".to_owned()))),
         };
         asked.unwrap_or_else(Outcome::Not)
@@ -303,12 +303,12 @@ impl<'a> Round<'a> {
         why
     }
 
-    async fn fetch(&mut self, wish: &LibraryRequest) -> Result<Outcome, WhyNot> {
-        let Some(place) = wish.place() else {
+    async fn fetch(&mut self, request: &LibraryRequest) -> Result<Outcome, WhyNot> {
+        let Some(place) = request.place() else {
             return Err(WhyNot::NotThere);
         };
         let stat = self.stat(place.file()).await?;
-        let other = other_build(&wish.build_id, place.file(), &stat);
+        let other = other_build(&request.build_id, place.file(), &stat);
         if self.is_noted(&other) {
             let text = "the phone has another build of it by now";
             return Err(WhyNot::Device(text.to_owned()));
@@ -327,7 +327,7 @@ impl<'a> Round<'a> {
             match &place {
                 Where::File(path) => fetch_whole(device, path, most, incoming.file()).await,
                 Where::InApk { apk, .. } => {
-                    fetch_from_apk(device, apk, wish.start_offset, most, incoming.file()).await
+                    fetch_from_apk(device, apk, request.start_offset, most, incoming.file()).await
                 }
             }
         };
@@ -335,7 +335,7 @@ impl<'a> Round<'a> {
             Some(Ok(bytes)) => bytes,
             Some(Err(failed)) => return Err(self.failed(failed, place.file())),
             None => {
-                self.note(&too_slow(&wish.build_id));
+                self.note(&too_slow(&request.build_id));
                 let text = format!(
                     "took longer than {} s; --pull-libs takes the time",
                     MOST_TIME.as_secs()
@@ -347,7 +347,7 @@ impl<'a> Round<'a> {
         if bytes >= TELLING {
             self.speed = Some(bytes as f64 / began.elapsed().as_secs_f64().max(1e-6));
         }
-        match incoming.keep(&wish.build_id, Origin::Device) {
+        match incoming.keep(&request.build_id, Origin::Device) {
             Ok(_) => Ok(Outcome::Kept(bytes)),
             Err(NotKept::OtherBuildId { found, .. }) if !found.is_empty() => {
                 self.note(&other);

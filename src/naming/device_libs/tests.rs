@@ -5,7 +5,7 @@ use crate::device::scripted::{Scripted, Step, features, record, say, service};
 
 const ID: [u8; 20] = [7; 20];
 
-fn wish(path: &str, id: u8) -> LibraryRequest {
+fn request(path: &str, id: u8) -> LibraryRequest {
     LibraryRequest {
         path: path.to_owned(),
         build_id: BuildId(vec![id; 20]),
@@ -49,9 +49,9 @@ async fn what_takes_too_long_is_given_up_and_not_tried_again() {
     let cache = Cache::in_folder(folder.path()).unwrap();
     let scripted = Scripted::new([features("shell_v2,stat_v2"), stat(1 << 20), pull(300 << 10)]);
     let began = Instant::now();
-    let wishes = vec![wish(PATH, ID[0]), wish("/system/lib64/libb.so", 8)];
+    let requests = vec![request(PATH, ID[0]), request("/system/lib64/libb.so", 8)];
     let fetched = source(&scripted, PullLibs::Cheap)
-        .fetch_all(&cache, wishes, &|_| {})
+        .fetch_all(&cache, requests, &|_| {})
         .await;
     assert_eq!(began.elapsed(), MOST_TIME);
     for fetched in &fetched {
@@ -66,14 +66,17 @@ async fn what_takes_too_long_is_given_up_and_not_tried_again() {
     let silent = Scripted::new([]);
     let again = source(&silent, PullLibs::Cheap);
     let round = Round::new(&again, &cache);
-    let known = round.known(&wish(PATH, ID[0]));
+    let known = round.known(&request(PATH, ID[0]));
     assert!(
         matches!(known, Some(Outcome::Not(WhyNot::OverBudget(_)))),
         "{known:?}"
     );
-    assert_eq!(round.known(&wish("/system/lib64/libb.so", 8)), None);
+    assert_eq!(round.known(&request("/system/lib64/libb.so", 8)), None);
     let asked = source(&silent, PullLibs::Always);
-    assert_eq!(Round::new(&asked, &cache).known(&wish(PATH, ID[0])), None);
+    assert_eq!(
+        Round::new(&asked, &cache).known(&request(PATH, ID[0])),
+        None
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -82,9 +85,9 @@ async fn a_phone_that_falls_silent_is_left_also_by_who_has_all_the_time() {
     let cache = Cache::in_folder(folder.path()).unwrap();
     let scripted = Scripted::new([features("shell_v2,stat_v2"), stat(1 << 20), pull(0)]);
     let began = Instant::now();
-    let wishes = vec![wish(PATH, ID[0]), wish("/system/lib64/libb.so", 8)];
+    let requests = vec![request(PATH, ID[0]), request("/system/lib64/libb.so", 8)];
     let fetched = source(&scripted, PullLibs::Always)
-        .fetch_all(&cache, wishes, &|_| {})
+        .fetch_all(&cache, requests, &|_| {})
         .await;
     assert_eq!(began.elapsed(), STALL);
     let gone = |f: &Fetched| matches!(f.outcome, Outcome::Not(WhyNot::Device(_)));
@@ -102,7 +105,7 @@ async fn what_would_take_too_long_at_the_speed_so_far_is_not_begun() {
     let source = source(&scripted, PullLibs::Cheap);
     let mut round = Round::new(&source, &cache);
     round.speed = Some(f64::from(1 << 20));
-    let outcome = round.ask(&wish(PATH, ID[0])).await;
+    let outcome = round.ask(&request(PATH, ID[0])).await;
     let Outcome::Not(WhyNot::OverBudget(text)) = outcome else {
         panic!("{outcome:?}");
     };

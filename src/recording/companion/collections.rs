@@ -19,10 +19,10 @@ pub(crate) const FILE: &str = "gc.jsonl";
 pub(crate) fn write(
     folder: &Path,
     goal: &Path,
-    with: CompanionOptions,
+    companions: CompanionOptions,
     trace: &Path,
 ) -> Result<Option<String>, String> {
-    if !with.gc {
+    if !companions.gc {
         return Ok(None);
     }
     let mut known = timeline::beside(folder);

@@ -25,14 +25,14 @@ const PROCESSES: usize = 16;
 /// Completes the timeline of a session that has ended, as far as the phone still can. Nothing
 /// that goes wrong here concerns the recording. The file that is in the way if one is.
 pub(crate) async fn complete(session: &Session, plan: &Plan) -> Option<PathBuf> {
-    if plan.with.is_empty() {
+    if plan.companions.is_empty() {
         return None;
     }
     let folder = session.chronicle().opening.output.clone();
     // After days of a recording the timeline has millions of entries.
     match tokio::task::spawn_blocking(move || known(&folder)).await {
         Ok(Ok(known)) => {
-            complete_own(session, known, plan.with, plan.duration_ms).await;
+            complete_own(session, known, plan.companions, plan.duration_ms).await;
             None
         }
         Ok(Err(foreign)) => Some(foreign),
@@ -62,7 +62,7 @@ fn known(folder: &Path) -> Result<Timeline, PathBuf> {
 async fn complete_own(
     session: &Session,
     known: Timeline,
-    with: CompanionOptions,
+    companions: CompanionOptions,
     duration_ms: Option<u64>,
 ) {
     let chronicle = session.chronicle();
@@ -76,13 +76,13 @@ async fn complete_own(
     let mut cut_short = false;
     if session.is_resumed() {
         let records = LabelRecords::of(&known);
-        cut_short = !took_end(&records, with);
+        cut_short = !took_end(&records, companions);
         let last_ns = last_sight(&known).unwrap_or(started_ns);
-        for (at_ns, missed) in untaken(chronicle, &records, last_ns, with) {
+        for (at_ns, missed) in untaken(chronicle, &records, last_ns, companions) {
             timeline.see(at_ns, 0, Observation::Missed(missed));
         }
     }
-    if !with.observes() {
+    if !companions.observes() {
         let _ = timeline.finish();
         return;
     }
@@ -107,7 +107,7 @@ async fn complete_own(
         why: "nobody observed it: heaptap did not follow the recording".to_owned(),
     };
     timeline.see(from_ns, 0, Observation::Gap(gap));
-    if with.gc {
+    if companions.gc {
         read_log(session, (from_ns, until_ns), &timeline).await;
     }
     // What cannot be written is missing in the summary.
@@ -167,7 +167,7 @@ fn untaken(
     chronicle: &SessionState,
     records: &LabelRecords<'_>,
     last_ns: u64,
-    with: CompanionOptions,
+    companions: CompanionOptions,
 ) -> Vec<(u64, Missed)> {
     let reason = match chronicle.detached {
         true => MissedReason::Detached,
@@ -184,7 +184,7 @@ fn untaken(
         .fold(last_ns, u64::max);
     let mut untaken = Vec::new();
     for (number, (label, at_ns)) in (1..).zip(labels.chain([("", last_ns)])) {
-        for source in with.at_labels() {
+        for source in companions.at_labels() {
             if is_expected(source, label) && !records.has(source, number, label) {
                 let missed = Missed {
                     what: source.word().to_owned(),
@@ -240,8 +240,9 @@ fn word_of(kept_as: &str) -> &str {
 }
 
 /// Whether the recording was observed until what belongs to its end was taken.
-fn took_end(records: &LabelRecords<'_>, with: CompanionOptions) -> bool {
-    with.at_labels()
+fn took_end(records: &LabelRecords<'_>, companions: CompanionOptions) -> bool {
+    companions
+        .at_labels()
         .filter(|source| is_expected(*source, ""))
         .all(|source| records.has(source, 0, ""))
 }
@@ -277,7 +278,7 @@ mod tests {
 
     #[test]
     fn whose_the_log_is_is_the_same_for_who_completes_it_and_for_the_manifest() {
-        let with: CompanionOptions = [Source::Gc].into_iter().collect();
+        let companions: CompanionOptions = [Source::Gc].into_iter().collect();
         let gone = timeline_line();
         for (timeline, log, foreign, listed) in [
             (None, None, None, false),
@@ -304,7 +305,7 @@ mod tests {
                 foreign.map(|name| folder.path().join(name)),
                 "{case}"
             );
-            let section = section(folder.path(), with).unwrap();
+            let section = section(folder.path(), companions).unwrap();
             assert_eq!(section.log.is_some(), listed, "{case}");
             let is_ours = timeline.is_some() && foreign != Some(timeline::FILE);
             assert_eq!(section.timeline.is_some(), is_ours, "{case}");

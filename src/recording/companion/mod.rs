@@ -85,7 +85,7 @@ impl Companion {
         dump_heaps: DumpHeaps,
         on_event: &EventHandler,
     ) -> Companion {
-        if plan.with.is_empty() {
+        if plan.companions.is_empty() {
             return Companion { running: None };
         }
         let timeline = match TimelineFile::open(&session.opening().output) {
@@ -95,7 +95,7 @@ impl Companion {
                 return Companion { running: None };
             }
         };
-        if plan.with.gc && session.is_slow() {
+        if plan.companions.gc && session.is_slow() {
             let at = session.chronicle().started_ns.unwrap_or(0);
             let unread = Unread {
                 source: timeline::Source::Ftrace,
@@ -110,7 +110,7 @@ impl Companion {
         let spine = Spine {
             device: session.device().clone(),
             chronicle: session.chronicle().clone(),
-            with: plan.with,
+            companions: plan.companions,
             labels: session.watch_labels(),
             timeline,
             windows: OurWindows::default(),
@@ -159,7 +159,7 @@ struct Wish {
 struct Spine {
     device: Device,
     chronicle: SessionState,
-    with: CompanionOptions,
+    companions: CompanionOptions,
     labels: LabelWatch,
     timeline: TimelineFile,
     windows: OurWindows,
@@ -172,7 +172,7 @@ struct Spine {
 impl Spine {
     async fn run(mut self, mut asked: mpsc::UnboundedReceiver<()>) {
         let mut taking: JoinSet<()> = JoinSet::new();
-        if self.with.smaps {
+        if self.companions.smaps {
             // Before the first label, so that whoever waits for one knows that nothing comes.
             taking.spawn(smaps::warn_of_obstacle(
                 self.device.clone(),
@@ -181,16 +181,16 @@ impl Spine {
             ));
         }
         let mut attaching = JoinSet::new();
-        if self.with.allocations {
+        if self.companions.allocations {
             let (device, chronicle) = (&self.device, &self.chronicle);
             let tracking = Tracking::begin(device, chronicle, &self.on_event, &mut attaching);
             self.tracking = Some(tracking);
         }
-        let watching = self.with.observes().then(|| {
+        let watching = self.companions.observes().then(|| {
             Watching::begin(
                 &self.device,
                 &self.chronicle,
-                self.with,
+                self.companions,
                 &self.timeline,
                 &self.windows,
                 &self.on_event,
@@ -280,7 +280,7 @@ impl Spine {
         let taker = Taker {
             device: self.device.clone(),
             chronicle: self.chronicle.clone(),
-            with: self.with,
+            companions: self.companions,
             folder: self.folder(),
             timeline: self.timeline.clone(),
             windows: self.windows.clone(),
@@ -302,7 +302,7 @@ impl Spine {
 struct Taker {
     device: Device,
     chronicle: SessionState,
-    with: CompanionOptions,
+    companions: CompanionOptions,
     folder: PathBuf,
     timeline: TimelineFile,
     windows: OurWindows,
@@ -322,7 +322,7 @@ impl Taker {
                 self.asked_ns = now.boot_ns;
             }
         }
-        let with = self.with;
+        let companions = self.companions;
         let mut taken = Vec::new();
         let mut missed = Vec::new();
         let label = self.wish.label.as_ref().map_or("", |label| &label.label);
@@ -334,7 +334,7 @@ impl Taker {
             Source::Meminfo,
             Source::Java,
         ] {
-            if !with.has(source) {
+            if !companions.has(source) {
                 continue;
             }
             match self.take(source).await {

@@ -20,12 +20,12 @@ const LARGEST: u64 = 256 << 20;
 const LISTED: usize = 1000;
 
 /// The manifest's section; `None` where nothing was to be recorded beside.
-pub(crate) fn section(folder: &Path, with: CompanionOptions) -> Option<Beside> {
-    if with.is_empty() {
+pub(crate) fn section(folder: &Path, companions: CompanionOptions) -> Option<Beside> {
+    if companions.is_empty() {
         return None;
     }
     let mut beside = Beside {
-        with: with
+        with: companions
             .sources()
             .map(|source| source.word().to_owned())
             .collect(),

@@ -31,19 +31,19 @@ impl Watching {
     pub(super) fn begin(
         device: &Device,
         chronicle: &SessionState,
-        with: CompanionOptions,
+        companions: CompanionOptions,
         timeline: &TimelineFile,
         windows: &OurWindows,
         on_event: &EventHandler,
     ) -> Watching {
-        let options = options(chronicle, with);
+        let options = options(chronicle, companions);
         let boot = chronicle.opening.boot_id.0.clone();
         let (stop, stopped) = oneshot::channel();
         let device = device.clone();
         let windows = windows.clone();
         let mut seeing = Seeing {
             timeline: timeline.clone(),
-            logcat: with
+            logcat: companions
                 .gc
                 .then(|| logcat(&chronicle.opening.output, on_event))
                 .flatten(),
@@ -93,7 +93,7 @@ fn logcat(folder: &Path, on_event: &EventHandler) -> Option<LogcatFile> {
     opened.ok()
 }
 
-fn options(chronicle: &SessionState, with: CompanionOptions) -> Options {
+fn options(chronicle: &SessionState, companions: CompanionOptions) -> Options {
     let opening = &chronicle.opening;
     // pidof knows no patterns: their processes are those that were seen.
     let (patterns, names): (Vec<_>, Vec<_>) = opening
@@ -117,12 +117,12 @@ fn options(chronicle: &SessionState, with: CompanionOptions) -> Options {
         names,
         pids: pids.into_iter().collect(),
         every: EVERY,
-        parts: with.meminfo.then_some(PartsOptions {
+        parts: companions.meminfo.then_some(PartsOptions {
             every: PARTS_EVERY,
             allow_gc: false,
         }),
-        graphics: with.meminfo,
-        log: with.gc,
+        graphics: companions.meminfo,
+        log: companions.gc,
     }
 }
 

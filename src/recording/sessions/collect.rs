@@ -33,13 +33,13 @@ use crate::session::{
 pub async fn collect(
     store: &Store,
     device: impl AsyncFnOnce() -> Result<Device, Failure>,
-    wanted: &SessionSelector,
+    selector: &SessionSelector,
     output: Option<&Path>,
     names: Option<&NameOptions>,
     controls: &mut Controls,
     on_event: &EventHandler,
 ) -> Result<Finished, Failure> {
-    let none = match wanted.choose(store, Purpose::Collect).await {
+    let none = match selector.choose(store, Purpose::Collect).await {
         Ok(chronicle) => {
             let at_hand = match reach(&chronicle.opening, None).await {
                 Ok(at_hand) => at_hand,
@@ -65,7 +65,7 @@ pub async fn collect(
         Err(failure) => return Err(failure),
     };
     let known = store.list()?.0;
-    let trace = choose_orphan(&device, &known, wanted.id(), none).await?;
+    let trace = choose_orphan(&device, &known, selector.id(), none).await?;
     let id = trace.id.clone();
     adopt(store, &device, trace, output, true).await?;
     let chronicle = choice::named(store, id.as_str())?;

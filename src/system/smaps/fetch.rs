@@ -137,7 +137,7 @@ pub(crate) fn refused_help(process: &str) -> String {
 #[derive(Debug, Clone)]
 pub(crate) struct Fetched {
     /// How it was read.
-    pub(crate) way: AccessMethod,
+    pub(crate) method: AccessMethod,
     /// The text.
     pub(crate) text: Vec<u8>,
     /// When it was begun, BOOTTIME ns, where the phone said.
@@ -215,19 +215,25 @@ pub(crate) async fn proc_file(
             .arg(&number)
             .arg(file)
     };
-    let mut ways = vec![(AccessMethod::Shell, script(SHELL))];
+    let mut methods = vec![(AccessMethod::Shell, script(SHELL))];
     if let Some(package) = package_of(process) {
-        ways.push((AccessMethod::RunAs, script(RUN_AS).arg(package)));
+        methods.push((AccessMethod::RunAs, script(RUN_AS).arg(package)));
     }
-    ways.push((AccessMethod::Su, script(SU)));
+    methods.push((AccessMethod::Su, script(SU)));
     let mut said = String::new();
-    for (way, command) in ways {
+    for (method, command) in methods {
         let output = device.run(&command, LIMIT).await?;
         match read(output) {
-            Ok((boot_ns, text)) => return Ok(Fetched { way, text, boot_ns }),
+            Ok((boot_ns, text)) => {
+                return Ok(Fetched {
+                    method,
+                    text,
+                    boot_ns,
+                });
+            }
             // The plainest refusal is that of the shell; of run-as why it doesn't help either.
-            Err(words) if way == AccessMethod::Shell => said = words,
-            Err(words) if way == AccessMethod::RunAs && !words.is_empty() => {
+            Err(words) if method == AccessMethod::Shell => said = words,
+            Err(words) if method == AccessMethod::RunAs && !words.is_empty() => {
                 said = format!("{said}; {words}");
             }
             Err(_) => {}
@@ -346,7 +352,7 @@ pub(crate) async fn malloc_info(
     let clock = lines.next().unwrap_or_default();
     if memchr::memmem::find(body, b"<malloc").is_some() {
         return Ok(Ok(Fetched {
-            way: AccessMethod::Shell,
+            method: AccessMethod::Shell,
             text: body.to_vec(),
             boot_ns: status::uptime_ns(&String::from_utf8_lossy(clock)),
         }));

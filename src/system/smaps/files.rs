@@ -282,7 +282,7 @@ fn of_text(path: &Path) -> Result<Mapped, InputError> {
             label: None,
             number: 1,
             dump: None,
-            way: None,
+            method: None,
             remark: None,
         },
         smaps,
@@ -316,7 +316,7 @@ fn kept(folder: &Path) -> Vec<(Moment, PathBuf)> {
             label: capture.label,
             number: capture.number,
             dump: None,
-            way: None,
+            method: None,
             remark: None,
         };
         (moment, file.path)
@@ -359,7 +359,7 @@ fn of_traces(
                 label: None,
                 number,
                 dump: None,
-                way: None,
+                method: None,
                 remark: facts.writer.remark().map(str::to_owned),
             });
         }
@@ -494,7 +494,7 @@ mod tests {
             label: label.map(str::to_owned),
             number,
             dump: None,
-            way: None,
+            method: None,
             remark: None,
         }
     }

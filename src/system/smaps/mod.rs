@@ -59,8 +59,8 @@ pub struct Moment {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dump: Option<u32>,
     /// How it was read on the phone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub way: Option<AccessMethod>,
+    #[serde(rename = "way", skip_serializing_if = "Option::is_none")]
+    pub method: Option<AccessMethod>,
     /// What must be known of its figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
@@ -131,7 +131,7 @@ pub async fn of_phone(
             label: None,
             number: 1,
             dump: None,
-            way: Some(fetched.way),
+            method: Some(fetched.method),
             remark: None,
         },
         smaps,

@@ -20,9 +20,9 @@ fn request(trace: &Path, output: &Path) -> Request {
             symbolize: false,
             ..NameOptions::default()
         },
-        watch: Default::default(),
+        control: Default::default(),
         bad_maps_fail: true,
-        look: Default::default(),
+        scope: Default::default(),
         packets_for: None,
         process_names: Default::default(),
         only_process: None,

@@ -86,7 +86,7 @@ pub(crate) async fn run(
         input: spooled.as_ref().map_or(input.path, |s| s.path().to_owned()),
         name: stem,
         format,
-        which: run::DumpSelection { dumps },
+        chosen: run::DumpSelection { dumps },
         selection: Selection {
             pids: args.pids,
             heaps: args.heaps,
@@ -107,9 +107,9 @@ pub(crate) async fn run(
     };
     let phone = progress::phone_asked(ctx, &args.names).await;
     let mut stdout = Stdout(console.clone());
-    let exported = blocking::watched(ctx, "converting …", phone, move |watch| {
+    let exported = blocking::watched(ctx, "converting …", phone, move |control| {
         let look = LookOptions {
-            watch,
+            control,
             ..request.look.clone()
         };
         let request = ExportRequest { look, ..request };
@@ -220,12 +220,12 @@ pub(crate) async fn named(
     dumps: Vec<DumpSelector>,
 ) -> Result<Vec<DumpName>, Failure> {
     let input = input.to_owned();
-    let which = run::DumpSelection { dumps };
+    let selection = run::DumpSelection { dumps };
     // Names of frames do not matter here.
     let java = JavaOptions::default();
     blocking::stepwise(ctx, move |progress| {
         progress.begin("finding the dump");
-        run::names(&input, &which, &LookOptions::default(), &java)
+        run::names(&input, &selection, &LookOptions::default(), &java)
     })
     .await
 }

@@ -53,7 +53,8 @@ pub enum GcSource {
 #[derive(Debug, Clone, Serialize)]
 pub struct GcReport {
     /// Where they come from.
-    pub from: GcSource,
+    #[serde(rename = "from")]
+    pub source: GcSource,
     /// Lines that were read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<u64>,
@@ -146,7 +147,7 @@ impl ProcessFilter {
 
 impl GcReport {
     /// What a log told.
-    pub(super) fn of_log(from: GcSource, log: &GcLog, phone: &OfPhone) -> GcReport {
+    pub(super) fn of_log(source: GcSource, log: &GcLog, phone: &OfPhone) -> GcReport {
         let processes = log.processes().map(|process| {
             let name = process.name.as_ref().map(|name| name.text.as_str());
             let report = analyze(process, phone.of(name, log.observed(process)));
@@ -157,7 +158,7 @@ impl GcReport {
             formats: log.formats.iter().copied().collect(),
             span: log.span,
             left_out: log.left_out,
-            ..GcReport::of(from, processes.collect())
+            ..GcReport::of(source, processes.collect())
         }
     }
 
@@ -179,14 +180,14 @@ impl GcReport {
         GcReport::of(GcSource::Recording, processes.collect())
     }
 
-    fn of(from: GcSource, mut processes: Vec<(ProcessReport, Vec<Timed>)>) -> GcReport {
+    fn of(source: GcSource, mut processes: Vec<(ProcessReport, Vec<Timed>)>) -> GcReport {
         processes.sort_by_key(|(report, _)| {
             let gravest = report.diagnoses.first().map(|d| d.severity);
             std::cmp::Reverse((gravest, report.collections))
         });
         let (processes, collections) = processes.into_iter().unzip();
         GcReport {
-            from,
+            source,
             lines: None,
             formats: Vec::new(),
             span: None,

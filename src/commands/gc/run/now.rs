@@ -69,7 +69,8 @@ pub struct Collected {
     #[serde(flatten)]
     pub target: Target,
     /// How it was asked.
-    pub way: GcTrigger,
+    #[serde(rename = "way")]
+    pub trigger: GcTrigger,
     /// Ways that were tried before, and why they did not do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<(GcTrigger, String)>,
@@ -119,19 +120,19 @@ pub async fn collect_now(
     let mut log = Watched::begin(device, facts, pid).await?;
     let mut refused = Vec::new();
     let mut taken = None;
-    for way in ways(facts, target) {
-        match ask(device, facts, target, way).await? {
+    for trigger in triggers(facts, target) {
+        match ask(device, facts, target, trigger).await? {
             Ok(()) => {
-                taken = Some(way);
+                taken = Some(trigger);
                 break;
             }
-            Err(why) => refused.push((way, why)),
+            Err(why) => refused.push((trigger, why)),
         }
     }
-    let Some(way) = taken else {
+    let Some(trigger) = taken else {
         let why: Vec<String> = refused
             .into_iter()
-            .map(|(way, why)| format!("{}: {why}", way.words()))
+            .map(|(trigger, why)| format!("{}: {why}", trigger.words()))
             .collect();
         let why = why.join("; ");
         return Err(GcError::NotAsked { name, pid, why });
@@ -140,7 +141,7 @@ pub async fn collect_now(
         return Err(GcError::NothingLogged {
             name,
             pid,
-            way: way.words(),
+            way: trigger.words(),
             seconds: WATCHED.as_secs(),
         });
     };
@@ -152,7 +153,7 @@ pub async fn collect_now(
     });
     Ok(Collected {
         target: target.clone(),
-        way,
+        trigger,
         refused,
         before,
         after: measured(&logged),
@@ -163,7 +164,7 @@ pub async fn collect_now(
     })
 }
 
-fn ways(facts: &DeviceFacts, target: &Target) -> Vec<GcTrigger> {
+fn triggers(facts: &DeviceFacts, target: &Target) -> Vec<GcTrigger> {
     let root = facts.root.map(|_| GcTrigger::Root);
     let run_as = target.run_as.as_ref().map(|_| GcTrigger::RunAs);
     root.into_iter()
@@ -177,10 +178,10 @@ async fn ask(
     device: &Device,
     facts: &DeviceFacts,
     target: &Target,
-    way: GcTrigger,
+    trigger: GcTrigger,
 ) -> Result<Result<(), String>, GcError> {
     let pid = target.pid.to_string();
-    let command = match (way, facts.root) {
+    let command = match (trigger, facts.root) {
         (GcTrigger::Root, Some(Root::Su)) => Command::script(if_app!("su root kill -10 $1")),
         (GcTrigger::Root, _) => Command::script(if_app!("kill -10 $1")),
         (GcTrigger::RunAs, _) => {
@@ -189,7 +190,7 @@ async fn ask(
         (GcTrigger::Meminfo, _) => Command::program("dumpsys").args(["meminfo", &pid]),
     };
     let package = target.run_as.as_deref().unwrap_or("");
-    let command = match way {
+    let command = match trigger {
         GcTrigger::Meminfo => command,
         // `run-as` of old phones knows no users: those of the first need none.
         GcTrigger::RunAs if target.user == 0 => {
@@ -205,20 +206,20 @@ async fn ask(
             command.args([pid.as_str(), &target.name, package, &user])
         }
     };
-    let patience = if way == GcTrigger::Meminfo {
+    let patience = if trigger == GcTrigger::Meminfo {
         MEMINFO
     } else {
         QUICK
     };
     let command = command.called("asking for a collection");
     match device.run(&command, patience).await {
-        Ok(output) => Ok(answer(way, &output)),
+        Ok(output) => Ok(answer(trigger, &output)),
         Err(error) if error.is_connection() => Err(error.into()),
         Err(error) => Ok(Err(error.to_string())),
     }
 }
 
-fn answer(way: GcTrigger, output: &Output) -> Result<(), String> {
+fn answer(trigger: GcTrigger, output: &Output) -> Result<(), String> {
     let text = [&output.stderr[..], &output.stdout[..]];
     let line = text
         .iter()
@@ -226,7 +227,7 @@ fn answer(way: GcTrigger, output: &Output) -> Result<(), String> {
         .map(<[u8]>::trim_ascii)
         .find(|line| !line.is_empty());
     let says = line.map_or_else(|| "it failed without a word".to_owned(), sanitize_bytes);
-    match way {
+    match trigger {
         GcTrigger::Meminfo if says.starts_with("No process found") => Err(says),
         GcTrigger::Meminfo if output.exit == 0 => Ok(()),
         // run-as of old phones ends in 0 all the same.

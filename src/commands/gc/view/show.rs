@@ -51,12 +51,12 @@ pub(super) fn show(console: &Console, report: &GcReport, list: bool) {
         return;
     }
     if report.processes.is_empty() {
-        let what = match report.from {
+        let what = match report.source {
             GcSource::Log | GcSource::Phone => "no collection was logged",
             GcSource::Recording => "no collection was recorded",
         };
         console.say(format_args!("{what}{lines}"));
-        if report.from != GcSource::Recording && report.lines.is_some_and(|lines| lines > 0) {
+        if report.source != GcSource::Recording && report.lines.is_some_and(|lines| lines > 0) {
             console.say(
                 "ART logs slow collections of apps that are in use, and those that were asked \
                  for: a log without any proves nothing",
@@ -605,20 +605,20 @@ fn line(console: &Console, told: &GcLogEvent, targets: &[Target]) -> Option<Stri
 pub(super) fn collected(console: &Console, collected: &Collected) {
     let Collected {
         target,
-        way,
+        trigger,
         refused,
         before,
         after,
         collection,
     } = collected;
-    for (way, why) in refused {
-        console.say(format_args!("not {}: {why}", way.words()));
+    for (trigger, why) in refused {
+        console.say(format_args!("not {}: {why}", trigger.words()));
     }
     let name = format!("{} {}", target.name, target.pid);
     console.data(format_args!(
         "{} collected, asked {}",
         console.styled(Style::Strong, name),
-        way.words()
+        trigger.words()
     ));
     let size = |measured: &Measured| match measured.total {
         Some(total) => format!("{} of {}", ByteSize(measured.live), ByteSize(total)),

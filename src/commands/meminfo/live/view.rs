@@ -66,8 +66,8 @@ pub(crate) async fn run(
             () = unheard.notified() => {}
         }
     };
-    let live = run::live(device, &options, stop, |live, told| {
-        view.show(live, &told);
+    let live = run::live(device, &options, stop, |live, event| {
+        view.show(live, &event);
         // Whoever read this has gone: `| head`.
         if console.stdout_is_closed() {
             unheard.notify_one();
@@ -122,9 +122,9 @@ impl<'a> View<'a> {
         View { console, form }
     }
 
-    fn show(&mut self, live: &Live, told: &LiveEvent<'_>) {
+    fn show(&mut self, live: &Live, event: &LiveEvent<'_>) {
         let console = self.console;
-        match (&mut self.form, told) {
+        match (&mut self.form, event) {
             (Form::JsonLines, LiveEvent::Seen(entry)) => console.json(entry),
             (Form::Csv { headed }, LiveEvent::Seen(entry)) => {
                 if let Some(line) = rows::csv_line(live, entry) {

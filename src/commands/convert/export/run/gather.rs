@@ -29,12 +29,12 @@ pub struct DumpSelection {
 /// Where there is no such dump, or the input can't be read.
 pub fn names(
     input: &Path,
-    which: &DumpSelection,
+    selection: &DumpSelection,
     look: &LookOptions,
     java: &JavaOptions,
 ) -> Result<Vec<DumpName>, ExportError> {
     let progress = ProgressReporter::default();
-    let wanted = DumpScope::These(which.dumps.clone());
+    let wanted = DumpScope::These(selection.dumps.clone());
     let mut names = Vec::new();
     let mut java_heaps = OpenedJava::Unread;
     let native = match input::open(input, &wanted, look, &progress) {
@@ -62,7 +62,7 @@ pub fn names(
         Ok(file) => file,
         Err(error) => return Err(native.err().map_or(error.into(), ExportError::from)),
     };
-    for which in &which.dumps {
+    for which in &selection.dumps {
         let name = |at: usize| match file.hprof(at) {
             Some(hprof) => DumpName::Hprof(hprof.name.clone()),
             None => DumpName::InTrace {
@@ -103,7 +103,7 @@ pub(super) fn gather(
     mut tables: Option<&mut Folder>,
     progress: &ProgressReporter,
 ) -> Result<Gathered, ExportError> {
-    let named = &request.which.dumps;
+    let named = &request.chosen.dumps;
     let wanted = match named.is_empty() {
         true => DumpScope::All,
         false => DumpScope::These(named.clone()),
@@ -199,7 +199,7 @@ fn add_java(
         return Ok(());
     }
     let mut file = JavaFile::open(&request.input, java, request.java.clone(), progress)?;
-    let named = &request.which.dumps;
+    let named = &request.chosen.dumps;
     let chosen: Vec<usize> = match named.is_empty() {
         true => (0..file.dumps().len()).collect(),
         false => {
@@ -219,7 +219,7 @@ fn add_java(
     };
     let mut classes = Vec::from_iter(gathered.class);
     for at in chosen {
-        if request.look.watch.is_cancelled() {
+        if request.look.control.is_cancelled() {
             return Err(LookError::Interrupted.into());
         }
         let listed = &file.dumps()[at];

@@ -126,7 +126,7 @@ fn is_of_recording(name: &OsStr) -> bool {
 pub(super) struct Sink<'a> {
     goal: &'a OutputDestination,
     stdout: &'a mut (dyn Write + Send),
-    watch: &'a LookupControl,
+    control: &'a LookupControl,
 }
 
 impl<'a> Sink<'a> {
@@ -134,12 +134,12 @@ impl<'a> Sink<'a> {
     pub(super) fn new(
         goal: &'a OutputDestination,
         stdout: &'a mut (dyn Write + Send),
-        watch: &'a LookupControl,
+        control: &'a LookupControl,
     ) -> Sink<'a> {
         Sink {
             goal,
             stdout,
-            watch,
+            control,
         }
     }
 
@@ -155,7 +155,7 @@ impl<'a> Sink<'a> {
             OutputDestination::Folder(folder) => folder.join(name),
         };
         let written = match self.goal {
-            OutputDestination::Stdout => match put(self.stdout, self.watch, write) {
+            OutputDestination::Stdout => match put(self.stdout, self.control, write) {
                 // Whoever read it has left, and does not want the rest.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
                 written => written,
@@ -167,7 +167,7 @@ impl<'a> Sink<'a> {
         };
         match written {
             Ok(bytes) => Ok((path, bytes)),
-            Err(_) if self.watch.is_cancelled() => Err(LookError::Interrupted.into()),
+            Err(_) if self.control.is_cancelled() => Err(LookError::Interrupted.into()),
             Err(source) => Err(ExportError::Write { path, source }),
         }
     }
@@ -178,7 +178,7 @@ impl<'a> Sink<'a> {
         write: impl FnOnce(&mut Counted<'_>) -> io::Result<()>,
     ) -> io::Result<u64> {
         let mut file = file?;
-        let bytes = put(&mut file, self.watch, write)?;
+        let bytes = put(&mut file, self.control, write)?;
         file.finish()?;
         Ok(bytes)
     }
@@ -186,13 +186,13 @@ impl<'a> Sink<'a> {
 
 fn put(
     out: &mut (dyn Write + Send),
-    watch: &LookupControl,
+    control: &LookupControl,
     write: impl FnOnce(&mut Counted<'_>) -> io::Result<()>,
 ) -> io::Result<u64> {
     let mut counted = Counted {
         out: BufWriter::with_capacity(256 << 10, out),
         bytes: 0,
-        watch,
+        control,
     };
     write(&mut counted)?;
     counted.out.flush()?;
@@ -203,12 +203,12 @@ fn put(
 pub(super) struct Counted<'a> {
     out: BufWriter<&'a mut (dyn Write + Send)>,
     bytes: u64,
-    watch: &'a LookupControl,
+    control: &'a LookupControl,
 }
 
 /// Fails once whoever asked does not want to wait any more.
-pub(super) fn unless_cancelled(watch: &LookupControl) -> io::Result<()> {
-    match watch.is_cancelled() {
+pub(super) fn unless_cancelled(control: &LookupControl) -> io::Result<()> {
+    match control.is_cancelled() {
         true => Err(io::Error::other("cancelled")),
         false => Ok(()),
     }
@@ -216,7 +216,7 @@ pub(super) fn unless_cancelled(watch: &LookupControl) -> io::Result<()> {
 
 impl Write for Counted<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        unless_cancelled(self.watch)?;
+        unless_cancelled(self.control)?;
         let written = self.out.write(bytes)?;
         self.bytes += written as u64;
         Ok(written)

@@ -80,7 +80,7 @@ pub struct ExportRequest {
     /// The format.
     pub format: Format,
     /// Which dumps.
-    pub which: DumpSelection,
+    pub chosen: DumpSelection,
     /// And of those.
     pub selection: Selection,
     /// Which columns, by name; all where it is empty.
@@ -132,7 +132,7 @@ pub fn export(
 ) -> Result<Exported, ExportError> {
     let mut tables = match (request.format, goal) {
         (Format::Parquet, OutputDestination::Folder(folder)) => {
-            tables::Folder::new(folder, &request.look.watch)
+            tables::Folder::new(folder, &request.look.control)
         }
         _ => None,
     };
@@ -146,7 +146,7 @@ pub fn export(
         class: gathered.class,
         findings: std::mem::take(&mut gathered.findings),
     };
-    let mut sink = Sink::new(goal, stdout, &request.look.watch);
+    let mut sink = Sink::new(goal, stdout, &request.look.control);
     match (request.format, tables) {
         (Format::Parquet, Some(mut tables)) => {
             tables.write(&chosen, gathered.java)?;

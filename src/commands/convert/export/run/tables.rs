@@ -19,10 +19,10 @@ pub(super) struct Folder {
 
 impl Folder {
     /// Nothing is written yet.
-    pub(super) fn new(path: &Path, watch: &LookupControl) -> Option<Folder> {
+    pub(super) fn new(path: &Path, control: &LookupControl) -> Option<Folder> {
         Some(Folder {
             files: Written {
-                watch: watch.clone(),
+                control: control.clone(),
                 folder: path.to_owned(),
                 done: Vec::new(),
             },
@@ -62,7 +62,7 @@ impl Folder {
     }
 
     fn unwritable(&self, source: io::Error) -> ExportError {
-        if self.files.watch.is_cancelled() {
+        if self.files.control.is_cancelled() {
             return LookError::Interrupted.into();
         }
         ExportError::Write {
@@ -73,7 +73,7 @@ impl Folder {
 }
 
 struct Written {
-    watch: LookupControl,
+    control: LookupControl,
     folder: PathBuf,
     done: Vec<File>,
 }
@@ -83,12 +83,12 @@ struct TableFile {
     file: WholeFile,
     path: PathBuf,
     bytes: u64,
-    watch: LookupControl,
+    control: LookupControl,
 }
 
 impl Write for TableFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        unless_cancelled(&self.watch)?;
+        unless_cancelled(&self.control)?;
         let written = self.file.write(bytes)?;
         self.bytes += written as u64;
         Ok(written)
@@ -108,7 +108,7 @@ impl Files for Written {
             file: WholeFile::named(&path)?,
             path,
             bytes: 0,
-            watch: self.watch.clone(),
+            control: self.control.clone(),
         })
     }
 

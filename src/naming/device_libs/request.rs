@@ -115,7 +115,7 @@ impl LibraryRequest {
 
 /// The libraries with frames that want names or lines, with what they cost in callsites. Reads
 /// every callsite once.
-pub fn wishes(recording: &Recording) -> Vec<LibraryRequest> {
+pub fn requests(recording: &Recording) -> Vec<LibraryRequest> {
     let tables = &recording.tables;
     // A frame's need: 0 none, 1 lines, 2 a name.
     let needs: Vec<u8> = (0..tables.frames().len() as u32)
@@ -164,7 +164,7 @@ pub fn wishes(recording: &Recording) -> Vec<LibraryRequest> {
             continue;
         }
         let path = tables.string(mapping.path);
-        let wish = found
+        let request = found
             .entry((path, &mapping.build_id.0))
             .or_insert_with(|| LibraryRequest {
                 path: path.to_owned(),
@@ -173,8 +173,8 @@ pub fn wishes(recording: &Recording) -> Vec<LibraryRequest> {
                 nameless: 0,
                 without_lines: 0,
             });
-        wish.nameless += nameless;
-        wish.without_lines += without_lines;
+        request.nameless += nameless;
+        request.without_lines += without_lines;
     }
     found.into_values().collect()
 }
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
     use crate::profile::{Frame, Line, Mapping};
 
-    fn wish(path: &str, start_offset: u64) -> LibraryRequest {
+    fn request(path: &str, start_offset: u64) -> LibraryRequest {
         LibraryRequest {
             path: path.to_owned(),
             build_id: BuildId(vec![1; 20]),
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn only_absolute_normalised_paths_of_files_are_asked_for() {
         let file = |path: &str| Some(Where::File(path.to_owned()));
-        let place = |path: &str, offset| wish(path, offset).place();
+        let place = |path: &str, offset| request(path, offset).place();
         assert_eq!(
             place("/system/lib64/libc.so", 0),
             file("/system/lib64/libc.so")
@@ -210,8 +210,12 @@ mod tests {
             ("/systemd/libc.so", false, false),
         ] {
             assert_eq!(place(path, 0), file(path), "{path}");
-            let wish = wish(path, 0);
-            assert_eq!((wish.is_at_home(), wish.is_own()), (at_home, own), "{path}");
+            let request = request(path, 0);
+            assert_eq!(
+                (request.is_at_home(), request.is_own()),
+                (at_home, own),
+                "{path}"
+            );
         }
         let app = "/data/app/~~a==/x-b==/base.apk";
         let apk = Some(Where::InApk {
@@ -278,9 +282,9 @@ mod tests {
         };
         let row = recording.symbols.add_lines(&[line]).unwrap();
         recording.symbols.set_lines(FrameId(c1), row);
-        let found: Vec<(String, (usize, usize))> = wishes(&recording)
+        let found: Vec<(String, (usize, usize))> = requests(&recording)
             .into_iter()
-            .map(|wish| (wish.path.clone(), wish.weight()))
+            .map(|request| (request.path.clone(), request.weight()))
             .collect();
         assert_eq!(
             found,
