@@ -15,10 +15,10 @@ pub(crate) async fn selector(
 ) -> Result<SessionSelector, Failure> {
     let flag = ctx.globals.adb_server.as_deref();
     let server = Server::named(flag)?.unwrap_or_else(Address::local);
-    let (chronicles, _) = store.list()?;
+    let (session_states, _) = store.list()?;
     if ctx.globals.virtual_phone.is_none()
         && server.is_local()
-        && chronicles.iter().any(|c| at_server(&c.opening, &server))
+        && session_states.iter().any(|c| at_server(&c.header, &server))
     {
         // What comes of it is told where the session's device is looked for.
         let _ = ctx.server().await;

@@ -36,7 +36,7 @@ pub(super) fn of_unwritten(
         return failure;
     }
     let sessions = store.list().map_or_else(|_| Vec::new(), |(known, _)| known);
-    let is_kept = sessions.iter().any(|known| known.opening.id == *id);
+    let is_kept = sessions.iter().any(|known| known.header.id == *id);
     if is_kept && !advises_collect(&failure) {
         let hint = format!("what was recorded is not lost: heaptap collect {id} -o DIR");
         failure.hints.push(hint);

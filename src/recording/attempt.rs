@@ -66,8 +66,8 @@ pub(super) async fn record_once(
         }
     };
     // Only Android 10's one file can hold an earlier recording.
-    if !prepared.opening.removable {
-        let path = &prepared.opening.remote_path;
+    if !prepared.header.removable {
+        let path = &prepared.header.remote_path;
         if let Err(failure) = sessions::make_way(device, store, path, controls, on_event).await {
             folder.discard();
             return Err(failure);
@@ -93,7 +93,7 @@ pub(super) async fn record_once(
         // Nobody may look again before these are gone.
         session.note_targets().await?;
         return Ok(Recorded::Detached {
-            snapshots: prepared.opening.snapshots,
+            snapshots: prepared.header.snapshots,
             session: session.release(),
             output: folder.path().to_owned(),
         });
@@ -113,7 +113,7 @@ pub(super) async fn run_to_end(
     on_event: &EventHandler,
 ) -> Result<Finished, Failure> {
     let scan = finish::new_scan();
-    let plan = Plan::read(&session.opening().plan)?;
+    let plan = Plan::read(&session.header().plan)?;
     if plan.java.as_ref().is_some_and(|java| java.watch) {
         session.end_with_dumps(&scan);
     }
@@ -134,7 +134,7 @@ pub(super) async fn run_to_end(
 }
 
 struct Prepared {
-    opening: SessionHeader,
+    header: SessionHeader,
     encoded: EncodedConfig,
     packages: Vec<String>,
     background: Background,
@@ -199,7 +199,7 @@ async fn prepare(
         let target = first_target(kind.targets());
         return Err(SessionError::NothingToLaunch { target }.into());
     }
-    let opening = opening(
+    let header = header(
         device,
         options,
         &packages,
@@ -218,7 +218,7 @@ async fn prepare(
         notices: notices
             .chain(options.companions.java.then(impossible).flatten())
             .collect(),
-        snapshots: opening.snapshots.clone(),
+        snapshots: header.snapshots.clone(),
         with: options.companions.sources().collect(),
         output: folder.path().to_owned(),
         duration_ms: fitted.duration.map(|d| d.as_millis() as u64),
@@ -228,7 +228,7 @@ async fn prepare(
         background: fitted.background,
         relax_selinux: options.disable_selinux,
         shell_is_root: facts.root == Some(Root::Shell),
-        opening,
+        header,
         encoded: fitted.encoded,
     })
 }
@@ -237,7 +237,7 @@ async fn prepare(
     clippy::too_many_arguments,
     reason = "the journal gathers from everywhere"
 )]
-async fn opening(
+async fn header(
     device: &Device,
     options: &RecordOptions,
     launched: &[String],
@@ -311,7 +311,7 @@ async fn start(
     controls: &mut Controls,
     on_event: &EventHandler,
 ) -> Result<Session, Failure> {
-    let opening = &prepared.opening;
+    let header = &prepared.header;
     let relaxed = AtomicBool::new(false);
     let (started, undone) = tokio::select! {
         started = start_uninterrupted(device, store, options, prepared, &relaxed, on_event) => {
@@ -328,12 +328,12 @@ async fn start(
     };
     if undone {
         let events = session_events(on_event);
-        sessions::abandon(device, store, &opening.id, controls, events).await?;
+        sessions::abandon(device, store, &header.id, controls, events).await?;
     }
     let failure = started.unwrap_or_else(|| SessionError::Interrupted.into());
     // What may still run has its guard.
     if relaxed.into_inner() && failure.class != ErrorClass::NotFetched {
-        let path = &opening.remote_path;
+        let path = &header.remote_path;
         let restored = session::restore_selinux(device, prepared.shell_is_root, path).await;
         if let Err(error) = restored {
             warn(on_event, error.to_string());
@@ -351,22 +351,22 @@ async fn start_uninterrupted(
     relaxed: &AtomicBool,
     on_event: &EventHandler,
 ) -> Result<(Session, Option<Failure>), Failure> {
-    let mut opening = prepared.opening.clone();
+    let mut header = prepared.header.clone();
     let mut activities = Vec::new();
     for package in &prepared.packages {
         activities.push(session::launcher_activity(device, package, options.user).await?);
     }
     if prepared.relax_selinux {
         let until =
-            session::relax_selinux(device, prepared.shell_is_root, &opening.remote_path).await?;
+            session::relax_selinux(device, prepared.shell_is_root, &header.remote_path).await?;
         let ours = until == session::SelinuxChange::UntilTheEnd;
         relaxed.store(ours, Ordering::Relaxed);
-        let mut plan = Plan::read(&opening.plan)?;
+        let mut plan = Plan::read(&header.plan)?;
         plan.selinux_relaxed = ours;
-        opening.plan = plan.to_value();
+        header.plan = plan.to_value();
     }
     let events = session_events(on_event);
-    let session = Session::create(device.clone(), store.clone(), opening, events)?;
+    let session = Session::create(device.clone(), store.clone(), header, events)?;
     for package in &prepared.packages {
         if let Err(error) = session::force_stop(device, package, options.user).await {
             session.forget()?;
@@ -423,11 +423,11 @@ async fn recorded_already(
 ) -> Result<Option<SessionError>, Failure> {
     let wanted = &assessment.resolved;
     let matched = || assessment.targets.iter().flat_map(|t| &t.processes);
-    let (chronicles, _) = store.list()?;
-    for chronicle in &chronicles {
-        let other = &chronicle.opening;
+    let (session_states, _) = store.list()?;
+    for session_state in &session_states {
+        let other = &session_state.header;
         // Android 10 has room for one recording, whatever it is of: `make_way` sees to it.
-        if other.serial != device.serial() || chronicle.pulled.is_some() || !other.removable {
+        if other.serial != device.serial() || session_state.pulled.is_some() || !other.removable {
             continue;
         }
         // Dumps of Java heaps are in nobody's way.

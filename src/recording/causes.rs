@@ -35,7 +35,7 @@ pub(super) enum Cause {
 impl Cause {
     pub(super) fn of(
         ended_by: EndedBy,
-        chronicle: &SessionState,
+        session_state: &SessionState,
         plan: &Plan,
         size: u64,
         lasted: DurationBounds,
@@ -54,7 +54,7 @@ impl Cause {
             EndedBy::Complete => Cause::Done,
             EndedBy::Stopped => Cause::Stopped,
             EndedBy::Reboot => Cause::Rebooted,
-            EndedBy::Itself | EndedBy::Unknown if chronicle.stopping() => Cause::Stopped,
+            EndedBy::Itself | EndedBy::Unknown if session_state.stopping() => Cause::Stopped,
             _ if full => Cause::SizeLimit,
             EndedBy::Itself if by_done => Cause::Done,
             EndedBy::Itself if in_full => Cause::Duration,

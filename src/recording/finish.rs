@@ -91,7 +91,7 @@ pub async fn finish(
     on_event: &EventHandler,
 ) -> Result<Finished, Failure> {
     let id = session.id().clone();
-    let (store, output) = (session.store().clone(), session.opening().output.clone());
+    let (store, output) = (session.store().clone(), session.header().output.clone());
     let finished = finish_session(session, ended_by, names, controls, on_event).await;
     finished.map_err(|failure| advice::of_unwritten(failure, &store, &id, &output))
 }
@@ -103,7 +103,7 @@ async fn finish_session(
     controls: &mut Controls,
     on_event: &EventHandler,
 ) -> Result<Finished, Failure> {
-    let output = session.opening().output.clone();
+    let output = session.header().output.clone();
     let id = session.id().clone();
     let standing = own(&output, &id)?;
     let keep = |source| SessionError::Keep {
@@ -112,11 +112,11 @@ async fn finish_session(
         source,
     };
     remove_parts(&output, &id).map_err(keep)?;
-    let mut plan = Plan::read(&session.opening().plan)?;
+    let mut plan = Plan::read(&session.header().plan)?;
     if let Some(names) = names {
         plan.names = plan.names.with(names);
     }
-    if session.opening().heap_files.is_some() {
+    if session.header().heap_files.is_some() {
         return heap_files::finish(session, plan, ended_by, standing, controls, on_event).await;
     }
     let mut steps = plan.steps.clone();
@@ -180,10 +180,10 @@ async fn finish_session(
         return Err(none.into());
     }
 
-    let chronicle = session.reread()?.clone();
+    let session_state = session.reread()?.clone();
     let whole = !converted.health.is_empty() && causes::is_whole(&converted.health);
     let lasted = session.duration_bounds();
-    let cause = Cause::of(ended_by, &chronicle, &plan, trace.size, lasted, whole);
+    let cause = Cause::of(ended_by, &session_state, &plan, trace.size, lasted, whole);
     // Nothing was asked of heapprofd: no target is empty for its sake.
     let empty = match plan.companions.allocations {
         true => Vec::new(),
@@ -217,7 +217,7 @@ async fn finish_session(
     };
 
     let mut manifest = Manifest::default();
-    describe(&mut manifest, &chronicle, &plan, &trace);
+    describe(&mut manifest, &session_state, &plan, &trace);
     manifest.steps = steps;
     manifest.outcome = manifest::Outcome {
         exit_code: class.map_or(0, ErrorClass::exit_code),
@@ -238,7 +238,7 @@ async fn finish_session(
         manifest.java_allocations = Some(tracked.section);
         manifest.warnings.extend(tracked.warnings);
     }
-    bind_labels(&mut manifest, &chronicle, plan.companions.allocations);
+    bind_labels(&mut manifest, &session_state, plan.companions.allocations);
     // It reads the whole trace once more.
     let (folder, goal) = (output.clone(), staging.path().to_owned());
     let (companions, path) = (plan.companions, trace.path.clone());
@@ -325,9 +325,9 @@ async fn tracked(
     if !plan.companions.allocations {
         return Ok(None);
     }
-    let output = session.opening().output.clone();
+    let output = session.header().output.clone();
     let files = beside.map_or(&[][..], |beside| &beside.files);
-    let seen = &session.chronicle().seen;
+    let seen = &session.state().seen;
     let lists = tracked::lists(files, |pid| {
         let target = plan.targets.iter().find(|t| t.pid == Some(pid));
         let name = seen.get(&pid).or(target.map(|t| &t.name));
@@ -341,7 +341,7 @@ async fn tracked(
     });
     let written = written.await.map_err(|source| SessionError::Keep {
         id: session.id().clone(),
-        path: session.opening().output.clone(),
+        path: session.header().output.clone(),
         source,
     })?;
     let mut written = written;
@@ -394,12 +394,12 @@ async fn convert(
             whole_bytes: None,
         }),
         process_names: session
-            .chronicle()
+            .state()
             .seen
             .iter()
             .map(|(pid, name)| (u64::from(*pid), name.clone()))
             .collect(),
-        only_process: only_name(session.opening()),
+        only_process: only_name(session.header()),
     };
     let mut converting =
         tokio::task::spawn_blocking(move || crate::conversion::convert::convert(&request));
@@ -427,8 +427,8 @@ async fn convert(
 }
 
 /// The name of whatever the recording holds, where it was asked for one name alone.
-fn only_name(opening: &SessionHeader) -> Option<String> {
-    match (opening.names.as_slice(), opening.pids.as_slice()) {
+fn only_name(header: &SessionHeader) -> Option<String> {
+    match (header.names.as_slice(), header.pids.as_slice()) {
         ([name], []) => Some(name.clone()),
         _ => None,
     }
@@ -471,7 +471,7 @@ fn without_trace(error: ConvertError, size: u64) -> Result<Converted, ConvertErr
     })
 }
 
-fn bind_labels(manifest: &mut Manifest, chronicle: &SessionState, tracked: bool) {
+fn bind_labels(manifest: &mut Manifest, session_state: &SessionState, tracked: bool) {
     let moments: Vec<DumpMoment<'_>> = manifest
         .dumps
         .keys()
@@ -482,8 +482,8 @@ fn bind_labels(manifest: &mut Manifest, chronicle: &SessionState, tracked: bool)
         })
         .collect();
     // Where nothing caused a dump, the next one is that of the end: no label's.
-    let caused = chronicle.opening.snapshots != SnapshotMethod::Impossible;
-    let bound = labels::bind(&chronicle.labels, if caused { &moments } else { &[] });
+    let caused = session_state.header.snapshots != SnapshotMethod::Impossible;
+    let bound = labels::bind(&session_state.labels, if caused { &moments } else { &[] });
     for binding in bound {
         let name = binding.label.label;
         let mut label = manifest::Label {
@@ -576,9 +576,9 @@ fn note_startup(manifest: &mut Manifest) {
 
 /// The trace on this host: fetched now, or by a process that came no further.
 async fn fetch(session: &mut Session, controls: &mut Controls) -> Result<RawTrace, SessionError> {
-    let output = session.opening().output.clone();
+    let output = session.header().output.clone();
     let goal = output.join(RAW_TRACE);
-    if let Some(pulled) = session.chronicle().pulled.clone()
+    if let Some(pulled) = session.state().pulled.clone()
         && let Some(kept) = session.kept(&goal, pulled).await?
     {
         return Ok(kept);
@@ -586,13 +586,13 @@ async fn fetch(session: &mut Session, controls: &mut Controls) -> Result<RawTrac
     session.pull(&goal, controls).await
 }
 
-fn describe(manifest: &mut Manifest, chronicle: &SessionState, plan: &Plan, trace: &RawTrace) {
-    let opening = &chronicle.opening;
+fn describe(manifest: &mut Manifest, session_state: &SessionState, plan: &Plan, trace: &RawTrace) {
+    let header = &session_state.header;
     manifest.session = Some(manifest::Session {
-        id: opening.id.to_string(),
-        remote_path: opening.remote_path.clone(),
-        boot_id: Some(opening.boot_id.0.clone()),
-        snapshots_by: match opening.snapshots {
+        id: header.id.to_string(),
+        remote_path: header.remote_path.clone(),
+        boot_id: Some(header.boot_id.0.clone()),
+        snapshots_by: match header.snapshots {
             SnapshotMethod::Signal { .. } => Some("signal".to_owned()),
             SnapshotMethod::Continuous { .. } => Some("continuous".to_owned()),
             SnapshotMethod::Impossible => None,
@@ -601,8 +601,8 @@ fn describe(manifest: &mut Manifest, chronicle: &SessionState, plan: &Plan, trac
     manifest.device = Some(plan.device.clone());
     manifest.targets.clone_from(&plan.targets);
     // A session that another host began came without its config; the trace holds it.
-    manifest.config = (!opening.config.is_empty()).then(|| manifest::Config {
-        text: opening.config.clone(),
+    manifest.config = (!header.config.is_empty()).then(|| manifest::Config {
+        text: header.config.clone(),
         sha256: plan.config_sha256.clone(),
     });
     manifest.trace = Some(manifest::TraceFile {

@@ -63,9 +63,9 @@ pub async fn dump(
     };
     let started = match prepared {
         // Nothing is begun that would have to be undone by half: it takes a moment.
-        Ok(opening) => {
+        Ok(header) => {
             let events = session_events(on_event);
-            match Session::create(device.clone(), store.clone(), opening, events) {
+            match Session::create(device.clone(), store.clone(), header, events) {
                 Ok(session) => session.start_heap_files().await.map_err(Failure::from),
                 Err(error) => Err(error.into()),
             }
@@ -120,7 +120,7 @@ async fn prepare(
         let nothing = assessment.nothing_runs().map(Failure::from);
         return Err(nothing.unwrap_or_else(|| SessionError::Interrupted.into()));
     }
-    let opening = opening(device, options, id, &facts, &assessment, files, folder).await?;
+    let header = header(device, options, id, &facts, &assessment, files, folder).await?;
     on_event(RecordEvent::Checked(Checked {
         device: describe(&facts),
         findings: worth_saying(&assessment, Scope::Java, false),
@@ -130,7 +130,7 @@ async fn prepare(
         output: folder.path().to_owned(),
         duration_ms: None,
     }));
-    Ok(opening)
+    Ok(header)
 }
 
 /// A file of each kind for each process that may be dumped.
@@ -174,7 +174,7 @@ fn files_of(
     files
 }
 
-async fn opening(
+async fn header(
     device: &Device,
     options: &HeapFileOptions,
     id: SessionId,

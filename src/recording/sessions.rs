@@ -54,33 +54,36 @@ pub async fn snapshot(
     selector: &SessionSelector,
     label: Option<String>,
 ) -> Result<SnapshotOutcome, Failure> {
-    let chronicle = selector.choose(store, Purpose::Snapshot).await?;
-    let opening = &chronicle.opening;
-    let plan = Plan::read(&opening.plan)?;
-    if plan.java.is_some() && opening.snapshots == SnapshotMethod::Impossible {
-        let id = opening.id.clone();
+    let session_state = selector.choose(store, Purpose::Snapshot).await?;
+    let header = &session_state.header;
+    let plan = Plan::read(&header.plan)?;
+    if plan.java.is_some() && header.snapshots == SnapshotMethod::Impossible {
+        let id = header.id.clone();
         return Err(SessionError::OneDump { id }.into());
     }
-    let device = reach_or_say(opening, "snapshot").await?;
-    let label = label.unwrap_or_else(|| next_label(&chronicle));
-    let repeated = chronicle.labels.iter().any(|known| known.label == label);
+    let device = reach_or_say(header, "snapshot").await?;
+    let label = label.unwrap_or_else(|| next_label(&session_state));
+    let repeated = session_state
+        .labels
+        .iter()
+        .any(|known| known.label == label);
     let scan = finish::new_scan();
-    let untaken = match store.is_locked(&opening.id) {
+    let untaken = match store.is_locked(&header.id) {
         true => Vec::new(),
         false => plan.companions.at_labels().collect(),
     };
-    let taking = session::take_snapshot(&device, store, &chronicle, label, &scan).await;
+    let taking = session::take_snapshot(&device, store, &session_state, label, &scan).await;
     let snapshot = match taking {
         Err(SessionError::NotRecording { id })
-            if status_of(store, &chronicle, Some(&device)).await.state == State::Lost =>
+            if status_of(store, &session_state, Some(&device)).await.state == State::Lost =>
         {
-            let serial = opening.serial.clone();
+            let serial = header.serial.clone();
             return Err(SessionError::Lost { serial, id }.into());
         }
         other => other?,
     };
     Ok(SnapshotOutcome {
-        session: chronicle.opening.id,
+        session: session_state.header.id,
         snapshot,
         repeated,
         untaken,
@@ -88,8 +91,8 @@ pub async fn snapshot(
 }
 
 /// A name for a snapshot that was given none.
-pub fn next_label(chronicle: &SessionState) -> String {
-    format!("snapshot-{}", chronicle.labels.len() + 1)
+pub fn next_label(session_state: &SessionState) -> String {
+    format!("snapshot-{}", session_state.labels.len() + 1)
 }
 
 /// What a stop came to.
@@ -121,16 +124,18 @@ pub async fn stop(
     controls: &mut Controls,
     on_event: &EventHandler,
 ) -> Result<Stopped, Failure> {
-    let chronicle = selector.choose(store, Purpose::Stop).await?;
-    let id = chronicle.opening.id.clone();
-    let at_hand = reach_or_say(&chronicle.opening, "stop").await?;
-    require_phone(&at_hand, &chronicle.opening).await?;
+    let session_state = selector.choose(store, Purpose::Stop).await?;
+    let id = session_state.header.id.clone();
+    let at_hand = reach_or_say(&session_state.header, "stop").await?;
+    require_phone(&at_hand, &session_state.header).await?;
     let mut left = false;
     loop {
         match store.lock(&id) {
             Ok(_) => break,
             Err(SessionError::Busy { .. }) => left = true,
-            Err(SessionError::NoSuchSession { .. }) if left => return done_by_recorder(&chronicle),
+            Err(SessionError::NoSuchSession { .. }) if left => {
+                return done_by_recorder(&session_state);
+            }
             Err(error) => return Err(error.into()),
         }
         let events = session_events(on_event);
@@ -145,27 +150,27 @@ pub async fn stop(
         names,
         wait: false,
     };
-    let finished = collect_known(store, at_hand, chronicle, how, controls, on_event).await?;
+    let finished = collect_known(store, at_hand, session_state, how, controls, on_event).await?;
     Ok(Stopped::Finished(Box::new(finished)))
 }
 
 /// What the heaptap that recorded it has left.
-fn done_by_recorder(chronicle: &SessionState) -> Result<Stopped, Failure> {
-    let opening = &chronicle.opening;
+fn done_by_recorder(session_state: &SessionState) -> Result<Stopped, Failure> {
+    let header = &session_state.header;
     // Without a manifest it has told its own user what was wrong.
-    let manifest = Manifest::read(&opening.output).ok();
-    let manifest = manifest.filter(|_| is_own(&opening.output, &opening.id));
+    let manifest = Manifest::read(&header.output).ok();
+    let manifest = manifest.filter(|_| is_own(&header.output, &header.id));
     let Some(manifest) = manifest else {
         return Err(SessionError::NothingLeft {
-            serial: opening.serial.clone(),
-            id: opening.id.clone(),
+            serial: header.serial.clone(),
+            id: header.id.clone(),
         }
         .into());
     };
     let code = manifest.outcome.exit_code;
     Ok(Stopped::LeftToRecorder {
-        session: opening.id.clone(),
-        output: opening.output.clone(),
+        session: header.id.clone(),
+        output: header.output.clone(),
         class: ErrorClass::BY_PRECEDENCE
             .into_iter()
             .find(|class| class.exit_code() == code),
@@ -178,9 +183,9 @@ fn done_by_recorder(chronicle: &SessionState) -> Result<Stopped, Failure> {
 /// # Errors
 /// Where there is none, or another heaptap is at it.
 pub fn forget(store: &Store, wanted: &str) -> Result<SessionHeader, SessionError> {
-    let opening = choice::named(store, wanted)?.opening;
-    let lock = store.lock(&opening.id)?;
-    session::release(&opening.output, &Owner::Session(opening.id.clone()));
-    store.forget(&opening.id, lock)?;
-    Ok(opening)
+    let header = choice::named(store, wanted)?.header;
+    let lock = store.lock(&header.id)?;
+    session::release(&header.output, &Owner::Session(header.id.clone()));
+    store.forget(&header.id, lock)?;
+    Ok(header)
 }

@@ -52,7 +52,7 @@ pub(super) struct Tracking {
 
 struct Shared {
     device: Device,
-    chronicle: SessionState,
+    session_state: SessionState,
     on_event: EventHandler,
     state: StdMutex<State>,
 }
@@ -90,13 +90,13 @@ impl Tracking {
     /// Begins; `tasks` then holds what looks for processes.
     pub(super) fn begin(
         device: &Device,
-        chronicle: &SessionState,
+        session_state: &SessionState,
         on_event: &EventHandler,
         tasks: &mut JoinSet<()>,
     ) -> Tracking {
         let shared = Arc::new(Shared {
             device: device.clone(),
-            chronicle: chronicle.clone(),
+            session_state: session_state.clone(),
             on_event: EventHandler::clone(on_event),
             state: StdMutex::default(),
         });
@@ -142,7 +142,7 @@ impl Tracking {
     /// nobody else.
     async fn attach_all(&self, attaching: &mut JoinSet<()>) -> Result<(), NotTaken> {
         let shared = &self.shared;
-        let processes = session::matching_processes(&shared.device, &shared.chronicle).await?;
+        let processes = session::matching_processes(&shared.device, &shared.session_state).await?;
         while attaching.try_join_next().is_some() {}
         for (pid, name) in processes {
             let debuggable = self.state().debuggable.contains(&pid);
@@ -290,7 +290,7 @@ impl Tracking {
             return;
         }
         let now = session::moment(&self.shared.device).await;
-        if now.is_ok_and(|now| now.boot_id != self.shared.chronicle.opening.boot_id) {
+        if now.is_ok_and(|now| now.boot_id != self.shared.session_state.header.boot_id) {
             // Nothing is on after a restart.
             return;
         }

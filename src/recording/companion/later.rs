@@ -28,7 +28,7 @@ pub(crate) async fn complete(session: &Session, plan: &Plan) -> Option<PathBuf> 
     if plan.companions.is_empty() {
         return None;
     }
-    let folder = session.chronicle().opening.output.clone();
+    let folder = session.state().header.output.clone();
     // After days of a recording the timeline has millions of entries.
     match tokio::task::spawn_blocking(move || known(&folder)).await {
         Ok(Ok(known)) => {
@@ -65,20 +65,20 @@ async fn complete_own(
     companions: CompanionOptions,
     duration_ms: Option<u64>,
 ) {
-    let chronicle = session.chronicle();
-    let Some(started_ns) = chronicle.started_ns else {
+    let session_state = session.state();
+    let Some(started_ns) = session_state.started_ns else {
         return;
     };
-    let Ok(timeline) = TimelineFile::open(&chronicle.opening.output) else {
+    let Ok(timeline) = TimelineFile::open(&session_state.header.output) else {
         return;
     };
-    note_labels(chronicle, &known, &timeline);
+    note_labels(session_state, &known, &timeline);
     let mut cut_short = false;
     if session.is_resumed() {
         let records = LabelRecords::of(&known);
         cut_short = !took_end(&records, companions);
         let last_ns = last_sight(&known).unwrap_or(started_ns);
-        for (at_ns, missed) in untaken(chronicle, &records, last_ns, companions) {
+        for (at_ns, missed) in untaken(session_state, &records, last_ns, companions) {
             timeline.see(at_ns, 0, Observation::Missed(missed));
         }
     }
@@ -89,7 +89,7 @@ async fn complete_own(
     let Ok(now) = session::moment(session.device()).await else {
         return;
     };
-    if now.boot_id != chronicle.opening.boot_id {
+    if now.boot_id != session_state.header.boot_id {
         return;
     }
     let planned = duration_ms.map(|ms| started_ns.saturating_add(ms.saturating_mul(1_000_000)));
@@ -115,9 +115,9 @@ async fn complete_own(
 }
 
 async fn read_log(session: &Session, (from_ns, until_ns): (u64, u64), timeline: &TimelineFile) {
-    let chronicle = session.chronicle();
-    let mut pids: Vec<u32> = chronicle.opening.pids.clone();
-    pids.extend(chronicle.seen.keys());
+    let session_state = session.state();
+    let mut pids: Vec<u32> = session_state.header.pids.clone();
+    pids.extend(session_state.seen.keys());
     pids.sort_unstable();
     pids.dedup();
     pids.truncate(PROCESSES);
@@ -135,7 +135,7 @@ async fn read_log(session: &Session, (from_ns, until_ns): (u64, u64), timeline: 
         timeline.add(entry);
     }
     if !ring.lines.is_empty()
-        && let Ok(logcat) = LogcatFile::open(&chronicle.opening.output)
+        && let Ok(logcat) = LogcatFile::open(&session_state.header.output)
     {
         logcat.add_missing(&ring.lines);
         // The collections in it stand in the timeline.
@@ -144,13 +144,13 @@ async fn read_log(session: &Session, (from_ns, until_ns): (u64, u64), timeline: 
 }
 
 /// Labels that somebody set where nobody observed.
-fn note_labels(chronicle: &SessionState, known: &Timeline, timeline: &TimelineFile) {
+fn note_labels(session_state: &SessionState, known: &Timeline, timeline: &TimelineFile) {
     let noted = known.entries.iter().filter_map(|entry| match &entry.seen {
         Observation::Label(of) => Some((entry.boot_ns, of.label.as_str())),
         _ => None,
     });
     let noted: HashSet<(u64, &str)> = noted.collect();
-    for label in &chronicle.labels {
+    for label in &session_state.labels {
         if !noted.contains(&(label.boot_ns, label.label.as_str())) {
             let label_of = Label {
                 label: label.label.clone(),
@@ -164,20 +164,20 @@ fn note_labels(chronicle: &SessionState, known: &Timeline, timeline: &TimelineFi
 /// the heaptap that would have taken it was gone. Each with its moment, BOOTTIME ns. The end is at
 /// `last_ns`, or at the last label if that is later.
 fn untaken(
-    chronicle: &SessionState,
+    session_state: &SessionState,
     records: &LabelRecords<'_>,
     last_ns: u64,
     companions: CompanionOptions,
 ) -> Vec<(u64, Missed)> {
-    let reason = match chronicle.detached {
+    let reason = match session_state.detached {
         true => MissedReason::Detached,
         false => MissedReason::Stopped,
     };
-    let labels = chronicle
+    let labels = session_state
         .labels
         .iter()
         .map(|l| (l.label.as_str(), l.boot_ns));
-    let last_ns = chronicle
+    let last_ns = session_state
         .labels
         .iter()
         .map(|l| l.boot_ns)

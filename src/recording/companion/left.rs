@@ -19,8 +19,8 @@ use crate::timeline::{self, Observation};
 
 /// Whether `inner` records a part of what `outer` records: its Java heaps, into its folder.
 pub(crate) fn is_part_of(inner: &SessionState, outer: &SessionState) -> bool {
-    let folder = outer.opening.output.join(FOLDER);
-    inner.opening.id != outer.opening.id && inner.opening.output.starts_with(folder)
+    let folder = outer.header.output.join(FOLDER);
+    inner.header.id != outer.header.id && inner.header.output.starts_with(folder)
 }
 
 /// The sessions that record a part of `whole`.
@@ -33,7 +33,7 @@ pub(crate) fn parts_of(store: &Store, whole: &SessionState) -> Vec<SessionState>
 /// Puts a part that has been finished where its recorder would have put it. Blocks; why not,
 /// where that fails: it stands by itself then.
 pub(crate) fn join(device: &Device, whole: &SessionState, part: Finished) -> Result<(), String> {
-    let folder = &whole.opening.output;
+    let folder = &whole.header.output;
     let name = part.output.file_name().unwrap_or_default();
     // `02-after-login`: by their places labels are told apart.
     let name = name.to_string_lossy();

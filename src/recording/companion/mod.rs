@@ -88,7 +88,7 @@ impl Companion {
         if plan.companions.is_empty() {
             return Companion { running: None };
         }
-        let timeline = match TimelineFile::open(&session.opening().output) {
+        let timeline = match TimelineFile::open(&session.header().output) {
             Ok(file) => file,
             Err(error) => {
                 warn(on_event, format!("nothing is recorded beside: {error}"));
@@ -96,7 +96,7 @@ impl Companion {
             }
         };
         if plan.companions.gc && session.is_slow() {
-            let at = session.chronicle().started_ns.unwrap_or(0);
+            let at = session.state().started_ns.unwrap_or(0);
             let unread = Unread {
                 source: timeline::Source::Ftrace,
                 why: NOT_STARTED.to_owned(),
@@ -109,7 +109,7 @@ impl Companion {
         let (ask, asked) = mpsc::unbounded_channel();
         let spine = Spine {
             device: session.device().clone(),
-            chronicle: session.chronicle().clone(),
+            session_state: session.state().clone(),
             companions: plan.companions,
             labels: session.watch_labels(),
             timeline,
@@ -158,7 +158,7 @@ struct Wish {
 
 struct Spine {
     device: Device,
-    chronicle: SessionState,
+    session_state: SessionState,
     companions: CompanionOptions,
     labels: LabelWatch,
     timeline: TimelineFile,
@@ -176,20 +176,20 @@ impl Spine {
             // Before the first label, so that whoever waits for one knows that nothing comes.
             taking.spawn(smaps::warn_of_obstacle(
                 self.device.clone(),
-                self.chronicle.clone(),
+                self.session_state.clone(),
                 EventHandler::clone(&self.on_event),
             ));
         }
         let mut attaching = JoinSet::new();
         if self.companions.allocations {
-            let (device, chronicle) = (&self.device, &self.chronicle);
-            let tracking = Tracking::begin(device, chronicle, &self.on_event, &mut attaching);
+            let (device, session_state) = (&self.device, &self.session_state);
+            let tracking = Tracking::begin(device, session_state, &self.on_event, &mut attaching);
             self.tracking = Some(tracking);
         }
         let watching = self.companions.observes().then(|| {
             Watching::begin(
                 &self.device,
-                &self.chronicle,
+                &self.session_state,
                 self.companions,
                 &self.timeline,
                 &self.windows,
@@ -279,7 +279,7 @@ impl Spine {
     fn begin(&self, wish: Wish, taking: &mut JoinSet<()>) {
         let taker = Taker {
             device: self.device.clone(),
-            chronicle: self.chronicle.clone(),
+            session_state: self.session_state.clone(),
             companions: self.companions,
             folder: self.folder(),
             timeline: self.timeline.clone(),
@@ -294,14 +294,14 @@ impl Spine {
     }
 
     fn folder(&self) -> PathBuf {
-        self.chronicle.opening.output.clone()
+        self.session_state.header.output.clone()
     }
 }
 
 /// Takes everything for one label.
 struct Taker {
     device: Device,
-    chronicle: SessionState,
+    session_state: SessionState,
     companions: CompanionOptions,
     folder: PathBuf,
     timeline: TimelineFile,
@@ -380,7 +380,7 @@ impl Taker {
                         continue;
                     }
                     match session::moment(&self.device).await {
-                        Ok(now) if now.boot_id != self.chronicle.opening.boot_id => {
+                        Ok(now) if now.boot_id != self.session_state.header.boot_id => {
                             return Err((None, format!("the phone was restarted ({error})")));
                         }
                         _ => {}
@@ -391,7 +391,7 @@ impl Taker {
     }
 
     async fn try_to_take(&self, source: Source) -> Result<(), NotTaken> {
-        let processes = session::matching_processes(&self.device, &self.chronicle).await?;
+        let processes = session::matching_processes(&self.device, &self.session_state).await?;
         if processes.is_empty() {
             return Err(NotTaken::NoTarget);
         }

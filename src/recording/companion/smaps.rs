@@ -17,10 +17,10 @@ use crate::timeline::{Entry, Missed, Observation};
 /// Says once, as the recording begins, where the phone will not let the mappings be read.
 pub(super) async fn warn_of_obstacle(
     device: Device,
-    chronicle: SessionState,
+    session_state: SessionState,
     on_event: EventHandler,
 ) {
-    let Ok(processes) = session::matching_processes(&device, &chronicle).await else {
+    let Ok(processes) = session::matching_processes(&device, &session_state).await else {
         return;
     };
     for (pid, name) in &processes {

@@ -27,17 +27,17 @@ pub(super) struct Watching {
 }
 
 impl Watching {
-    /// Begins to observe the targets of `chronicle`.
+    /// Begins to observe the targets of `session_state`.
     pub(super) fn begin(
         device: &Device,
-        chronicle: &SessionState,
+        session_state: &SessionState,
         companions: CompanionOptions,
         timeline: &TimelineFile,
         windows: &OurWindows,
         on_event: &EventHandler,
     ) -> Watching {
-        let options = options(chronicle, companions);
-        let boot = chronicle.opening.boot_id.0.clone();
+        let options = options(session_state, companions);
+        let boot = session_state.header.boot_id.0.clone();
         let (stop, stopped) = oneshot::channel();
         let device = device.clone();
         let windows = windows.clone();
@@ -45,7 +45,7 @@ impl Watching {
             timeline: timeline.clone(),
             logcat: companions
                 .gc
-                .then(|| logcat(&chronicle.opening.output, on_event))
+                .then(|| logcat(&session_state.header.output, on_event))
                 .flatten(),
             logcat_is_full: false,
             on_event: EventHandler::clone(on_event),
@@ -93,21 +93,26 @@ fn logcat(folder: &Path, on_event: &EventHandler) -> Option<LogcatFile> {
     opened.ok()
 }
 
-fn options(chronicle: &SessionState, companions: CompanionOptions) -> Options {
-    let opening = &chronicle.opening;
+fn options(session_state: &SessionState, companions: CompanionOptions) -> Options {
+    let header = &session_state.header;
     // pidof knows no patterns: their processes are those that were seen.
-    let (patterns, names): (Vec<_>, Vec<_>) = opening
+    let (patterns, names): (Vec<_>, Vec<_>) = header
         .names
         .iter()
         .cloned()
         .partition(|name| name.contains('*'));
-    let mut pids: BTreeMap<u32, String> = opening
+    let mut pids: BTreeMap<u32, String> = header
         .pids
         .iter()
-        .map(|pid| (*pid, chronicle.seen.get(pid).cloned().unwrap_or_default()))
+        .map(|pid| {
+            (
+                *pid,
+                session_state.seen.get(pid).cloned().unwrap_or_default(),
+            )
+        })
         .collect();
     if !patterns.is_empty() {
-        let seen = chronicle.seen.iter();
+        let seen = session_state.seen.iter();
         pids.extend(
             seen.filter(|(_, name)| !names.contains(name))
                 .map(|(pid, name)| (*pid, name.clone())),

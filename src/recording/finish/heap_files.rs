@@ -56,7 +56,7 @@ pub(super) async fn finish(
     controls: &mut Controls,
     on_event: &EventHandler,
 ) -> Result<Finished, Failure> {
-    let output = session.opening().output.clone();
+    let output = session.header().output.clone();
     let mut steps = plan.steps.clone();
     steps.extend(session.steps().iter().cloned().map(plan::step_at));
     steps.push(plan::step("trace-complete"));
@@ -188,12 +188,12 @@ fn ended(by: EndedBy) -> Option<&'static str> {
 }
 
 fn describe_session(session: &Session, plan: &Plan) -> Manifest {
-    let opening = session.opening();
+    let header = session.header();
     Manifest {
         session: Some(manifest::Session {
-            id: opening.id.to_string(),
-            remote_path: opening.remote_path.clone(),
-            boot_id: Some(opening.boot_id.0.clone()),
+            id: header.id.to_string(),
+            remote_path: header.remote_path.clone(),
+            boot_id: Some(header.boot_id.0.clone()),
             snapshots_by: None,
         }),
         device: Some(plan.device.clone()),

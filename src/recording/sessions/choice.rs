@@ -17,19 +17,18 @@ pub struct Scope {
 }
 
 impl Scope {
-    fn holds(&self, opening: &SessionHeader) -> bool {
-        let server = |wanted: &Address| at_server(opening, wanted);
+    fn holds(&self, header: &SessionHeader) -> bool {
+        let server = |wanted: &Address| at_server(header, wanted);
         // A network address may be typed without its port, as adb takes it.
-        let serial = |wanted: &String| {
-            opening.serial == *wanted || opening.serial == format!("{wanted}:5555")
-        };
+        let serial =
+            |wanted: &String| header.serial == *wanted || header.serial == format!("{wanted}:5555");
         self.server.as_ref().is_none_or(server) && self.serial.as_ref().is_none_or(serial)
     }
 }
 
 /// Whether the session's adb server is the one at `address`.
-pub fn at_server(opening: &SessionHeader, address: &Address) -> bool {
-    Address::parse(&opening.server, "the session journal").is_ok_and(|own| own.is_same(address))
+pub fn at_server(header: &SessionHeader, address: &Address) -> bool {
+    Address::parse(&header.server, "the session journal").is_ok_and(|own| own.is_same(address))
 }
 
 /// Which session a command is about.
@@ -106,14 +105,14 @@ impl Purpose {
 /// # Errors
 /// Where there is none, or several.
 pub fn named(store: &Store, wanted: &str) -> Result<SessionState, SessionError> {
-    let (mut chronicles, _) = store.list()?;
-    chronicles.retain(|c| c.opening.id.as_str().starts_with(wanted));
-    match chronicles.len() {
+    let (mut session_states, _) = store.list()?;
+    session_states.retain(|c| c.header.id.as_str().starts_with(wanted));
+    match session_states.len() {
         0 => Err(SessionError::NoSuchSession {
             id: wanted.to_owned(),
         }),
-        1 => Ok(chronicles.remove(0)),
-        _ => Err(several(&chronicles)),
+        1 => Ok(session_states.remove(0)),
+        _ => Err(several(&session_states)),
     }
 }
 
@@ -128,41 +127,41 @@ pub async fn unnamed(
     purpose: Purpose,
 ) -> Result<SessionState, SessionError> {
     let what = purpose.words();
-    let (chronicles, unreadable) = store.list()?;
-    let (mut chronicles, others): (Vec<_>, Vec<_>) = chronicles
+    let (session_states, unreadable) = store.list()?;
+    let (mut session_states, others): (Vec<_>, Vec<_>) = session_states
         .into_iter()
-        .partition(|c| scope.holds(&c.opening));
+        .partition(|c| scope.holds(&c.header));
     // Whoever speaks of a recording means all of it.
-    let parts: Vec<SessionId> = chronicles
+    let parts: Vec<SessionId> = session_states
         .iter()
         .filter(|part| {
-            chronicles
+            session_states
                 .iter()
                 .any(|whole| companion::is_part_of(part, whole))
         })
-        .map(|part| part.opening.id.clone())
+        .map(|part| part.header.id.clone())
         .collect();
-    chronicles.retain(|c| !parts.contains(&c.opening.id));
-    if chronicles.len() == 1 {
+    session_states.retain(|c| !parts.contains(&c.header.id));
+    if session_states.len() == 1 {
         // Whatever is wrong with it is told more precisely by trying.
-        return Ok(chronicles.remove(0));
+        return Ok(session_states.remove(0));
     }
-    if chronicles.is_empty() {
+    if session_states.is_empty() {
         return Err(match unreadable.into_iter().next() {
             Some((path, source)) => SessionError::State { path, source },
             None => SessionError::NoSession {
                 what,
                 elsewhere: others
                     .into_iter()
-                    .map(|c| (c.opening.id, c.opening.serial))
+                    .map(|c| (c.header.id, c.header.serial))
                     .collect(),
             },
         });
     }
     let mut standing = Vec::new();
-    for chronicle in chronicles {
-        let state = status_of(store, &chronicle, None).await.state;
-        standing.push((state, chronicle));
+    for session_state in session_states {
+        let state = status_of(store, &session_state, None).await.state;
+        standing.push((state, session_state));
     }
     for states in purpose.states() {
         let serves = |(state, _): &(State, SessionState)| states.contains(state);
@@ -186,8 +185,8 @@ pub async fn unnamed(
 }
 
 /// How a session stands that serves no purpose.
-fn in_words(state: State, chronicle: &SessionState) -> String {
-    let (id, serial) = (&chronicle.opening.id, &chronicle.opening.serial);
+fn in_words(state: State, session_state: &SessionState) -> String {
+    let (id, serial) = (&session_state.header.id, &session_state.header.serial);
     match state {
         State::Away => format!("session {id} waits for device {serial}, which is not connected"),
         State::Lost => format!("nothing is left of session {id} on device {serial}"),
@@ -199,13 +198,13 @@ fn in_words(state: State, chronicle: &SessionState) -> String {
     }
 }
 
-fn several(chronicles: &[SessionState]) -> SessionError {
+fn several(session_states: &[SessionState]) -> SessionError {
     SessionError::SeveralSessions {
-        ids: ids(chronicles),
+        ids: ids(session_states),
     }
 }
 
-fn ids<'a>(chronicles: impl IntoIterator<Item = &'a SessionState>) -> Vec<String> {
-    let id = |c: &SessionState| c.opening.id.to_string();
-    chronicles.into_iter().map(id).collect()
+fn ids<'a>(session_states: impl IntoIterator<Item = &'a SessionState>) -> Vec<String> {
+    let id = |c: &SessionState| c.header.id.to_string();
+    session_states.into_iter().map(id).collect()
 }

@@ -40,17 +40,17 @@ pub async fn collect(
     on_event: &EventHandler,
 ) -> Result<Finished, Failure> {
     let none = match selector.choose(store, Purpose::Collect).await {
-        Ok(chronicle) => {
-            let at_hand = match reach(&chronicle.opening, None).await {
+        Ok(session_state) => {
+            let at_hand = match reach(&session_state.header, None).await {
                 Ok(at_hand) => at_hand,
-                Err(failure) => reach_elsewhere(&chronicle.opening, device, failure).await?,
+                Err(failure) => reach_elsewhere(&session_state.header, device, failure).await?,
             };
             let how = How {
                 output,
                 names,
                 wait: true,
             };
-            return collect_known(store, at_hand, chronicle, how, controls, on_event).await;
+            return collect_known(store, at_hand, session_state, how, controls, on_event).await;
         }
         Err(
             error @ (SessionError::NoSession { .. }
@@ -68,30 +68,30 @@ pub async fn collect(
     let trace = choose_orphan(&device, &known, selector.id(), none).await?;
     let id = trace.id.clone();
     adopt(store, &device, trace, output, true).await?;
-    let chronicle = choice::named(store, id.as_str())?;
+    let session_state = choice::named(store, id.as_str())?;
     let how = How {
         output: None,
         names,
         wait: true,
     };
-    collect_known(store, device, chronicle, how, controls, on_event).await
+    collect_known(store, device, session_state, how, controls, on_event).await
 }
 
 /// The device of a session that the journal's server does not have, where `device` is that
 /// one: reached over another server, or by another serial.
 async fn reach_elsewhere(
-    opening: &SessionHeader,
+    header: &SessionHeader,
     device: impl AsyncFnOnce() -> Result<Device, Failure>,
     failure: Failure,
 ) -> Result<Device, Failure> {
     let Ok(device) = device().await else {
-        return Err(waits_for(opening, failure, "collect"));
+        return Err(waits_for(header, failure, "collect"));
     };
     // A file with the session's name is that device's alone. Where all recordings have one
     // name, at least the boot must be the session's.
-    let same = match opening.removable {
-        true => device.stat(&opening.remote_path, PATIENCE).await?.is_some(),
-        false => session::moment(&device).await?.boot_id == opening.boot_id,
+    let same = match header.removable {
+        true => device.stat(&header.remote_path, PATIENCE).await?.is_some(),
+        false => session::moment(&device).await?.boot_id == header.boot_id,
     };
     if same {
         return Ok(device);
@@ -103,8 +103,8 @@ async fn reach_elsewhere(
         device.server().address()
     );
     Err(SessionError::NotFetched {
-        serial: opening.serial.clone(),
-        id: opening.id.clone(),
+        serial: header.serial.clone(),
+        id: header.id.clone(),
         why,
     }
     .into())
@@ -157,7 +157,7 @@ pub(super) async fn adopt(
             return Err(failure);
         }
     };
-    let opening = SessionHeader {
+    let header = SessionHeader {
         version: JOURNAL_VERSION,
         id: trace.id,
         serial: device.serial().to_owned(),
@@ -179,8 +179,8 @@ pub(super) async fn adopt(
         heap_files: None,
         plan: Plan::on(&facts).to_value(),
     };
-    let (id, output) = (opening.id.clone(), opening.output.clone());
-    let (journal, lock) = store.create(opening)?;
+    let (id, output) = (header.id.clone(), header.output.clone());
+    let (journal, lock) = store.create(header)?;
     drop(journal);
     // Behind the journal, as where a session begins.
     if let Err(error) = session::claim_for(&id, &output) {
@@ -205,15 +205,15 @@ pub(super) struct How<'a> {
 pub(super) async fn collect_known(
     store: &Store,
     device: Device,
-    chronicle: SessionState,
+    session_state: SessionState,
     how: How<'_>,
     controls: &mut Controls,
     on_event: &EventHandler,
 ) -> Result<Finished, Failure> {
-    let id = chronicle.opening.id.clone();
+    let id = session_state.header.id.clone();
     let mut session = Session::resume(device, store.clone(), &id, session_events(on_event))?;
-    require_phone(session.device(), &chronicle.opening).await?;
-    let from = chronicle.opening.output.clone();
+    require_phone(session.device(), &session_state.header).await?;
+    let from = session_state.header.output.clone();
     let other = how.output.map(std::path::absolute).transpose();
     let other = other.map_err(|source| SessionError::Output {
         path: from.clone(),
@@ -226,7 +226,7 @@ pub(super) async fn collect_known(
     }
     let is_own = is_own(&from, &id);
     if is_own {
-        collect_parts(store, session.device(), &chronicle, controls, on_event).await;
+        collect_parts(store, session.device(), &session_state, controls, on_event).await;
     }
     if let Some(output) = other {
         let folder = OutputFolder::prepare(&output)?;
@@ -271,7 +271,7 @@ async fn collect_parts(
     on_event: &EventHandler,
 ) {
     for part in companion::parts_of(store, whole) {
-        let id = part.opening.id.clone();
+        let id = part.header.id.clone();
         let how = How::default();
         let collecting = collect_known(store, device.clone(), part, how, controls, on_event);
         let joined = match Box::pin(collecting).await {
@@ -294,15 +294,15 @@ async fn end(
     wait: bool,
     controls: &mut Controls,
 ) -> Result<EndedBy, Failure> {
-    if session.chronicle().pulled.is_some() {
+    if session.state().pulled.is_some() {
         return Ok(EndedBy::Unknown);
     }
-    if session.chronicle().ended {
+    if session.state().ended {
         return Ok(EndedBy::Unknown);
     }
     let now = session::moment(session.device()).await?;
-    if now.boot_id != session.opening().boot_id {
-        return Ok(if ended_before(session.opening(), now.boot_ns)? {
+    if now.boot_id != session.header().boot_id {
+        return Ok(if ended_before(session.header(), now.boot_ns)? {
             EndedBy::Unknown
         } else {
             EndedBy::Reboot
@@ -311,14 +311,14 @@ async fn end(
     session.find_process().await?;
     let was_running = session.is_running().await?;
     if !was_running {
-        let opening = session.opening();
+        let header = session.header();
         // Android 10 has one file for all.
-        if !opening.removable
-            && session::writer_of(session.device(), &opening.remote_path)
+        if !header.removable
+            && session::writer_of(session.device(), &header.remote_path)
                 .await?
                 .is_some()
         {
-            let serial = opening.serial.clone();
+            let serial = header.serial.clone();
             return Err(SessionError::OneAtATime { serial, id: None }.into());
         }
         return Ok(EndedBy::Unknown);
@@ -344,9 +344,9 @@ async fn await_dumps(
     session: &mut Session,
     controls: &mut Controls,
 ) -> Result<Option<FollowEnd>, Failure> {
-    let java = Plan::read(&session.opening().plan)?.java;
+    let java = Plan::read(&session.header().plan)?.java;
     let ends = java.filter(|java| java.oom_wait_s.is_none() && (java.ends_when_done || java.watch));
-    let Some(java) = ends.filter(|_| !session.chronicle().stopping()) else {
+    let Some(java) = ends.filter(|_| !session.state().stopping()) else {
         return Ok(None);
     };
     let scan = finish::new_scan();
@@ -357,11 +357,11 @@ async fn await_dumps(
 }
 
 /// Whether the duration of a session was over when the phone was restarted, `up_ns` ago.
-fn ended_before(opening: &SessionHeader, up_ns: u64) -> Result<bool, SessionError> {
-    let Some(duration_ms) = Plan::read(&opening.plan)?.duration_ms else {
+fn ended_before(header: &SessionHeader, up_ns: u64) -> Result<bool, SessionError> {
+    let Some(duration_ms) = Plan::read(&header.plan)?.duration_ms else {
         return Ok(false);
     };
-    let since = OffsetDateTime::now_utc() - opening.time;
+    let since = OffsetDateTime::now_utc() - header.time;
     let recorded = since - Duration::from_nanos(up_ns);
     Ok(recorded > Duration::from_millis(duration_ms))
 }

@@ -61,13 +61,13 @@ pub struct SessionStatus {
 /// # Errors
 /// Where the journal cannot be read.
 pub async fn status(store: &Store, device: Option<&Device>) -> Result<Vec<SessionStatus>, Failure> {
-    let (chronicles, _) = store.list()?;
+    let (session_states, _) = store.list()?;
     let mut all = Vec::new();
-    for chronicle in &chronicles {
-        all.push(status_of(store, chronicle, device).await);
+    for session_state in &session_states {
+        all.push(status_of(store, session_state, device).await);
     }
     if let Some(device) = device {
-        for trace in orphans(device, &chronicles).await? {
+        for trace in orphans(device, &session_states).await? {
             all.push(SessionStatus {
                 state: match trace.writer {
                     Some(_) => State::Detached,
@@ -87,51 +87,55 @@ pub async fn status(store: &Store, device: Option<&Device>) -> Result<Vec<Sessio
     Ok(all)
 }
 
-/// How `chronicle` stands, asking its device; `device` is one that has been reached already.
+/// How `session_state` stands, asking its device; `device` is one that has been reached already.
 pub(super) async fn status_of(
     store: &Store,
-    chronicle: &SessionState,
+    session_state: &SessionState,
     device: Option<&Device>,
 ) -> SessionStatus {
-    let opening = &chronicle.opening;
-    let locked = store.is_locked(&opening.id);
-    let reached = reach(opening, device).await;
+    let header = &session_state.header;
+    let locked = store.is_locked(&header.id);
+    let reached = reach(header, device).await;
     let (state, trace_bytes) = match &reached {
-        Err(_) if chronicle.pulled.is_some() => (State::Fetched, None),
+        Err(_) if session_state.pulled.is_some() => (State::Fetched, None),
         Err(_) => (State::Away, None),
-        Ok(device) => look(device, chronicle, locked).await,
+        Ok(device) => look(device, session_state, locked).await,
     };
-    let pids = opening.pids.iter().map(u32::to_string);
+    let pids = header.pids.iter().map(u32::to_string);
     SessionStatus {
-        session: opening.id.clone(),
+        session: header.id.clone(),
         state,
-        serial: opening.serial.clone(),
-        targets: opening.names.iter().cloned().chain(pids).collect(),
-        started: Some(opening.time),
+        serial: header.serial.clone(),
+        targets: header.names.iter().cloned().chain(pids).collect(),
+        started: Some(header.time),
         trace_bytes,
-        labels: chronicle.labels.iter().map(|l| l.label.clone()).collect(),
-        output: Some(opening.output.clone()),
+        labels: session_state
+            .labels
+            .iter()
+            .map(|l| l.label.clone())
+            .collect(),
+        output: Some(header.output.clone()),
         in_journal: true,
     }
 }
 
-async fn look(device: &Device, chronicle: &SessionState, locked: bool) -> (State, Option<u64>) {
-    let opening = &chronicle.opening;
+async fn look(device: &Device, session_state: &SessionState, locked: bool) -> (State, Option<u64>) {
+    let header = &session_state.header;
     // Another device may have the serial, as emulators do.
-    if !session::is_phone_of(device, opening).await.unwrap_or(false) {
+    if !session::is_phone_of(device, header).await.unwrap_or(false) {
         return (State::Away, None);
     }
-    let Ok(writer) = session::writer_of(device, &opening.remote_path).await else {
+    let Ok(writer) = session::writer_of(device, &header.remote_path).await else {
         return (State::Away, None);
     };
-    let stat = device.stat(&opening.remote_path, PATIENCE).await;
+    let stat = device.stat(&header.remote_path, PATIENCE).await;
     let size = stat.ok().flatten().map(|s| s.size);
     let state = match (writer.is_some(), size, locked) {
         (true, _, true) => State::Recording,
-        (true, _, false) if chronicle.detached => State::Detached,
+        (true, _, false) if session_state.detached => State::Detached,
         (true, _, false) => State::Unattended,
         (false, _, true) => State::Collecting,
-        (false, _, false) if chronicle.pulled.is_some() => State::Fetched,
+        (false, _, false) if session_state.pulled.is_some() => State::Fetched,
         (false, Some(_), false) => State::Uncollected,
         (false, None, false) => State::Lost,
     };

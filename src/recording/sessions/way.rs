@@ -67,33 +67,41 @@ pub(crate) async fn make_way(
     controls: &mut Controls,
     on_event: &EventHandler,
 ) -> Result<(), Failure> {
-    let (chronicles, _) = store.list()?;
-    let earlier: Vec<SessionState> = chronicles
+    let (session_states, _) = store.list()?;
+    let earlier: Vec<SessionState> = session_states
         .into_iter()
-        .filter(|c| c.opening.serial == device.serial() && c.opening.remote_path == path)
+        .filter(|c| c.header.serial == device.serial() && c.header.remote_path == path)
         .collect();
     let writer = session::writer_of(device, path).await?;
     let ours = |c: &&SessionState| c.process.is_some() && c.process == writer;
     let running = earlier
         .iter()
         .find(ours)
-        .or_else(|| earlier.iter().find(|c| store.is_locked(&c.opening.id)));
+        .or_else(|| earlier.iter().find(|c| store.is_locked(&c.header.id)));
     if writer.is_some() || running.is_some() {
         return Err(SessionError::OneAtATime {
             serial: device.serial().to_owned(),
-            id: running.map(|c| c.opening.id.clone()),
+            id: running.map(|c| c.header.id.clone()),
         }
         .into());
     }
-    let mut fetch = async |chronicle: SessionState| {
+    let mut fetch = async |session_state: SessionState| {
         let device = device.clone();
-        collect_known(store, device, chronicle, How::default(), controls, on_event).await
+        collect_known(
+            store,
+            device,
+            session_state,
+            How::default(),
+            controls,
+            on_event,
+        )
+        .await
     };
-    for chronicle in earlier {
+    for session_state in earlier {
         on_event(RecordEvent::Step(Step::CollectingFirst {
-            session: Some(chronicle.opening.id.clone()),
+            session: Some(session_state.header.id.clone()),
         }));
-        match fetch(chronicle).await {
+        match fetch(session_state).await {
             // A journal of which nothing is left is forgotten by now.
             Err(failure) if !LEFT_NOTHING.contains(&failure.kind) => return Err(failure),
             _ => {}
@@ -115,8 +123,8 @@ pub(crate) async fn make_way(
     };
     let id = trace.id.clone();
     adopt(store, device, trace, None, false).await?;
-    let chronicle = choice::named(store, id.as_str())?;
-    match fetch(chronicle).await {
+    let session_state = choice::named(store, id.as_str())?;
+    match fetch(session_state).await {
         Ok(_) => Ok(()),
         // Whatever it is, it is kept on this host now; no recording fails for it.
         Err(failure) if failure.class == ErrorClass::BadInput => Ok(()),

@@ -100,7 +100,7 @@ impl Session {
     }
 
     async fn launch_heap_files(&mut self) -> Result<(), SessionError> {
-        let log = self.opening().remote_path.clone();
+        let log = self.header().remote_path.clone();
         let wanted = self.heap_files()?.clone();
         let looks = (wanted.silence_ms * LOOKS).div_ceil(1000).max(1);
         let mut command = Command::script(START)
@@ -143,7 +143,7 @@ impl Session {
                 &text,
             ));
         };
-        let log = &self.opening().remote_path;
+        let log = &self.header().remote_path;
         let facts = probe::process(&self.device, pid).await?;
         Ok(facts.filter(|facts| facts.writes_to(log)))
     }
@@ -153,7 +153,7 @@ impl Session {
     /// # Errors
     /// Where it is one of perfetto.
     pub fn heap_files(&self) -> Result<&HeapFiles, SessionError> {
-        self.opening()
+        self.header()
             .heap_files
             .as_ref()
             .ok_or_else(|| SessionError::State {
@@ -170,7 +170,7 @@ impl Session {
         let files = &self.heap_files()?.files;
         let command = Command::script(FATES)
             .called("asking what became of the heap dumps")
-            .arg(&self.opening().remote_path)
+            .arg(&self.header().remote_path)
             .args(files.iter().map(|f| &f.remote));
         let output = self.device.run(&command, QUICK).await;
         let output = output.map_err(|error| self.not_fetched(&error.to_string()))?;
@@ -230,7 +230,7 @@ impl Session {
         goal: &Path,
         controls: &mut Controls,
     ) -> Result<Option<RawTrace>, SessionError> {
-        if let Some(pulled) = self.chronicle().files.get(&file.name).cloned()
+        if let Some(pulled) = self.state().files.get(&file.name).cloned()
             && let Some(kept) = self.kept(goal, pulled).await?
         {
             return Ok(Some(kept));

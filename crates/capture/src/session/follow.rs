@@ -192,7 +192,7 @@ impl Session {
         }
         let pids = self.last.iter().flat_map(|p| &p.pids).copied();
         let new: Vec<u32> = pids
-            .filter(|pid| !self.chronicle.seen.contains_key(pid))
+            .filter(|pid| !self.state.seen.contains_key(pid))
             .take(NAMES_AT_ONCE)
             .collect();
         if !new.is_empty() {
@@ -213,24 +213,24 @@ impl Session {
     }
 
     async fn start_loop(&self) -> Result<Shell, SessionError> {
-        let opening = self.opening();
+        let header = self.header();
         let pid = self.process().map_or(0, |p| p.pid);
-        let targets: Vec<String> = opening.pids.iter().map(u32::to_string).collect();
+        let targets: Vec<String> = header.pids.iter().map(u32::to_string).collect();
         let command = Command::script(LOOP)
             .called("following the recording")
             .arg(pid.to_string())
             .arg(self.growing_files().join(" "))
             .arg(targets.join(" "))
-            .args(&opening.names);
+            .args(&header.names);
         Ok(self.device.spawn(&command, QUICK).await?)
     }
 
     /// What is written on the device. No such path holds a blank.
     fn growing_files(&self) -> Vec<&str> {
-        let opening = self.opening();
-        match &opening.heap_files {
+        let header = self.header();
+        match &header.heap_files {
             Some(heaps) => heaps.files.iter().map(|f| f.remote.as_str()).collect(),
-            None => vec![&opening.remote_path],
+            None => vec![&header.remote_path],
         }
     }
 
@@ -242,7 +242,7 @@ impl Session {
     ) -> Line {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
-            "boot" if BootId(rest.to_owned()) != self.opening().boot_id => return Line::Rebooted,
+            "boot" if BootId(rest.to_owned()) != self.header().boot_id => return Line::Rebooted,
             "boot" => {
                 if let Some(since) = lost_at.take() {
                     self.tell(SessionEvent::Reconnected {
@@ -253,7 +253,7 @@ impl Session {
             "up" => {
                 let now = probe::parse_uptime(rest).unwrap_or(0);
                 self.up_ns = now;
-                let began = self.chronicle.started_ns.unwrap_or(now);
+                let began = self.state.started_ns.unwrap_or(now);
                 report.elapsed = Duration::from_nanos(now.saturating_sub(began));
             }
             // Another process that got the number after ours had ended.

@@ -113,7 +113,7 @@ impl Session {
     pub async fn await_guard(&self) {
         let command = Command::script(AWAIT_GUARD)
             .called("waiting for the SELinux guard")
-            .arg(&self.opening().remote_path);
+            .arg(&self.header().remote_path);
         match self.device.run(&command, ARMING).await {
             Ok(output) if output.stdout.trim_ascii() == b"Enforcing" => {}
             _ => self.warn(

@@ -176,7 +176,7 @@ pub enum Entry {
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionState {
     /// The first line.
-    pub opening: SessionHeader,
+    pub header: SessionHeader,
     /// perfetto's process, once it is known.
     pub process: Option<ProcessKey>,
     /// BOOTTIME of the start, ns.
@@ -200,9 +200,9 @@ pub struct SessionState {
 }
 
 impl SessionState {
-    fn new(opening: SessionHeader) -> Self {
+    fn new(header: SessionHeader) -> Self {
         SessionState {
-            opening,
+            header,
             process: None,
             started_ns: None,
             seen: BTreeMap::new(),
@@ -248,7 +248,7 @@ impl SessionState {
             Entry::Ended => self.ended = true,
             // What was fetched into the old folder counts for nothing in the new one.
             Entry::Moved { output } => {
-                self.opening.output = output;
+                self.header.output = output;
                 self.pulled = None;
                 self.files.clear();
             }
@@ -273,7 +273,7 @@ impl Journal {
     ///
     /// # Errors
     /// Where the file exists or cannot be written.
-    pub fn create(path: &Path, opening: SessionHeader) -> io::Result<Self> {
+    pub fn create(path: &Path, header: SessionHeader) -> io::Result<Self> {
         let file = OpenOptions::new()
             .append(true)
             .read(true)
@@ -283,7 +283,7 @@ impl Journal {
             path: path.to_owned(),
             file,
         };
-        journal.append(&Entry::Opened(Box::new(opening)))?;
+        journal.append(&Entry::Opened(Box::new(header)))?;
         sync_folder(path)?;
         Ok(journal)
     }
@@ -318,7 +318,7 @@ impl Journal {
     /// Reads all of it.
     ///
     /// # Errors
-    /// Where it cannot be read, or does not begin with an opening of this version.
+    /// Where it cannot be read, or does not begin with a header of this version.
     pub fn read(&self) -> io::Result<SessionState> {
         read(&self.path)
     }
@@ -342,41 +342,41 @@ impl Journal {
 /// Reads the journal at `path`.
 ///
 /// # Errors
-/// Where it cannot be read, or does not begin with an opening of this version.
+/// Where it cannot be read, or does not begin with a header of this version.
 pub fn read(path: &Path) -> io::Result<SessionState> {
-    let mut chronicle = None;
+    let mut state = None;
     for line in BufReader::new(File::open(path)?).split(b'\n') {
         let line = line?;
         // Torn lines: only the last can be one, or one that an append has closed since.
         let Ok(entry) = serde_json::from_slice::<Entry>(&line) else {
             continue;
         };
-        match (&mut chronicle, entry) {
-            (None, Entry::Opened(opening)) if opening.version <= HEAP_FILES_VERSION => {
-                chronicle = Some(SessionState::new(*opening));
+        match (&mut state, entry) {
+            (None, Entry::Opened(header)) if header.version <= HEAP_FILES_VERSION => {
+                state = Some(SessionState::new(*header));
             }
-            (None, Entry::Opened(opening)) => {
+            (None, Entry::Opened(header)) => {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidData,
                     format!(
                         "it has format version {}, this heaptap reads {HEAP_FILES_VERSION}",
-                        opening.version
+                        header.version
                     ),
                 ));
             }
             (None, _) => break,
-            (Some(chronicle), entry) => chronicle.apply(entry),
+            (Some(state), entry) => state.apply(entry),
         }
     }
-    chronicle.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, Unopened))
+    state.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, Unopened))
 }
 
-/// A journal without an opening.
+/// A journal without a header.
 #[derive(Debug, thiserror::Error)]
 #[error("it does not begin with the opening of a session")]
 struct Unopened;
 
-/// Whether an error of [`read`] says that the journal has no whole opening.
+/// Whether an error of [`read`] says that the journal has no whole header.
 pub(super) fn is_unopened(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Unopened>())
 }
@@ -400,7 +400,7 @@ pub(super) fn sync_folder(_path: &Path) -> io::Result<()> {
 pub(super) mod tests {
     use super::*;
 
-    pub(in crate::session) fn opening() -> SessionHeader {
+    pub(in crate::session) fn header() -> SessionHeader {
         let id = SessionId::random();
         SessionHeader {
             version: JOURNAL_VERSION,
@@ -437,7 +437,7 @@ pub(super) mod tests {
     fn a_label_knows_when_its_dump_was_requested() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.jsonl");
-        let mut journal = Journal::create(&path, opening()).unwrap();
+        let mut journal = Journal::create(&path, header()).unwrap();
         for text in ["one", "two"] {
             journal.append(&label(text)).unwrap();
         }
@@ -458,7 +458,7 @@ pub(super) mod tests {
     fn what_was_appended_is_read_back() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.jsonl");
-        let mut journal = Journal::create(&path, opening()).unwrap();
+        let mut journal = Journal::create(&path, header()).unwrap();
         let process = ProcessKey {
             pid: 7,
             start_ticks: 1234,
@@ -471,11 +471,11 @@ pub(super) mod tests {
             .unwrap();
         Journal::open(&path).unwrap().append(&label("one")).unwrap();
         journal.append(&label("two")).unwrap();
-        let chronicle = journal.read().unwrap();
-        assert_eq!(chronicle.process, Some(process));
-        let labels: Vec<_> = chronicle.labels.iter().map(|l| l.label.as_str()).collect();
+        let state = journal.read().unwrap();
+        assert_eq!(state.process, Some(process));
+        let labels: Vec<_> = state.labels.iter().map(|l| l.label.as_str()).collect();
         assert_eq!(labels, ["one", "two"]);
-        assert!(!chronicle.stopping());
+        assert!(!state.stopping());
         for by in ["first", "second"] {
             let by = by.to_owned();
             let mut journal = Journal::open(&path).unwrap();
@@ -488,7 +488,7 @@ pub(super) mod tests {
             "of two only one stops"
         );
         assert!(
-            Journal::create(&path, opening()).is_err(),
+            Journal::create(&path, header()).is_err(),
             "never overwritten"
         );
     }
@@ -497,7 +497,7 @@ pub(super) mod tests {
     fn a_torn_line_is_as_if_never_written_and_does_not_eat_the_next() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.jsonl");
-        let mut journal = Journal::create(&path, opening()).unwrap();
+        let mut journal = Journal::create(&path, header()).unwrap();
         journal.append(&label("whole")).unwrap();
         let whole = std::fs::read(&path).unwrap();
         journal.append(&label("torn")).unwrap();
@@ -518,7 +518,7 @@ pub(super) mod tests {
     fn entries_of_a_later_version_are_passed_over() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.jsonl");
-        let mut journal = Journal::create(&path, opening()).unwrap();
+        let mut journal = Journal::create(&path, header()).unwrap();
         journal
             .file
             .write_all(b"{\"event\":\"danced\",\"to\":1}\n")

@@ -23,11 +23,11 @@ impl LabelWatch {
         if length == self.length {
             return Vec::new();
         }
-        let Ok(chronicle) = journal::read(&self.path) else {
+        let Ok(state) = journal::read(&self.path) else {
             return Vec::new();
         };
         self.length = length;
-        let labels = chronicle.labels.into_iter().enumerate().skip(self.seen);
+        let labels = state.labels.into_iter().enumerate().skip(self.seen);
         let new: Vec<_> = labels
             .map(|(at, label)| {
                 (
@@ -52,7 +52,7 @@ impl Session {
         LabelWatch {
             path: self.journal_path().to_owned(),
             length: 0,
-            seen: self.chronicle.labels.len(),
+            seen: self.state.labels.len(),
         }
     }
 }

@@ -71,13 +71,13 @@ struct Identity {
 
 const IDENTITY: &str = "cat /proc/sys/kernel/random/boot_id; getprop ro.serialno";
 
-/// Whether `device` is the phone on which the session of `opening` runs or ran: the same boot,
+/// Whether `device` is the phone on which the session of `header` runs or ran: the same boot,
 /// or the same serial number. What adb calls a serial may be an address that another phone has
 /// by now.
 ///
 /// # Errors
 /// Where the device cannot be asked.
-pub async fn is_phone_of(device: &Device, opening: &SessionHeader) -> Result<bool, SessionError> {
+pub async fn is_phone_of(device: &Device, header: &SessionHeader) -> Result<bool, SessionError> {
     let question = Command::script(IDENTITY).called("making sure that it is the right phone");
     let output = device.run(&question, QUICK).await?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -86,21 +86,21 @@ pub async fn is_phone_of(device: &Device, opening: &SessionHeader) -> Result<boo
         boot_id: lines.next().unwrap_or("").to_owned(),
         hardware_serial: lines.next().unwrap_or("").to_owned(),
     };
-    Ok(found.is_of(device.serial(), opening))
+    Ok(found.is_of(device.serial(), header))
 }
 
 impl Identity {
-    fn is_of(&self, serial: &str, opening: &SessionHeader) -> bool {
-        if self.boot_id == opening.boot_id.0 {
+    fn is_of(&self, serial: &str, header: &SessionHeader) -> bool {
+        if self.boot_id == header.boot_id.0 {
             return true;
         }
-        match &opening.hardware_serial {
+        match &header.hardware_serial {
             // All emulators of a version have one.
             Some(then) if !self.hardware_serial.is_empty() => {
                 *then == self.hardware_serial
-                    && (serial == opening.serial || !then.starts_with("EMULATOR"))
+                    && (serial == header.serial || !then.starts_with("EMULATOR"))
             }
-            _ => serial == opening.serial || self.hardware_serial == opening.serial,
+            _ => serial == header.serial || self.hardware_serial == header.serial,
         }
     }
 }
@@ -268,25 +268,25 @@ mod tests {
 
     #[test]
     fn a_phone_is_known_by_its_boot_or_its_own_serial_number() {
-        let mut opening = crate::session::journal::tests::opening();
+        let mut header = crate::session::journal::tests::header();
         let found = |boot_id: &str, hardware_serial: &str| Identity {
             boot_id: boot_id.to_owned(),
             hardware_serial: hardware_serial.to_owned(),
         };
-        let serial = opening.serial.clone();
-        let boot_id = opening.boot_id.0.clone();
-        assert!(found(&boot_id, "").is_of("10.0.0.7:5555", &opening));
-        assert!(found("other", "").is_of(&serial, &opening));
-        assert!(found("other", &serial).is_of("10.0.0.7:5555", &opening));
-        assert!(!found("other", "R5").is_of("R5", &opening));
-        opening.hardware_serial = Some("R4".to_owned());
-        assert!(found("other", "R4").is_of("R4", &opening));
+        let serial = header.serial.clone();
+        let boot_id = header.boot_id.0.clone();
+        assert!(found(&boot_id, "").is_of("10.0.0.7:5555", &header));
+        assert!(found("other", "").is_of(&serial, &header));
+        assert!(found("other", &serial).is_of("10.0.0.7:5555", &header));
+        assert!(!found("other", "R5").is_of("R5", &header));
+        header.hardware_serial = Some("R4".to_owned());
+        assert!(found("other", "R4").is_of("R4", &header));
         assert!(
-            !found("other", "R5").is_of(&serial, &opening),
+            !found("other", "R5").is_of(&serial, &header),
             "same address"
         );
-        opening.hardware_serial = Some("EMULATOR35".to_owned());
-        assert!(!found("other", "EMULATOR35").is_of("emulator-9", &opening));
+        header.hardware_serial = Some("EMULATOR35".to_owned());
+        assert!(!found("other", "EMULATOR35").is_of("emulator-9", &header));
     }
 
     #[test]

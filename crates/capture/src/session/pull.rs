@@ -80,7 +80,7 @@ impl Session {
         controls: &mut Controls,
     ) -> Result<RawTrace, SessionError> {
         self.note_ended()?;
-        let remote = self.opening().remote_path.clone();
+        let remote = self.header().remote_path.clone();
         match self.pull_file(&remote, goal, controls).await? {
             Some(trace) => {
                 self.append(Entry::Pulled {
@@ -91,7 +91,7 @@ impl Session {
             }
             // Nothing ever came of it, and nobody ended it.
             None if self.last.as_ref().is_some_and(|p| p.trace_bytes == 0)
-                && !self.chronicle.stopping() =>
+                && !self.state.stopping() =>
             {
                 Err(self.rejection().await)
             }
@@ -202,8 +202,8 @@ impl Session {
             return Ok(None);
         };
         // Android 10 keeps one file for all sessions.
-        let opening = self.opening();
-        if !opening.removable && self.store().is_collected(&opening.serial, remote, before) {
+        let header = self.header();
+        if !header.removable && self.store().is_collected(&header.serial, remote, before) {
             return Ok(None);
         }
         if !std::mem::replace(ended_told, true) {
@@ -355,9 +355,9 @@ impl Session {
     /// # Errors
     /// Where the copy or the journal cannot be written.
     pub fn move_output(&mut self, output: &Path, name: &str) -> Result<(), SessionError> {
-        let from = self.opening().output.join(name);
+        let from = self.header().output.join(name);
         let goal = output.join(name);
-        let pulled = self.chronicle.pulled.clone();
+        let pulled = self.state.pulled.clone();
         let kept = match &pulled {
             Some((size, sha256)) => {
                 self.copy(&from, &goal, *size, sha256)

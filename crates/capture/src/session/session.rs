@@ -27,7 +27,7 @@ pub struct DurationBounds {
 /// A recording session, and the right to take it to its end.
 pub struct Session {
     pub(super) device: Device,
-    pub(super) chronicle: SessionState,
+    pub(super) state: SessionState,
     store: Store,
     journal: Journal,
     /// `None` where another process takes it to its end.
@@ -56,17 +56,17 @@ impl Session {
     pub fn create(
         device: Device,
         store: Store,
-        opening: SessionHeader,
+        header: SessionHeader,
         events: Events,
     ) -> Result<Session, SessionError> {
-        let (journal, lock) = store.create(opening)?;
+        let (journal, lock) = store.create(header)?;
         let in_process = device.server().is_in_process();
         let mut session = Self::assemble(device, store, journal, Some(lock), events)?;
         if in_process {
             session.append(Entry::InProcess)?;
         }
         // Behind the journal: a marker always has a session that can be collected.
-        match claim_for(session.id(), &session.opening().output) {
+        match claim_for(session.id(), &session.header().output) {
             Ok(()) => Ok(session),
             Err(error) => {
                 session.forget()?;
@@ -110,13 +110,13 @@ impl Session {
         lock: Option<SessionLock>,
         events: Events,
     ) -> Result<Session, SessionError> {
-        let chronicle = journal.read().map_err(|source| SessionError::State {
+        let state = journal.read().map_err(|source| SessionError::State {
             path: journal.path().to_owned(),
             source,
         })?;
         Ok(Session {
             device,
-            chronicle,
+            state,
             store,
             journal,
             lock,
@@ -143,12 +143,12 @@ impl Session {
 
     /// Its id.
     pub fn id(&self) -> &SessionId {
-        &self.chronicle.opening.id
+        &self.state.header.id
     }
 
     /// The first line of its journal.
-    pub fn opening(&self) -> &SessionHeader {
-        &self.chronicle.opening
+    pub fn header(&self) -> &SessionHeader {
+        &self.state.header
     }
 
     /// The device it runs on.
@@ -161,16 +161,16 @@ impl Session {
     /// # Errors
     /// Where it cannot be read.
     pub fn reread(&mut self) -> Result<&SessionState, SessionError> {
-        self.chronicle = self.journal.read().map_err(|source| SessionError::State {
+        self.state = self.journal.read().map_err(|source| SessionError::State {
             path: self.journal.path().to_owned(),
             source,
         })?;
-        Ok(&self.chronicle)
+        Ok(&self.state)
     }
 
     /// What the journal said when it was last read.
-    pub fn chronicle(&self) -> &SessionState {
-        &self.chronicle
+    pub fn state(&self) -> &SessionState {
+        &self.state
     }
 
     /// What this process did when, by its clock: `started`, `stop-requested`.
@@ -188,7 +188,7 @@ impl Session {
 
     /// The process that was started, once it is known.
     pub(super) fn process(&self) -> Option<&ProcessKey> {
-        self.chronicle.process.as_ref()
+        self.state.process.as_ref()
     }
 
     /// How long it lasted, as far as this process followed it.
@@ -204,14 +204,14 @@ impl Session {
     /// # Errors
     /// Where the device cannot be asked.
     pub async fn is_running(&self) -> Result<bool, SessionError> {
-        let Some(process) = &self.chronicle.process else {
+        let Some(process) = &self.state.process else {
             return Ok(false);
         };
-        if probe::moment(&self.device).await?.boot_id != self.opening().boot_id {
+        if probe::moment(&self.device).await?.boot_id != self.header().boot_id {
             return Ok(false);
         }
         let now = probe::process(&self.device, process.pid).await?;
-        Ok(now.is_some_and(|p| p.key == *process && p.writes_to(&self.opening().remote_path)))
+        Ok(now.is_some_and(|p| p.key == *process && p.writes_to(&self.header().remote_path)))
     }
 
     /// Appends to the journal, and takes in what others appended.
@@ -252,8 +252,8 @@ impl Session {
 
     /// Removes the trace from the device. That it stays is told, and fails nothing.
     pub async fn remove_remote(&self) {
-        let path = &self.opening().remote_path;
-        if !self.opening().removable {
+        let path = &self.header().remote_path;
+        if !self.header().removable {
             self.note_collected().await;
             return;
         }
@@ -271,9 +271,9 @@ impl Session {
 
     /// Everything of this session on the device.
     fn remote_paths(&self) -> Vec<String> {
-        let opening = self.opening();
-        let mut paths = vec![opening.remote_path.clone()];
-        for file in opening.heap_files.iter().flat_map(|h| &h.files) {
+        let header = self.header();
+        let mut paths = vec![header.remote_path.clone()];
+        for file in header.heap_files.iter().flat_map(|h| &h.files) {
             paths.push(file.remote.clone());
             paths.push(format!("{}.said", file.remote));
         }
@@ -282,11 +282,9 @@ impl Session {
 
     /// The one file that Android 10 keeps: the next recording need not fetch it again.
     async fn note_collected(&self) {
-        let path = &self.opening().remote_path;
+        let path = &self.header().remote_path;
         let noted = match self.device.stat(path, QUICK).await {
-            Ok(Some(stat)) => self
-                .store
-                .note_collected(&self.opening().serial, path, stat),
+            Ok(Some(stat)) => self.store.note_collected(&self.header().serial, path, stat),
             Ok(None) => Ok(()),
             Err(error) => Err(error.into()),
         };
@@ -301,7 +299,7 @@ impl Session {
     pub fn release(mut self) -> SessionId {
         // Only `status` words it by this; no recording fails for it.
         let _ = self.append(Entry::Detached);
-        self.chronicle.opening.id
+        self.state.header.id
     }
 
     /// Forgets the session: it is finished.
@@ -311,14 +309,14 @@ impl Session {
     pub fn forget(self) -> Result<(), SessionError> {
         // Closed first: Windows may keep the name of an open file.
         drop(self.journal);
-        let opening = &self.chronicle.opening;
+        let header = &self.state.header;
         match self.lock {
             Some(lock) => {
-                folder::release(&opening.output, &Owner::Session(opening.id.clone()));
-                self.store.forget(&opening.id, lock)
+                folder::release(&header.output, &Owner::Session(header.id.clone()));
+                self.store.forget(&header.id, lock)
             }
             None => Err(SessionError::Busy {
-                id: self.chronicle.opening.id,
+                id: self.state.header.id,
             }),
         }
     }

@@ -83,37 +83,37 @@ const DUMP_LIMIT: Duration = Duration::from_secs(30);
 pub async fn take_snapshot(
     device: &Device,
     store: &Store,
-    chronicle: &SessionState,
+    state: &SessionState,
     label: String,
     scan: &NewScan,
 ) -> Result<Snapshot, SessionError> {
-    let opening = &chronicle.opening;
+    let header = &state.header;
     let not_recording = || SessionError::NotRecording {
-        id: opening.id.clone(),
+        id: header.id.clone(),
     };
-    let process = chronicle.process.as_ref().ok_or_else(not_recording)?;
+    let process = state.process.as_ref().ok_or_else(not_recording)?;
     let now = probe::process(device, process.pid).await?;
-    if now.is_none_or(|p| p.key != *process || !p.writes_to(&opening.remote_path)) {
+    if now.is_none_or(|p| p.key != *process || !p.writes_to(&header.remote_path)) {
         return Err(not_recording());
     }
-    let expected = target_pids(device, chronicle).await?;
+    let expected = target_pids(device, state).await?;
     let start = device
-        .stat(&opening.remote_path, QUICK)
+        .stat(&header.remote_path, QUICK)
         .await?
         .map_or(0, |s| s.size);
     let moment = probe::moment(device).await?;
-    if moment.boot_id != opening.boot_id {
+    if moment.boot_id != header.boot_id {
         return Err(not_recording());
     }
     // Where nobody follows, a label alone would take nothing at all.
-    if opening.snapshots == SnapshotMethod::Impossible
-        && !(opening.labels_without_dumps && store.is_locked(&opening.id))
+    if header.snapshots == SnapshotMethod::Impossible
+        && !(header.labels_without_dumps && store.is_locked(&header.id))
     {
         return Err(SessionError::NoSnapshot {
             why: NO_WAY.to_owned(),
         });
     }
-    let mut journal = store.open(&opening.id)?;
+    let mut journal = store.open(&header.id)?;
     let mut request = Label {
         label,
         boot_ns: moment.boot_ns,
@@ -126,7 +126,7 @@ pub async fn take_snapshot(
         })
     };
     note(&Entry::Label(request.clone()))?;
-    let extra = match &opening.snapshots {
+    let extra = match &header.snapshots {
         SnapshotMethod::Signal { su } => {
             let sent_ns = signal_heapprofd(device, *su).await?;
             // Before a restart of the clock, if there was one, is no bound.
@@ -135,13 +135,13 @@ pub async fn take_snapshot(
             Duration::ZERO
         }
         SnapshotMethod::Continuous { period_ms, .. } => Duration::from_millis(2 * period_ms),
-        SnapshotMethod::Impossible => return Ok(Snapshot::without_dump(request, &opening.config)),
+        SnapshotMethod::Impossible => return Ok(Snapshot::without_dump(request, &header.config)),
     };
-    let period = Duration::from_millis(opening.write_period_ms);
+    let period = Duration::from_millis(header.write_period_ms);
     let waiting = Waiting {
         device,
-        id: &opening.id,
-        path: &opening.remote_path,
+        id: &header.id,
+        path: &header.remote_path,
         pid: process.pid,
         request: &request,
         expected: &expected,
@@ -285,10 +285,10 @@ impl Session {
         });
         let device = self.device.clone();
         let store = self.store().clone();
-        let chronicle = self.chronicle.clone();
+        let state = self.state.clone();
         let scan = Arc::clone(scan);
         tokio::spawn(async move {
-            let result = take_snapshot(&device, &store, &chronicle, label.clone(), &scan).await;
+            let result = take_snapshot(&device, &store, &state, label.clone(), &scan).await;
             // The recording may have ended meanwhile.
             let _ = done.send(Taken { label, result });
         });

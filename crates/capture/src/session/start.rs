@@ -63,7 +63,7 @@ impl Session {
             Err(error @ SessionError::NotFetched { .. }) => Err(error),
             Err(error) => {
                 // Android 10's one file was there before.
-                if self.opening().removable {
+                if self.header().removable {
                     self.remove_remote().await;
                 }
                 self.forget()?;
@@ -78,7 +78,7 @@ impl Session {
         config: &[u8],
         background: Background,
     ) -> Result<Option<ProcessFacts>, SessionError> {
-        let remote = self.opening().remote_path.clone();
+        let remote = self.header().remote_path.clone();
         let flag = match background {
             Background::Wait => "-D",
             Background::Now => "-d",
@@ -136,7 +136,7 @@ impl Session {
         &mut self,
         unseen: Unseen,
     ) -> Result<Option<ProcessFacts>, SessionError> {
-        let remote = &self.opening().remote_path;
+        let remote = &self.header().remote_path;
         let looking = async {
             self.device.wait_ready(RETURN_LIMIT).await?;
             if let Some(facts) = probe::await_writer(&self.device, remote).await? {
@@ -166,7 +166,7 @@ impl Session {
         self.append(Entry::Started { process, boot_ns })?;
         self.note_step("started");
         self.tell(SessionEvent::Started {
-            session: self.opening().id.clone(),
+            session: self.header().id.clone(),
             pid,
         });
         Ok(())
@@ -202,7 +202,7 @@ impl Session {
         let command = Command::script(CONFIRM)
             .called("confirming the start")
             .arg(process.pid.to_string())
-            .arg(&self.opening().remote_path);
+            .arg(&self.header().remote_path);
         let output = self.device.run(&command, START_LIMIT).await;
         let output = output.map_err(|e| self.not_fetched(&e.to_string()))?;
         if output.stdout.trim_ascii() != b"gone" {

@@ -60,14 +60,14 @@ impl Session {
     /// [`SessionError::NotFetched`] where it does not end in time, the device does not come
     /// back, or a stop is asked for once more.
     pub async fn stop(&mut self, controls: &mut Controls) -> Result<Ending, SessionError> {
-        let limit = Duration::from_millis(self.opening().stop_limit_ms) + SLACK;
+        let limit = Duration::from_millis(self.header().stop_limit_ms) + SLACK;
         let deadline = Instant::now() + limit;
         let mut asked_before = self.reread()?.stopping();
         if !asked_before {
             // Two processes may get here at once: the journal says whose line came first.
             let by = format!("{:016x}", fastrand::u64(..));
             self.append(Entry::Stopping { by: by.clone() })?;
-            asked_before = self.chronicle.stopped_by.as_ref() != Some(&by);
+            asked_before = self.state.stopped_by.as_ref() != Some(&by);
         }
         self.note_step("stop-requested");
         self.tell(SessionEvent::Stopping);
@@ -111,13 +111,13 @@ impl Session {
         let Some(process) = self.process().cloned() else {
             return Ok(Ending::Over);
         };
-        let opening = self.opening();
+        let header = self.header();
         let command = Command::script(STOP)
             .called("stopping the recording")
             .arg(process.pid.to_string())
             .arg(process.start_ticks.to_string())
-            .arg(&opening.boot_id.0)
-            .arg(&opening.remote_path)
+            .arg(&header.boot_id.0)
+            .arg(&header.remote_path)
             .arg(turn);
         let mut shell = self.device.spawn(&command, QUICK).await?;
         let mut reader = LineReader::default();
@@ -150,14 +150,14 @@ impl Session {
     /// # Errors
     /// Where the device cannot be asked.
     pub async fn find_process(&mut self) -> Result<(), SessionError> {
-        if self.process().is_some() || self.chronicle.ended {
+        if self.process().is_some() || self.state.ended {
             return Ok(());
         }
         let moment = probe::moment(&self.device).await?;
-        if moment.boot_id != self.opening().boot_id {
+        if moment.boot_id != self.header().boot_id {
             return Ok(());
         }
-        if let Some(facts) = probe::await_writer(&self.device, &self.opening().remote_path).await? {
+        if let Some(facts) = probe::await_writer(&self.device, &self.header().remote_path).await? {
             let boot_ns = facts.key.started_ns();
             self.append(Entry::Started {
                 process: facts.key,

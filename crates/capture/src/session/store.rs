@@ -81,11 +81,11 @@ impl Store {
     ///
     /// # Errors
     /// Where this host cannot write.
-    pub fn create(&self, opening: SessionHeader) -> Result<(Journal, SessionLock), SessionError> {
-        let id = opening.id.clone();
+    pub fn create(&self, header: SessionHeader) -> Result<(Journal, SessionLock), SessionError> {
+        let id = header.id.clone();
         let lock = self.take_lock(&id)?;
         let path = self.journal_path(&id);
-        let journal = Journal::create(&path, opening)
+        let journal = Journal::create(&path, header)
             .map_err(|source| SessionError::State { path, source })?;
         Ok((journal, lock))
     }
@@ -120,7 +120,7 @@ impl Store {
 
     fn take_lock(&self, id: &SessionId) -> Result<SessionLock, SessionError> {
         let path = self.lock_path(id);
-        let state = |source| SessionError::State {
+        let failed = |source| SessionError::State {
             path: path.clone(),
             source,
         };
@@ -132,7 +132,7 @@ impl Store {
                 .create(true)
                 .truncate(false)
                 .open(&path)
-                .map_err(state)?;
+                .map_err(failed)?;
             match fs4::FileExt::try_lock(&file) {
                 Ok(()) => {}
                 // Somebody may only have looked, for no longer than that.
@@ -144,7 +144,7 @@ impl Store {
                 Err(fs4::TryLockError::WouldBlock) => {
                     return Err(SessionError::Busy { id: id.clone() });
                 }
-                Err(fs4::TryLockError::Error(e)) => return Err(state(e)),
+                Err(fs4::TryLockError::Error(e)) => return Err(failed(e)),
             }
             // Whoever had it before may have removed the name: then this is no lock.
             if !path.exists() {
@@ -236,14 +236,14 @@ impl Store {
     /// # Errors
     /// Where the folder cannot be read.
     pub fn list(&self) -> Result<(Vec<SessionState>, Vec<Unreadable>), SessionError> {
-        let state = |source| SessionError::State {
+        let failed = |source| SessionError::State {
             path: self.folder.clone(),
             source,
         };
         let mut found = Vec::new();
         let mut unreadable = Vec::new();
-        for item in std::fs::read_dir(&self.folder).map_err(state)? {
-            let path = item.map_err(state)?.path();
+        for item in std::fs::read_dir(&self.folder).map_err(failed)? {
+            let path = item.map_err(failed)?.path();
             if path.extension().is_some_and(|e| e == "lock") {
                 self.sweep_lock(&path);
             }
@@ -251,15 +251,15 @@ impl Store {
                 continue;
             }
             match journal::read(&path) {
-                Ok(chronicle) if self.sweep_in_process(&chronicle) => {}
-                Ok(chronicle) => found.push(chronicle),
+                Ok(state) if self.sweep_in_process(&state) => {}
+                Ok(state) => found.push(state),
                 Err(e) if journal::is_unopened(&e) && self.sweep(&path) => {}
                 // Another process has finished it since the folder was read.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 Err(e) => unreadable.push((path, e)),
             }
         }
-        found.sort_by_key(|c| c.opening.time);
+        found.sort_by_key(|c| c.header.time);
         Ok((found, unreadable))
     }
 
@@ -282,17 +282,17 @@ impl Store {
 
     /// Removes the journal of a session whose device ended with the process that recorded, and
     /// that process is gone. Not where the trace has been fetched: that can still be used.
-    fn sweep_in_process(&self, chronicle: &SessionState) -> bool {
-        let id = &chronicle.opening.id;
-        chronicle.in_process
-            && chronicle.pulled.is_none()
+    fn sweep_in_process(&self, state: &SessionState) -> bool {
+        let id = &state.header.id;
+        state.in_process
+            && state.pulled.is_none()
             && self.take_lock(id).is_ok_and(|lock| {
-                folder::release(&chronicle.opening.output, &Owner::Session(id.clone()));
+                folder::release(&state.header.output, &Owner::Session(id.clone()));
                 self.forget(id, lock).is_ok()
             })
     }
 
-    /// Removes a journal whose opening was never finished: its device was told nothing. Not
+    /// Removes a journal whose header was never finished: its device was told nothing. Not
     /// where a process is writing it right now.
     fn sweep(&self, journal: &Path) -> bool {
         let name = journal.file_stem().and_then(|n| n.to_str());
@@ -324,15 +324,15 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::journal::tests::opening;
+    use crate::session::journal::tests::header;
 
     #[test]
     fn only_one_process_finishes_a_session() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::in_folder(dir.path()).unwrap();
-        let opening = opening();
-        let id = opening.id.clone();
-        let (journal, lock) = store.create(opening).unwrap();
+        let header = header();
+        let id = header.id.clone();
+        let (journal, lock) = store.create(header).unwrap();
         drop(journal);
         assert!(store.is_locked(&id));
         assert!(matches!(store.lock(&id), Err(SessionError::Busy { .. })));
@@ -361,7 +361,7 @@ mod tests {
     fn a_journal_that_cannot_be_read_hides_no_other() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::in_folder(dir.path()).unwrap();
-        store.create(opening()).unwrap();
+        store.create(header()).unwrap();
         std::fs::write(dir.path().join("sessions/x.jsonl"), b"junk\n").unwrap();
         let (found, unreadable) = store.list().unwrap();
         assert_eq!((found.len(), unreadable.len()), (1, 1));
@@ -392,13 +392,13 @@ mod tests {
     fn what_ran_on_a_phone_that_ended_with_its_process_is_swept() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::in_folder(dir.path()).unwrap();
-        let (mut journal, lock) = store.create(opening()).unwrap();
+        let (mut journal, lock) = store.create(header()).unwrap();
         journal.append(&journal::Entry::InProcess).unwrap();
         assert_eq!(store.list().unwrap().0.len(), 1, "it is recording");
         drop((journal, lock));
         assert!(store.list().unwrap().0.is_empty());
 
-        let (mut journal, lock) = store.create(opening()).unwrap();
+        let (mut journal, lock) = store.create(header()).unwrap();
         journal.append(&journal::Entry::InProcess).unwrap();
         let sha256 = String::new();
         journal

@@ -11,13 +11,13 @@ use heaptap_adb::{Command, Device};
 /// Processes that match the targets of a session now.
 pub(super) async fn target_pids(
     device: &Device,
-    chronicle: &SessionState,
+    state: &SessionState,
 ) -> Result<BTreeSet<u32>, SessionError> {
-    let opening = &chronicle.opening;
+    let header = &state.header;
     let mut pids = BTreeSet::new();
-    if !opening.names.is_empty() {
+    if !header.names.is_empty() {
         let output = device
-            .run(&Command::program("pidof").args(&opening.names), QUICK)
+            .run(&Command::program("pidof").args(&header.names), QUICK)
             .await?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         pids.extend(
@@ -25,7 +25,7 @@ pub(super) async fn target_pids(
                 .filter_map(|p| p.parse::<u32>().ok()),
         );
     }
-    for pid in &opening.pids {
+    for pid in &header.pids {
         if probe::process(device, *pid).await?.is_some() {
             pids.insert(*pid);
         }
@@ -39,9 +39,9 @@ pub(super) async fn target_pids(
 /// Where the device cannot be asked.
 pub async fn matching_processes(
     device: &Device,
-    chronicle: &SessionState,
+    state: &SessionState,
 ) -> Result<Vec<(u32, String)>, SessionError> {
-    let pids = target_pids(device, chronicle).await?;
+    let pids = target_pids(device, state).await?;
     Ok(names(device, pids).await)
 }
 
@@ -73,9 +73,9 @@ impl Session {
     /// # Errors
     /// Where the journal cannot be written.
     pub async fn note_targets(&mut self) -> Result<(), SessionError> {
-        match target_pids(&self.device, &self.chronicle).await {
+        match target_pids(&self.device, &self.state).await {
             Ok(mut pids) => {
-                pids.retain(|pid| !self.chronicle.seen.contains_key(pid));
+                pids.retain(|pid| !self.state.seen.contains_key(pid));
                 let named = names(&self.device, pids).await;
                 self.note_named(named)
             }
@@ -86,7 +86,7 @@ impl Session {
 
     pub(super) fn note_named(&mut self, named: Vec<(u32, String)>) -> Result<(), SessionError> {
         for (pid, name) in named {
-            if !self.chronicle.seen.contains_key(&pid) {
+            if !self.state.seen.contains_key(&pid) {
                 self.append(Entry::Seen { pid, name })?;
             }
         }

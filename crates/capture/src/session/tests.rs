@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::sync::mpsc;
 
-use super::journal::tests::opening;
+use super::journal::tests::header;
 use super::*;
 use heaptap_adb::{Connect, Connecting, Device, Server, Stream, parse_list};
 
@@ -126,9 +126,9 @@ struct Fixture {
 fn running_on(phone: &FakePhone) -> Fixture {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::in_folder(folder.path()).unwrap();
-    let opening = opening();
-    let id = opening.id.clone();
-    let (mut journal, lock) = store.create(opening).unwrap();
+    let header = header();
+    let id = header.id.clone();
+    let (mut journal, lock) = store.create(header).unwrap();
     journal
         .append(&journal::Entry::Started {
             process: ProcessKey {
@@ -193,7 +193,7 @@ async fn a_perfetto_that_never_ends_is_left_for_collect() {
     // The limit of the fixture's journal, and some slack.
     let waited = begun.elapsed();
     assert!((60..90).contains(&waited.as_secs()), "{waited:?}");
-    assert!(fixture.session.chronicle().stopping());
+    assert!(fixture.session.state().stopping());
 }
 
 #[tokio::test(start_paused = true)]

@@ -17,25 +17,25 @@ impl Session {
     /// has given a dump.
     pub fn end_with_dumps(&mut self, scan: &NewScan) {
         let device = self.device.clone();
-        let chronicle = self.chronicle().clone();
+        let state = self.state().clone();
         let scan = Arc::clone(scan);
         self.completion =
-            Completion::when(async move { until_complete(&device, &chronicle, scan()).await });
+            Completion::when(async move { until_complete(&device, &state, scan()).await });
     }
 }
 
 /// `None` where it cannot be seen: the session then ends by its duration.
 async fn until_complete(
     device: &Device,
-    chronicle: &SessionState,
+    state: &SessionState,
     mut scan: Box<dyn DumpScan>,
 ) -> Option<()> {
     let file = TraceFile {
-        path: &chronicle.opening.remote_path,
-        pid: chronicle.process.as_ref()?.pid,
+        path: &state.header.remote_path,
+        pid: state.process.as_ref()?.pid,
     };
     let expected = loop {
-        match target_pids(device, chronicle).await {
+        match target_pids(device, state).await {
             Ok(pids) => break pids,
             Err(_) => tokio::time::sleep(LOOK).await,
         }
