@@ -3,9 +3,9 @@
 
 use super::framework::Skeleton;
 use super::heap::{Obj, RootKind, Space, Value};
+use super::pictures::Picture;
 use super::screens::Screen;
-use super::size::list_capacity;
-use super::structures::{Picture, array_map, hash_map, list, string_hash};
+use super::structures::{array_map, hash_map, list, list_capacity, string_hash};
 use super::truth::Plant;
 
 const APP: Space = Space::App;

@@ -9,6 +9,7 @@ mod graph;
 mod heap;
 mod hprof;
 mod life;
+mod native;
 mod pictures;
 mod screens;
 mod size;

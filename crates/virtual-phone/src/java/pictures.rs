@@ -4,7 +4,9 @@
 
 use std::io::Write as _;
 
-use super::structures::Picture;
+/// What is drawn on a bitmap: one number, one picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Picture(pub(super) u32);
 
 /// `-b FORMAT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

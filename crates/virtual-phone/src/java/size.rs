@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use super::app::{ROWS, garbage_line, listener_name, row_text};
 use super::heap::{ALIGNMENT, Body, ClassRef, JavaHeap, STRING_BYTES, Space};
 use super::life::Life;
+use super::structures::list_capacity;
 use super::{Inputs, Role, build};
 use crate::events::lock;
 
@@ -192,15 +193,6 @@ fn rows_bytes(screen: u32) -> i64 {
 
 fn slots_bytes(slots: usize) -> i64 {
     (12 + 4 * slots as u64).next_multiple_of(ALIGNMENT) as i64
-}
-
-/// Slots of an ArrayList that grew to hold so many.
-pub(super) fn list_capacity(count: usize) -> usize {
-    let mut capacity = 10;
-    while capacity < count {
-        capacity += capacity / 2;
-    }
-    capacity
 }
 
 /// Models that heaps have in common: by release, renaming, kind of process, whether it shows

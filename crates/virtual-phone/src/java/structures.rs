@@ -1,21 +1,10 @@
-//! Data structures of the libraries: collections, bitmaps with their native memory and what frees
-//! it, finalizers, thread-local variables.
+//! Data structures of the libraries: collections and bitmaps.
 
 use super::builder::Builder;
-use super::framework::Skeleton;
 use super::heap::{Obj, Space, Value};
-use super::pictures::{PictureFormat, draw};
+use super::pictures::Picture;
 
 const APP: Space = Space::App;
-/// What `NativeAllocationRegistry` adds to a bitmap's pixels.
-const BITMAP_EXTRA_BYTES: i64 = 32;
-/// Bit 0 of a registry's size since Android 12: the memory is malloc's.
-const MALLOCED: i64 = 1;
-
-/// What is drawn on a bitmap: one number, one picture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Picture(pub(super) u32);
-
 /// A bitmap with its pixels in native memory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bitmap {
@@ -32,148 +21,6 @@ pub(super) fn string_hash(text: &str) -> i32 {
         .fold(0i32, |h, c| h.wrapping_mul(31).wrapping_add(i32::from(c)))
 }
 
-impl Skeleton<'_> {
-    /// A bitmap whose pixels lie in native memory, with what frees them.
-    pub(super) fn bitmap(&mut self, width: u32, height: u32, picture: Picture) -> Bitmap {
-        let android = self.inputs.android;
-        let count = self.bitmaps.len() as i64;
-        let native_pointer = -0x4bff_ff86_0000_0000 + count * 0x480;
-        let object = self.b.object(
-            APP,
-            "android.graphics.Bitmap",
-            &[
-                ("mNativePtr", native_pointer.into()),
-                ("mWidth", (width as i32).into()),
-                ("mHeight", (height as i32).into()),
-                ("mDensity", 420.into()),
-                ("mRequestPremultiplied", true.into()),
-            ],
-        );
-        if android >= 16 {
-            // The process, the storage (1: heap) and a count.
-            let id = i64::from(self.inputs.pid) * 10_000_000 + 1_000_000 + count;
-            self.b.set(object, "mId", id);
-            self.b.set(object, "mSourceId", Value::Long(-1));
-        }
-        let pixels = i64::from(width) * i64::from(height) * 4;
-        self.native(object, pixels + BITMAP_EXTRA_BYTES, native_pointer);
-        let bitmap = Bitmap {
-            object,
-            native_pointer,
-            width,
-            height,
-            picture,
-        };
-        self.bitmaps.push(bitmap);
-        bitmap
-    }
-
-    /// Has all bitmaps drawn into the dump, as `am dumpheap -b` does.
-    pub(super) fn draw_bitmaps(&mut self, format: PictureFormat) {
-        let all = self.bitmaps.clone();
-        let pointers: Vec<i64> = all.iter().map(|b| b.native_pointer).collect();
-        let mut buffers: Vec<Option<Obj>> = Vec::new();
-        for bitmap in &all {
-            let picture = draw(bitmap.picture, bitmap.width, bitmap.height, format);
-            buffers.push(Some(self.b.bytes(APP, picture)));
-        }
-        let natives = self.b.longs(APP, &pointers);
-        let buffers = self.b.array(APP, "byte[][]", buffers);
-        let data = self.b.object(
-            APP,
-            "android.graphics.Bitmap$DumpData",
-            &[
-                ("buffers", buffers.into()),
-                ("natives", natives.into()),
-                ("count", (all.len() as i32).into()),
-                ("max", (all.len() as i32).into()),
-                ("format", format.number().into()),
-            ],
-        );
-        self.b
-            .set_static("android.graphics.Bitmap", "dumpData", data);
-    }
-
-    /// Registers native memory that is freed when `referent` is.
-    pub(super) fn native(&mut self, referent: Obj, bytes: i64, pointer: i64) -> Obj {
-        let malloced = if self.inputs.android >= 12 {
-            MALLOCED
-        } else {
-            0
-        };
-        let b = &mut self.b;
-        let registry = b.object(
-            APP,
-            "libcore.util.NativeAllocationRegistry",
-            &[
-                ("size", Value::Long(bytes & !MALLOCED | malloced)),
-                ("freeFunction", Value::Long(0x7a6c_2e31_4000)),
-            ],
-        );
-        let thunk = b.object(
-            APP,
-            "libcore.util.NativeAllocationRegistry$CleanerThunk",
-            &[("this$0", registry.into()), ("nativePtr", pointer.into())],
-        );
-        let cleaner = b.object(
-            APP,
-            "sun.misc.Cleaner",
-            &[
-                ("referent", referent.into()),
-                ("thunk", thunk.into()),
-                ("next", self.newest_cleaner.into()),
-            ],
-        );
-        if let Some(before) = self.newest_cleaner.replace(cleaner) {
-            b.set(before, "prev", cleaner);
-        }
-        cleaner
-    }
-
-    /// Notes that an object has a finalizer.
-    pub(super) fn finalizable(&mut self, referent: Obj) {
-        let b = &mut self.b;
-        let reference = b.object(
-            APP,
-            "java.lang.ref.FinalizerReference",
-            &[
-                ("referent", referent.into()),
-                ("next", self.newest_finalizer.into()),
-            ],
-        );
-        if let Some(before) = self.newest_finalizer.replace(reference) {
-            b.set(before, "prev", reference);
-        }
-    }
-
-    /// A thread's values of thread-local variables.
-    pub(super) fn thread_locals(&mut self, thread: Obj, locals: &[(Obj, Obj)]) {
-        let b = &mut self.b;
-        let entries: Vec<Option<Obj>> = locals
-            .iter()
-            .map(|(local, value)| {
-                Some(b.object(
-                    APP,
-                    "java.lang.ThreadLocal$ThreadLocalMap$Entry",
-                    &[("referent", (*local).into()), ("value", (*value).into())],
-                ))
-            })
-            .chain(std::iter::repeat(None))
-            .take(16)
-            .collect();
-        let table = b.array(APP, "java.lang.ThreadLocal$ThreadLocalMap$Entry[]", entries);
-        let map = b.object(
-            APP,
-            "java.lang.ThreadLocal$ThreadLocalMap",
-            &[
-                ("table", table.into()),
-                ("size", (locals.len() as i32).into()),
-            ],
-        );
-        b.set(thread, "threadLocals", map);
-    }
-}
-
 /// An ArrayList.
 pub(super) fn list(b: &mut Builder, space: Space, items: &[Obj], capacity: usize) -> Obj {
     let mut slots: Vec<Option<Obj>> = items.iter().copied().map(Some).collect();
@@ -188,6 +35,15 @@ pub(super) fn list(b: &mut Builder, space: Space, items: &[Obj], capacity: usize
             ("modCount", (items.len() as i32).into()),
         ],
     )
+}
+
+/// Slots of an ArrayList that grew to hold so many.
+pub(super) fn list_capacity(count: usize) -> usize {
+    let mut capacity = 10;
+    while capacity < count {
+        capacity += capacity / 2;
+    }
+    capacity
 }
 
 /// An android.util.ArrayMap.
