@@ -7,11 +7,8 @@ mod builtins;
 mod condition;
 mod eval;
 mod expand;
-mod heredoc;
 mod parser;
 pub(crate) mod pattern;
-mod redirects;
-mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,10 +1,14 @@
 //! From text to a syntax tree: the grammar of POSIX sh with the parts of mksh that scripts
-//! for phones use. Words are read in `words.rs`.
+//! for phones use. Its parts call one another: commands hold words, and words hold commands.
+
+mod heredoc;
+mod redirects;
+mod words;
 
 use std::sync::Arc;
 
+use self::redirects::HereDoc;
 use super::ast::{Node, Part, Redirect, Word};
-use super::redirects::HereDoc;
 
 /// A script that can't be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,15 +17,15 @@ pub(crate) struct SyntaxError(pub(crate) String);
 /// Nesting that a script may have.
 const MAX_DEPTH: usize = 100;
 
-pub(super) struct Parser<'a> {
-    pub(super) text: &'a [char],
-    pub(super) at: usize,
-    pub(super) depth: usize,
+struct Parser<'a> {
+    text: &'a [char],
+    at: usize,
+    depth: usize,
     /// Here-documents whose bodies begin after the next newline: delimiter, whether tabs are
     /// cut, whether it is expanded, and where the body goes.
-    pub(super) here: Vec<HereDoc>,
-    pub(super) bodies: Vec<(usize, Word)>,
-    pub(super) here_count: usize,
+    here: Vec<HereDoc>,
+    bodies: Vec<(usize, Word)>,
+    here_count: usize,
 }
 
 const RESERVED_ENDS: [&str; 9] = [
@@ -34,7 +38,7 @@ pub(crate) fn parse(script: &str) -> Result<Arc<Node>, SyntaxError> {
 }
 
 /// Parses a script that stands `depth` levels deep in another.
-pub(super) fn parse_within(script: &str, depth: usize) -> Result<Arc<Node>, SyntaxError> {
+fn parse_within(script: &str, depth: usize) -> Result<Arc<Node>, SyntaxError> {
     let text: Vec<char> = script.chars().collect();
     let mut parser = Parser::new(&text);
     parser.depth = depth;
@@ -47,7 +51,7 @@ pub(super) fn parse_within(script: &str, depth: usize) -> Result<Arc<Node>, Synt
 }
 
 impl<'a> Parser<'a> {
-    pub(super) fn new(text: &'a [char]) -> Self {
+    fn new(text: &'a [char]) -> Self {
         Parser {
             text,
             at: 0,
@@ -58,17 +62,17 @@ impl<'a> Parser<'a> {
         }
     }
 
-    pub(super) fn peek(&self) -> Option<char> {
+    fn peek(&self) -> Option<char> {
         self.text.get(self.at).copied()
     }
 
-    pub(super) fn looking_at(&self, what: &str) -> bool {
+    fn looking_at(&self, what: &str) -> bool {
         what.chars()
             .enumerate()
             .all(|(i, c)| self.text.get(self.at + i) == Some(&c))
     }
 
-    pub(super) fn accept(&mut self, what: &str) -> bool {
+    fn accept(&mut self, what: &str) -> bool {
         let found = self.looking_at(what);
         if found {
             self.at += what.chars().count();
@@ -76,15 +80,15 @@ impl<'a> Parser<'a> {
         found
     }
 
-    pub(super) fn unexpected(&self, what: &str) -> SyntaxError {
+    fn unexpected(&self, what: &str) -> SyntaxError {
         SyntaxError(format!("syntax error: unexpected '{what}'"))
     }
 
-    pub(super) fn unclosed(&self, what: &str) -> SyntaxError {
+    fn unclosed(&self, what: &str) -> SyntaxError {
         SyntaxError(format!("syntax error: unexpected EOF: no closing '{what}'"))
     }
 
-    pub(super) fn nested<T>(
+    fn nested<T>(
         &mut self,
         parse: impl FnOnce(&mut Self) -> Result<T, SyntaxError>,
     ) -> Result<T, SyntaxError> {
@@ -98,7 +102,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Skips blanks, comments and escaped newlines.
-    pub(super) fn blanks(&mut self) {
+    fn blanks(&mut self) {
         loop {
             match self.peek() {
                 Some(' ' | '\t' | '\r') => self.at += 1,

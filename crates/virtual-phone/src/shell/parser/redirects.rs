@@ -1,7 +1,7 @@
 //! Redirections and here-documents. Part of the parser.
 
-use super::ast::{Node, Part, Redirect, RedirectKind, Word};
-use super::parser::{Parser, SyntaxError};
+use super::{Parser, SyntaxError};
+use crate::shell::ast::{Node, Part, Redirect, RedirectKind, Word};
 
 /// A here-document whose body is still to come.
 pub(super) struct HereDoc {

@@ -1,7 +1,7 @@
 //! Reading words: quotes, `$…`, backquotes. Part of the parser.
 
-use super::ast::{ParamOp, Part, Word};
-use super::parser::{Parser, SyntaxError, parse_within};
+use super::{Parser, SyntaxError, parse_within};
+use crate::shell::ast::{ParamOp, Part, Word};
 
 /// The body of a here-document whose delimiter is not quoted.
 pub(super) fn parse_here(body: &str) -> Result<Word, SyntaxError> {

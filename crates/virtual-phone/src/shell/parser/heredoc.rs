@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::ast::{Node, Redirect, RedirectKind, Word};
+use crate::shell::ast::{Node, Redirect, RedirectKind, Word};
 
 type Find<'a> = dyn Fn(&Word) -> Option<Word> + 'a;
 
