@@ -2,9 +2,50 @@
 //! with these rules; `tests/phone/access.rs` holds them as a table.
 
 use super::fs::Stat;
-use super::kernel::{Cred, State};
-use super::process::{Process, Role};
+use super::process::{Process, Role, SHELL};
 use super::spec::{BuildType, PhoneSpec};
+
+/// Who acts: uid, groups and SELinux domain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cred {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) groups: Vec<u32>,
+    /// SELinux domain.
+    pub(crate) domain: &'static str,
+}
+
+/// log, adb, sdcard_rw, sdcard_r, ext_data_rw, ext_obb_rw, net_bt_admin, net_bt, inet,
+/// net_bw_stats, readproc, uhid, readtracefs: the groups that adbd gives its shell.
+const SHELL_GROUPS: [u32; 14] = [
+    1004, 1007, 1011, 1015, 1028, 1078, 1079, 3001, 3002, 3003, 3006, 3009, 3011, 3012,
+];
+
+impl Cred {
+    /// What adb starts.
+    pub(crate) fn shell() -> Cred {
+        Cred {
+            uid: SHELL,
+            gid: SHELL,
+            groups: SHELL_GROUPS.to_vec(),
+            domain: "shell",
+        }
+    }
+
+    /// What `su root` starts.
+    pub(crate) fn root() -> Cred {
+        Cred {
+            uid: 0,
+            gid: 0,
+            groups: vec![0],
+            domain: "su",
+        }
+    }
+
+    pub(crate) fn is_root(&self) -> bool {
+        self.uid == 0
+    }
+}
 
 /// read, write or search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +102,7 @@ pub(crate) enum FileAction {
 
 /// Whether `cred` may signal a process. The kernel lets one uid signal its own processes;
 /// root may signal all, except that SELinux keeps `su` from nothing.
-pub(crate) fn may_signal(_state: &State, cred: &Cred, target: &Process) -> bool {
+pub(crate) fn may_signal(cred: &Cred, target: &Process) -> bool {
     cred.is_root() || cred.uid == target.uid
 }
 

@@ -71,6 +71,14 @@ impl Clock {
         base.real + self.elapsed(&base)
     }
 
+    /// Now, on both clocks.
+    pub(crate) fn now(&self) -> Now {
+        Now {
+            boot: self.boot(),
+            real: self.real(),
+        }
+    }
+
     /// Every clock for one moment of the boot clock.
     pub(crate) fn at(&self, boot: BootNs) -> ClockValues {
         let base = lock(&self.base);
@@ -106,6 +114,13 @@ impl Clock {
         base.boot = 25 * SECOND;
         base.slept = 0;
     }
+}
+
+/// A moment on both clocks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Now {
+    pub(crate) boot: BootNs,
+    pub(crate) real: u64,
 }
 
 /// One moment on every clock.

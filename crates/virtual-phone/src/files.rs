@@ -1,29 +1,14 @@
 //! File operations of a process: paths to nodes, /proc included, with permissions checked as
 //! the phone's kernel does.
 
-use std::sync::Arc;
-
+use super::access::Cred;
 use super::access::{FileAction, Want, label_allows, mode_allows};
 use super::clock::SECOND;
-use super::fs::{DIRECTORY, Errno, FileData, Kind, Node, Stat, normalize};
+use super::fs::{Body, DIRECTORY, Entry, Errno, FileData, Kind, Node, normalize};
 use super::io::Fd;
-use super::kernel::{Cred, Kernel, State};
+use super::kernel::Kernel;
 use super::procfs;
-
-/// What a path leads to.
-pub(crate) struct Entry {
-    pub(crate) stat: Stat,
-    pub(crate) label: &'static str,
-    pub(crate) body: Body,
-}
-
-/// The contents of an [`Entry`].
-pub(crate) enum Body {
-    Directory(Vec<String>),
-    File(Arc<FileData>),
-    Link(String),
-    Device(&'static str),
-}
+use super::state::State;
 
 impl Kernel {
     fn lookup(

@@ -304,6 +304,21 @@ impl Tree {
     }
 }
 
+/// What a path leads to.
+pub(crate) struct Entry {
+    pub(crate) stat: Stat,
+    pub(crate) label: &'static str,
+    pub(crate) body: Body,
+}
+
+/// The contents of an [`Entry`].
+pub(crate) enum Body {
+    Directory(Vec<String>),
+    File(Arc<FileData>),
+    Link(String),
+    Device(&'static str),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

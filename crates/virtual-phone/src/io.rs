@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use super::clock::SECOND;
 use super::events::{Events, lock};
+use super::faults::FaultKind;
 use super::fs::FileData;
 use super::kernel::Kernel;
-use super::process::Pid;
+use super::process::{Pid, Stop};
 
 /// Bytes that a pipe holds before its writer waits.
 const PIPE_CAPACITY: usize = 64 << 10;
@@ -127,15 +129,6 @@ pub(crate) enum Fd {
     Sink { sink: Arc<dyn Sink>, error: bool },
 }
 
-/// Why a command does not go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
-    /// The process was ended by this signal.
-    Killed(u8),
-    /// A caught signal waits to be handled.
-    Signal,
-}
-
 /// Why a write failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteError {
@@ -147,6 +140,28 @@ pub(crate) enum WriteError {
     NotWritable,
     /// The process ended.
     Stopped(Stop),
+}
+
+impl Kernel {
+    /// Writes into a file, unless the disk is full.
+    pub(crate) fn write_file(
+        &self,
+        data: &FileData,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), WriteError> {
+        let end = offset + bytes.len() as u64;
+        if let Some(limit) = self.faults.value(FaultKind::DiskFull, 0)
+            && end > limit
+        {
+            return Err(WriteError::Full);
+        }
+        if end > self.spec.space {
+            return Err(WriteError::Full);
+        }
+        data.write_at(offset, bytes, (self.clock.real() / SECOND) as i64);
+        Ok(())
+    }
 }
 
 impl Fd {

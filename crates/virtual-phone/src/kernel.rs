@@ -1,79 +1,19 @@
 //! One phone: its state behind one lock, and the waiting of its commands. Owns starting,
 //! signalling and ending of processes; what they do is elsewhere.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use super::access::Cred;
 use super::clock::{BootNs, Clock};
 use super::events::{Events, lock};
-use super::faults::{FaultKind, Faults};
-use super::fs::{FileData, Tree};
-use super::io::{Stop, WriteError};
-use super::logcat::Log;
-use super::memory::{self, Event, Memory};
-use super::packages::Package;
-use super::process::{Delivered, Pid, Process, Processes, Role, SHELL};
-use super::screen::Screen;
+use super::faults::Faults;
+use super::history::Event;
+use super::init;
+use super::memory::{self, Ledger, Memory};
+use super::process::{Delivered, Pid, Process, Role, Stop};
 use super::spec::PhoneSpec;
-use super::tracing::Tracing;
-
-/// Everything on the phone that changes.
-pub(crate) struct State {
-    pub(crate) processes: Processes,
-    pub(crate) tree: Tree,
-    pub(crate) properties: BTreeMap<String, String>,
-    pub(crate) packages: Vec<Package>,
-    pub(crate) enforcing: bool,
-    pub(crate) boot_id: String,
-    pub(crate) log: Log,
-    pub(crate) tracing: Tracing,
-    pub(crate) foreground: String,
-    pub(crate) screen_on: bool,
-    pub(crate) screen: Screen,
-}
-
-/// Who acts: uid, groups and SELinux domain.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Cred {
-    pub(crate) uid: u32,
-    pub(crate) gid: u32,
-    pub(crate) groups: Vec<u32>,
-    /// SELinux domain.
-    pub(crate) domain: &'static str,
-}
-
-/// log, adb, sdcard_rw, sdcard_r, ext_data_rw, ext_obb_rw, net_bt_admin, net_bt, inet,
-/// net_bw_stats, readproc, uhid, readtracefs: the groups that adbd gives its shell.
-const SHELL_GROUPS: [u32; 14] = [
-    1004, 1007, 1011, 1015, 1028, 1078, 1079, 3001, 3002, 3003, 3006, 3009, 3011, 3012,
-];
-
-impl Cred {
-    /// What adb starts.
-    pub(crate) fn shell() -> Cred {
-        Cred {
-            uid: SHELL,
-            gid: SHELL,
-            groups: SHELL_GROUPS.to_vec(),
-            domain: "shell",
-        }
-    }
-
-    /// What `su root` starts.
-    pub(crate) fn root() -> Cred {
-        Cred {
-            uid: 0,
-            gid: 0,
-            groups: vec![0],
-            domain: "su",
-        }
-    }
-
-    pub(crate) fn is_root(&self) -> bool {
-        self.uid == 0
-    }
-}
+use super::state::State;
 
 /// Threads that may run commands of one phone at once.
 const MAX_COMMANDS: u32 = 400;
@@ -85,7 +25,7 @@ const MAX_REQUESTS: usize = 10_000;
 pub(crate) struct Kernel {
     pub(crate) spec: PhoneSpec,
     pub(crate) serial: String,
-    pub(crate) clock: Clock,
+    pub(crate) clock: Arc<Clock>,
     pub(crate) events: Arc<Events>,
     pub(crate) faults: Arc<Faults>,
     pub(crate) memory: Memory,
@@ -96,15 +36,21 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    pub(crate) fn new(spec: PhoneSpec, serial: String, faults: Arc<Faults>) -> Arc<Kernel> {
-        let clock = Clock::new(spec.speed);
-        let state = super::population::boot(&spec, &serial, &clock, &faults);
+    /// A phone that has booted, with these programs in `/system/bin`.
+    pub(crate) fn new(
+        spec: PhoneSpec,
+        serial: String,
+        faults: Arc<Faults>,
+        programs: &[&str],
+    ) -> Arc<Kernel> {
+        let clock = Arc::new(Clock::new(spec.speed));
+        let state = super::population::boot(&spec, &serial, &clock, &faults, programs);
         Arc::new(Kernel {
             serial,
+            memory: Memory::new(spec.clone(), clock.clone()),
             clock,
             events: Arc::default(),
             faults,
-            memory: Memory::default(),
             state: Mutex::new(state),
             requests: Mutex::default(),
             commands: AtomicU32::new(0),
@@ -261,7 +207,7 @@ impl Kernel {
         let Some(target) = state.processes.get(pid).cloned() else {
             return Delivered::NoProcess;
         };
-        if !super::access::may_signal(&state, cred, &target) {
+        if !super::access::may_signal(cred, &target) {
             return Delivered::Denied;
         }
         let now = self.clock.boot();
@@ -272,11 +218,11 @@ impl Kernel {
         };
         if let Some(asleep) = sleeps {
             let event = Event::Asleep(asleep || target.frozen || target.idle);
-            self.memory.note(self, &state, &target, now, event);
+            self.memory.note(&state, &target, now, event);
         }
         let collects = signal == super::process::SIGUSR1 && memory::has_java(&target);
         let delivered = if collects {
-            memory::on_signal(self, &mut state, &target, now);
+            self.memory.on_signal(&mut state, &target, now);
             Delivered::Alive
         } else if target.argv[0].ends_with("/heapprofd") && signal == super::process::SIGUSR1 {
             // The clock again: a step between may have been taken for a later moment.
@@ -287,35 +233,18 @@ impl Kernel {
             state.processes.signal(cred.uid, pid, signal)
         };
         if delivered == Delivered::Ended {
-            super::population::after_death(&mut state, &target, now);
+            init::after_death(&mut state, &target);
         }
         drop(state);
         self.events.notify();
         delivered
     }
 
-    /// Writes into a file, unless the disk is full.
-    pub(crate) fn write_file(
-        &self,
-        data: &FileData,
-        offset: u64,
-        bytes: &[u8],
-    ) -> Result<(), WriteError> {
-        let end = offset + bytes.len() as u64;
-        if let Some(limit) = self.faults.value(FaultKind::DiskFull, 0)
-            && end > limit
-        {
-            return Err(WriteError::Full);
-        }
-        if end > self.spec.space {
-            return Err(WriteError::Full);
-        }
-        data.write_at(
-            offset,
-            bytes,
-            (self.clock.real() / super::clock::SECOND) as i64,
-        );
-        Ok(())
+    /// The memory of a process now; `None` of one that is gone, and of a thread of the kernel.
+    pub(crate) fn memory_of(&self, pid: Pid) -> Option<Ledger> {
+        let state = self.state();
+        let process = state.processes.get(pid)?;
+        self.memory.ledger(&state, process, self.clock.boot())
     }
 
     /// Writes a line into the log.

@@ -38,13 +38,15 @@
 //! |---|---|
 //! | `spec`, `faults` | what the phone is asked to be, and what goes wrong on request |
 //! | `server` | host services, transports, shell, sync, debugger connections |
-//! | `kernel`, `process`, `clock`, `events` | one phone: its lock, processes, clocks, waiting |
+//! | `kernel`, `state`, `clock`, `events` | one phone: its lock, what changes, clocks, waiting |
 //! | `fs`, `files`, `procfs`, `io`, `access` | its files, `/proc`, descriptors, permissions |
 //! | `population`, `packages`, `installed`, `image`, `properties` | processes, apps, libraries and properties at boot |
-//! | `shell`, `commands` | `/system/bin/sh` and the programs |
-//! | `tracing` | perfetto, heapprofd, `android.java_hprof`, and the truth of each recording |
+//! | `process`, `init` | processes, and how daemons and apps start and stop |
+//! | `program`, `commands`, `shell` | how a program runs, the programs, `/system/bin/sh` |
+//! | `tracing`, `traced` | recordings by perfetto; sessions, and the truth of each recording |
+//! | `workload`, `history`, `deeds` | what native heaps get, and what happened to processes |
 //! | `java`, `memory`, `logcat` | Java heaps, the account of memory, the log |
-//! | `screen`, `deeds` | tasks and activities; what the screen did to processes |
+//! | `screen`, `foreground` | tasks and activities, and what brings them to the front |
 #![warn(missing_docs)]
 
 mod access;
@@ -54,8 +56,11 @@ mod deeds;
 mod events;
 mod faults;
 mod files;
+mod foreground;
 mod fs;
+mod history;
 mod image;
+mod init;
 mod installed;
 mod io;
 mod java;
@@ -66,12 +71,16 @@ mod packages;
 mod population;
 mod process;
 mod procfs;
+mod program;
 mod properties;
 mod screen;
 mod server;
 mod shell;
 mod spec;
+mod state;
+mod traced;
 mod tracing;
+mod workload;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -82,7 +91,8 @@ pub use self::java::{JavaDumpKind, JavaDumpTruth, PlantTruth, Retained};
 use self::kernel::Kernel;
 use self::server::{Link, Server};
 pub use self::spec::{Abi, AppState, BuildType, Names, PhoneSpec, ScreenState, SpecError};
-pub use self::tracing::{DumpTruth, RecordingTruth, SiteTruth, TrackedTruth};
+pub use self::traced::{DumpTruth, RecordingTruth, SiteTruth};
+pub use self::workload::TrackedTruth;
 
 /// A running adb server with its phones. Dropping it ends both.
 pub struct VirtualPhone {
@@ -112,7 +122,12 @@ impl VirtualPhone {
                     1 => spec.serial.clone(),
                     n => format!("{}-{n}", spec.serial),
                 };
-                Kernel::new(spec.clone(), serial, faults.clone())
+                Kernel::new(
+                    spec.clone(),
+                    serial,
+                    faults.clone(),
+                    &commands::programs(&spec).names(),
+                )
             })
             .collect();
         let server = Server::start(port, phones.clone(), faults.clone(), spec.killable)?;
@@ -182,7 +197,7 @@ impl VirtualPhone {
     /// Bytes of a file on the first phone, whoever may read it.
     pub fn file(&self, path: &str) -> Option<Vec<u8>> {
         let kernel = self.phones.first()?;
-        kernel.read_all(&kernel::Cred::root(), "/", path).ok()
+        kernel.read_all(&access::Cred::root(), "/", path).ok()
     }
 
     /// Replaces a file of the first phone, or adds one, as an update of the system or an app
@@ -205,7 +220,7 @@ impl VirtualPhone {
         let listed = self
             .phones
             .first()
-            .and_then(|k| k.list(&kernel::Cred::root(), "/", path).ok());
+            .and_then(|k| k.list(&access::Cred::root(), "/", path).ok());
         listed.unwrap_or_default()
     }
 

@@ -2,8 +2,8 @@
 //! `logcat`.
 
 use super::clock::BootNs;
-use super::commands::user_name;
 use super::process::Pid;
+use super::process::user_name;
 
 /// Lines that the log keeps.
 const CAPACITY: usize = 20_000;

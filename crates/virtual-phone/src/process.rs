@@ -14,6 +14,42 @@ pub(crate) const ROOT: u32 = 0;
 /// The daemons of perfetto.
 pub(crate) const NOBODY: u32 = 9999;
 
+/// Why a command does not go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The process was ended by this signal.
+    Killed(u8),
+    /// A caught signal waits to be handled.
+    Signal,
+}
+
+/// Name of a uid as Android's libc gives it.
+pub(crate) fn user_name(uid: u32) -> String {
+    let (user, appid) = (uid / 100_000, uid % 100_000);
+    match uid {
+        0 => "root".to_owned(),
+        1000 => "system".to_owned(),
+        1001 => "radio".to_owned(),
+        1010 => "wifi".to_owned(),
+        1013 => "media".to_owned(),
+        1015 => "sdcard_rw".to_owned(),
+        1017 => "keystore".to_owned(),
+        1036 => "logd".to_owned(),
+        1040 => "mediaex".to_owned(),
+        1041 => "audioserver".to_owned(),
+        1046 => "mediacodec".to_owned(),
+        1047 => "cameraserver".to_owned(),
+        1053 => "webview_zygote".to_owned(),
+        1066 => "statsd".to_owned(),
+        1069 => "lmkd".to_owned(),
+        2000 => "shell".to_owned(),
+        9999 => "nobody".to_owned(),
+        _ if appid >= 90_000 => format!("u{user}_i{}", appid - 90_000),
+        _ if appid >= 10_000 => format!("u{user}_a{}", appid - 10_000),
+        _ => uid.to_string(),
+    }
+}
+
 /// Names and numbers of the signals that `kill` takes.
 pub(crate) const SIGNALS: [(u8, &str); 17] = [
     (1, "HUP"),

@@ -1,12 +1,15 @@
 //! /proc, made on each look from the table of processes.
 
+use super::access::Cred;
 use super::access::may_inspect;
 use super::clock::{MILLI, SECOND};
-use super::files::{Body, Entry};
+use super::fs::Body;
+use super::fs::Entry;
 use super::fs::{DIRECTORY, Errno, FileData, LINK, REGULAR, Stat};
-use super::kernel::{Cred, Kernel, State};
+use super::kernel::Kernel;
 use super::memory::{Backing, Ledger, Mapping, Pages};
 use super::process::{Process, Role};
+use super::state::State;
 
 const PID_FILES: [&str; 14] = [
     "attr",
@@ -120,7 +123,7 @@ pub(crate) fn kernel_release(kernel: &Kernel) -> &'static str {
 }
 
 fn meminfo(kernel: &Kernel, state: &State) -> String {
-    let ram = kernel.memory.ram(kernel, state);
+    let ram = kernel.memory.ram(state);
     let mut text = String::new();
     let mut field = |name: &str, kb: u64| {
         text.push_str(&format!("{:<16}{kb:>8} kB\n", format!("{name}:")));
@@ -153,7 +156,7 @@ fn process_entry(
     p: &Process,
     rest: &[&str],
 ) -> Result<Entry, Errno> {
-    let ledger = || Ledger::of(kernel, state, p, kernel.clock.boot());
+    let ledger = || kernel.memory.ledger(state, p, kernel.clock.boot());
     let file = |mode: u32, contents: Vec<u8>| Ok(text(kernel, p.uid, mode, contents));
     // What ptrace may read is refused at open, not by mode.
     let inspected = |contents: &dyn Fn() -> String| {

@@ -2,12 +2,16 @@
 
 use super::packages::take_user;
 use super::{Cmd, Done};
+use crate::clock::Now;
 use crate::deeds::Deed;
-use crate::kernel::State;
-use crate::memory::Event;
+use crate::foreground;
+use crate::foreground::Launch;
+use crate::foreground::UI_HIDDEN;
+use crate::foreground::Why;
+use crate::history::Event;
 use crate::packages::Package;
 use crate::process::{Process, Role};
-use crate::screen::{self, Launch, Now, UI_HIDDEN, Why};
+use crate::state::State;
 use crate::tracing;
 
 /// What `am force-stop` writes into the history of exits.
@@ -45,7 +49,7 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
     };
     // Without --user it means every user.
     let only = if given { user } else { None };
-    let now = Now::of(&cmd.kernel);
+    let now = cmd.kernel.clock.now();
     match verb.as_str() {
         "get-current-user" => {
             cmd.out("0\n")?;
@@ -62,7 +66,7 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
                 description: &from,
                 ..FORCE_STOP
             };
-            screen::stop(&mut cmd.kernel.state(), name, only, why, None, now);
+            foreground::stop(&mut cmd.kernel.state(), name, only, why, None, now);
             cmd.kernel.events.notify();
             Ok(0)
         }
@@ -84,7 +88,7 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
             if let Some(p) = last_of_package(&state, name, only) {
                 let what = "android.app.RemoteServiceException$CrashedByAdbException: \
                             shell-induced crash";
-                screen::crash(&mut state, p.pid, what, now);
+                foreground::crash(&mut state, p.pid, what, now);
             }
             drop(state);
             cmd.kernel.events.notify();
@@ -127,7 +131,7 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
 fn kill(cmd: &Cmd, name: &str, user: Option<u32>, now: Now) {
     /// From here on the system sees a process as one in the back.
     const SERVICE: i32 = 500;
-    screen::stop(
+    foreground::stop(
         &mut cmd.kernel.state(),
         name,
         user,
@@ -204,7 +208,7 @@ fn trim(cmd: &mut Cmd, rest: &[String], user: Option<u32>) -> Done {
             }
         },
     };
-    let now = Now::of(&cmd.kernel);
+    let now = cmd.kernel.clock.now();
     let refusal = {
         let mut state = cmd.kernel.state();
         match find_process(&state, name, user) {
@@ -251,9 +255,7 @@ fn freeze(cmd: &mut Cmd, verb: &str, rest: &[String]) -> Done {
                 p.frozen = verb == "freeze";
                 let event = Event::Asleep(p.frozen || p.idle || p.stopped);
                 let now = cmd.kernel.clock.boot();
-                cmd.kernel
-                    .memory
-                    .note(&cmd.kernel, &state, &before, now, event);
+                cmd.kernel.memory.note(&state, &before, now, event);
             }
         }
         !pids.is_empty()
@@ -397,12 +399,12 @@ fn start(cmd: &mut Cmd, rest: &[String], user: u32) -> Done {
         cmd.err(&text)?;
         return Ok(status);
     };
-    let now = Now::of(&cmd.kernel);
+    let now = cmd.kernel.clock.now();
     let mut state = cmd.kernel.state();
     if intent.stop {
-        screen::stop(&mut state, package.name, Some(user), FORCE_STOP, None, now);
+        foreground::stop(&mut state, package.name, Some(user), FORCE_STOP, None, now);
     }
-    let launch = screen::start(&mut state, &package, user, &class, intent.clear_task, now);
+    let launch = foreground::start(&mut state, &package, user, &class, intent.clear_task, now);
     drop(state);
     cmd.kernel.events.notify();
     match launch {

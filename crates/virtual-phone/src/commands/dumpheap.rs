@@ -7,15 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::{Cmd, Done, on_thread};
 use crate::clock::{BootNs, MILLI};
 use crate::faults::FaultKind;
+use crate::foreground;
 use crate::fs::{FileData, normalize};
 use crate::io::Fd;
-use crate::java::{self, Inputs, JavaDumpKind, PictureFormat};
+use crate::java::{self, JavaDumpKind, PictureFormat};
 use crate::kernel::Kernel;
 use crate::packages::Package;
 use crate::process::{Pid, Process, Role, SIGSEGV};
-use crate::screen::{self, Now};
 use crate::spec::BuildType;
-use crate::tracing::{self, JavaDump};
+use crate::traced::JavaDump;
+use crate::tracing::{self};
 
 /// Until the app's main thread has taken the request and stopped all others.
 const BEGINS_AFTER: u64 = 80 * MILLI;
@@ -323,7 +324,7 @@ impl Job {
         }
         kernel.events.notify();
         if dies.is_some() {
-            screen::killed(&mut kernel.state(), self.pid, SIGSEGV, Now::of(kernel));
+            foreground::killed(&mut kernel.state(), self.pid, SIGSEGV, kernel.clock.now());
             kernel.events.notify();
             return None;
         }
@@ -352,7 +353,7 @@ impl Job {
             super::meminfo::collect(kernel, self.pid);
             super::meminfo::collect(kernel, self.pid);
         }
-        let mut inputs = Inputs::of(kernel, &process, now)?;
+        let mut inputs = kernel.memory.java_inputs(&kernel.state(), &process, now)?;
         if self.options.collect {
             inputs = inputs.collected();
         }

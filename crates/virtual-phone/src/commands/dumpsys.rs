@@ -192,7 +192,7 @@ fn activity(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {
                     uid = p.uid,
                     pid = p.pid,
                     name = p.name(),
-                    user = super::files::user_name(p.uid),
+                    user = crate::process::user_name(p.uid),
                     adj = p.oom_score_adj,
                     frozen = p.frozen,
                 ));

@@ -1,10 +1,11 @@
 //! Programs that read, list, copy and remove files, as toybox has them.
 
 use super::{Cmd, Done, flags};
-use crate::files::Body;
+use crate::fs::Body;
 use crate::fs::{DEVICE, DIRECTORY, Errno, LINK, Stat};
 use crate::io::Fd;
 use crate::logcat::timestamp;
+use crate::process::user_name;
 use crate::spec::bytes;
 
 pub(super) fn cat(cmd: &mut Cmd) -> Done {
@@ -48,33 +49,6 @@ pub(super) fn mode_text(mode: u32) -> String {
         }
     }
     text
-}
-
-/// Name of a uid as Android's libc gives it.
-pub(crate) fn user_name(uid: u32) -> String {
-    let (user, appid) = (uid / 100_000, uid % 100_000);
-    match uid {
-        0 => "root".to_owned(),
-        1000 => "system".to_owned(),
-        1001 => "radio".to_owned(),
-        1010 => "wifi".to_owned(),
-        1013 => "media".to_owned(),
-        1015 => "sdcard_rw".to_owned(),
-        1017 => "keystore".to_owned(),
-        1036 => "logd".to_owned(),
-        1040 => "mediaex".to_owned(),
-        1041 => "audioserver".to_owned(),
-        1046 => "mediacodec".to_owned(),
-        1047 => "cameraserver".to_owned(),
-        1053 => "webview_zygote".to_owned(),
-        1066 => "statsd".to_owned(),
-        1069 => "lmkd".to_owned(),
-        2000 => "shell".to_owned(),
-        9999 => "nobody".to_owned(),
-        _ if appid >= 90_000 => format!("u{user}_i{}", appid - 90_000),
-        _ if appid >= 10_000 => format!("u{user}_a{}", appid - 10_000),
-        _ => uid.to_string(),
-    }
 }
 
 fn long_line(name: &str, stat: &Stat, link: Option<&str>) -> String {

@@ -2,10 +2,10 @@
 //! how processes ended.
 
 use super::Cmd;
-use crate::kernel::State;
-use crate::memory::Ledger;
-use crate::population;
-use crate::screen::{Activity, Screen, Task};
+use crate::foreground;
+use crate::init;
+use crate::screen::{Activity, Task};
+use crate::state::State;
 
 /// `ActivityRecord{…}` as this release writes it.
 fn record(android: u32, task: &Task, activity: &Activity) -> String {
@@ -22,7 +22,7 @@ fn record(android: u32, task: &Task, activity: &Activity) -> String {
 }
 
 fn alive(state: &State, task: &Task, activity: &Activity) -> bool {
-    population::main_process(state, &task.package, task.user) == Some(activity.pid)
+    init::main_process(state, &task.package, task.user) == Some(activity.pid)
 }
 
 /// `dumpsys activity activities`.
@@ -32,7 +32,7 @@ pub(super) fn activities(cmd: &Cmd) -> String {
     let mut out = "ACTIVITY MANAGER ACTIVITIES (dumpsys activity activities)\n\
                    Display #0 (activities from top to bottom):\n"
         .to_owned();
-    let front = Screen::front(&state);
+    let front = foreground::front(&state);
     for task in &state.screen.tasks {
         let visible = front.is_some_and(|f| f.id == task.id);
         let (id, package, user) = (task.id, &task.package, task.user);
@@ -96,7 +96,7 @@ pub(super) fn top(cmd: &Cmd) -> String {
             10 => format!("TASK {package} id={} userId={user}", task.id),
             _ => format!("TASK 10{}:{package} id={} userId={user}", task.id, task.id),
         };
-        let shown = Screen::front(&state).is_some();
+        let shown = foreground::front(&state).is_some();
         match alive(&state, task, top) {
             true => out.push_str(&format!(
                 "{head}\n  ACTIVITY {package}/{class} {:x} pid={}\n    Local Activity {:x} State:\n      mResumed={shown} mStopped={} mFinished=false\n      mChangingConfigurations=false\n      mCurrentConfig={{1.0 310mcc260mnc [en_US] ldltr sw411dp rot{}}}\n    View Hierarchy:\n      DecorView@{:x}[{}]\n",
@@ -120,7 +120,7 @@ pub(super) fn top(cmd: &Cmd) -> String {
 /// `dumpsys window`.
 pub(super) fn windows(cmd: &Cmd) -> String {
     let state = cmd.kernel.state();
-    let focus = match Screen::front(&state) {
+    let focus = match foreground::front(&state) {
         Some(task) => {
             let class = task.top().map_or("", |a| &a.class);
             let (package, user) = (&task.package, task.user);
@@ -152,7 +152,7 @@ pub(super) fn exits(cmd: &Cmd, package: Option<&String>) -> String {
         let of = state.screen.exits.iter().filter(|e| e.package == name);
         for (n, e) in of.enumerate() {
             let time = crate::logcat::timestamp(e.real_ns);
-            let was = Ledger::of(&cmd.kernel, &state, &e.last, e.boot);
+            let was = cmd.kernel.memory.ledger(&state, &e.last, e.boot);
             let (pss, rss) = was.map_or((0, 0), |l| (l.rows().total_pss(), l.pages().rss()));
             out.push_str(&format!(
                 "    Historical Process Exit for uid={uid}\n        ApplicationExitInfo #{n}:\n          timestamp=2026-{time} pid={pid} realUid={uid} packageUid={uid} definingUid={uid} user={user}\n          process={process} reason={} ({}) subreason={} ({}) status={}\n          importance=100 pss={pss}KB rss={rss}KB description={} state=empty trace=null\n",

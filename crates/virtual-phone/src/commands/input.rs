@@ -2,8 +2,9 @@
 
 use super::activity::wait;
 use super::{Cmd, Done};
+use crate::foreground;
 use crate::packages::APP;
-use crate::screen::{self, LAUNCHER, Now, Screen};
+use crate::screen::LAUNCHER;
 
 /// Keys that mean something here, by their names without `KEYCODE_`, and their numbers.
 const KEYS: [(&str, u32); 24] = [
@@ -86,11 +87,11 @@ fn invalid(cmd: &Cmd, verb: &str) -> Done {
 }
 
 fn press(cmd: &Cmd, key: &str) {
-    let (now, android) = (Now::of(&cmd.kernel), cmd.kernel.spec.android);
+    let (now, android) = (cmd.kernel.clock.now(), cmd.kernel.spec.android);
     let mut state = cmd.kernel.state();
     match key {
-        "HOME" => screen::home(&mut state, now),
-        "BACK" => screen::back(&mut state, android, now),
+        "HOME" => foreground::home(&mut state, now),
+        "BACK" => foreground::back(&mut state, android, now),
         "APP_SWITCH" => {
             // Once it shows the list, again at once it goes to the app before.
             let again = state
@@ -99,7 +100,7 @@ fn press(cmd: &Cmd, key: &str) {
                 .is_some_and(|at| now.boot.saturating_sub(at) < 3 * crate::clock::SECOND);
             state.screen.recents = (!again).then_some(now.boot);
             if again {
-                screen::previous_app(&mut state, now);
+                foreground::previous_app(&mut state, now);
             }
         }
         "POWER" | "SLEEP" | "SOFT_SLEEP" | "WAKEUP" => {
@@ -161,7 +162,7 @@ pub(super) fn wm(cmd: &mut Cmd) -> Done {
 
 /// `free` or `lock [0..3]`, which the settings keep.
 fn rotation(cmd: &Cmd, rest: &[&str]) -> Done {
-    let now = Now::of(&cmd.kernel);
+    let now = cmd.kernel.clock.now();
     let lock = match rest {
         ["free"] => None,
         ["lock"] => Some(cmd.kernel.state().screen.rotation),
@@ -179,7 +180,7 @@ fn rotation(cmd: &Cmd, rest: &[&str]) -> Done {
     };
     let mut state = cmd.kernel.state();
     if let Some(n) = lock {
-        screen::set(
+        foreground::set(
             &mut state,
             "system",
             "user_rotation",
@@ -188,7 +189,7 @@ fn rotation(cmd: &Cmd, rest: &[&str]) -> Done {
         );
     }
     let accelerometer = if lock.is_some() { "0" } else { "1" };
-    screen::set(
+    foreground::set(
         &mut state,
         "system",
         "accelerometer_rotation",
@@ -205,7 +206,7 @@ pub(super) fn settings(cmd: &mut Cmd) -> Done {
     super::packages::take_user(&mut args);
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let known = |space: &str| ["system", "secure", "global"].contains(&space);
-    let now = Now::of(&cmd.kernel);
+    let now = cmd.kernel.clock.now();
     match words[..] {
         ["get", space, key] if known(space) => {
             let value = {
@@ -216,11 +217,11 @@ pub(super) fn settings(cmd: &mut Cmd) -> Done {
             cmd.out(&format!("{value}\n"))?;
         }
         ["put", space, key, value, ..] if known(space) => {
-            screen::set(&mut cmd.kernel.state(), space, key, Some(value), now);
+            foreground::set(&mut cmd.kernel.state(), space, key, Some(value), now);
             cmd.kernel.events.notify();
         }
         ["delete", space, key] if known(space) => {
-            let had = screen::set(&mut cmd.kernel.state(), space, key, None, now);
+            let had = foreground::set(&mut cmd.kernel.state(), space, key, None, now);
             cmd.kernel.events.notify();
             cmd.out(&format!("Deleted {} rows\n", u8::from(had)))?;
         }
@@ -256,9 +257,9 @@ pub(super) fn svc(cmd: &mut Cmd) -> Done {
             return Ok(255);
         }
     };
-    let now = Now::of(&cmd.kernel);
+    let now = cmd.kernel.clock.now();
     let key = "stay_on_while_plugged_in";
-    screen::set(&mut cmd.kernel.state(), "global", key, Some(value), now);
+    foreground::set(&mut cmd.kernel.state(), "global", key, Some(value), now);
     cmd.kernel.events.notify();
     Ok(0)
 }
@@ -349,8 +350,8 @@ pub(super) fn monkey(cmd: &mut Cmd) -> Done {
             ":Monkey: seed={seed} count={count}\n:AllowPackage: {name}\n// Event percentages:\n{shares}:Switch: #Intent;action=android.intent.action.MAIN;category=android.intent.category.LAUNCHER;launchFlags=0x10200000;component={name}/{name}{main};end\n"
         ))?;
     }
-    let now = Now::of(&cmd.kernel);
-    screen::start(&mut cmd.kernel.state(), &package, 0, main, false, now);
+    let now = cmd.kernel.clock.now();
+    foreground::start(&mut cmd.kernel.state(), &package, 0, main, false, now);
     cmd.kernel.events.notify();
     let began = cmd.kernel.clock.boot();
     let mut random = fastrand::Rng::with_seed(seed);
@@ -374,9 +375,9 @@ pub(super) fn monkey(cmd: &mut Cmd) -> Done {
             }
         } else if kind < 2 && name == APP {
             press(cmd, "BACK");
-        } else if Screen::front(&cmd.kernel.state()).is_none_or(|t| t.package == LAUNCHER) {
-            let now = Now::of(&cmd.kernel);
-            screen::start(&mut cmd.kernel.state(), &package, 0, main, false, now);
+        } else if foreground::front(&cmd.kernel.state()).is_none_or(|t| t.package == LAUNCHER) {
+            let now = cmd.kernel.clock.now();
+            foreground::start(&mut cmd.kernel.state(), &package, 0, main, false, now);
         }
         // What the app takes for an event, and the pause that was asked for.
         wait(cmd, throttle + 4)?;

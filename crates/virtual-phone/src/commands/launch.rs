@@ -1,11 +1,13 @@
 //! Programs that run other programs: sh, su, run-as, setsid, nohup, timeout, xargs, env.
 
-use super::{Cmd, Done, find, flags, names, on_thread, run};
+use super::{Cmd, Done, flags, on_thread};
+use crate::access::Cred;
 use crate::access::has_su;
 use crate::clock::MILLI;
-use crate::io::{Fd, Stop};
-use crate::kernel::Cred;
+use crate::io::Fd;
+use crate::process::Stop;
 use crate::process::{SIGHUP, signal_number};
+use crate::program::run;
 use crate::shell::Shell;
 
 pub(super) fn sh(cmd: &mut Cmd) -> Done {
@@ -168,6 +170,7 @@ pub(super) fn nohup(cmd: &mut Cmd) -> Done {
 fn start(cmd: &Cmd, pid: u32, argv: Vec<String>) -> bool {
     let mut child = Cmd {
         kernel: cmd.kernel.clone(),
+        programs: cmd.programs.clone(),
         pid,
         cred: cmd.cred.clone(),
         argv,
@@ -307,7 +310,7 @@ pub(super) fn printenv(cmd: &mut Cmd) -> Done {
 pub(super) fn toybox(cmd: &mut Cmd) -> Done {
     let args = cmd.args();
     if args.is_empty() {
-        let all = names(&cmd.kernel.spec).join(" ");
+        let all = cmd.programs.names().join(" ");
         cmd.out(&format!("{all}\n"))?;
         return Ok(0);
     }
@@ -318,7 +321,7 @@ pub(super) fn which(cmd: &mut Cmd) -> Done {
     let (_, wanted) = flags(&cmd.args(), "");
     let mut status = 0;
     for name in wanted {
-        match find(&cmd.kernel.spec, &name) {
+        match cmd.programs.find(&name) {
             Some(path) => cmd.out(&format!("{path}\n"))?,
             None => status = 1,
         }

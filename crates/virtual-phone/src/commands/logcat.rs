@@ -211,7 +211,7 @@ pub(super) fn logcat(cmd: &mut Cmd) -> Done {
     if options.clear {
         let mut state = kernel.state();
         // What is due by now would have been there to be cleared.
-        kernel.memory.log_collections(&kernel, &mut state);
+        kernel.memory.log_collections(&mut state);
         state.log.clear();
         return Ok(0);
     }
@@ -230,7 +230,7 @@ pub(super) fn logcat(cmd: &mut Cmd) -> Done {
     loop {
         let (mut lines, by_now) = {
             let mut state = kernel.state();
-            kernel.memory.log_collections(&kernel, &mut state);
+            kernel.memory.log_collections(&mut state);
             state.log.after(seen)
         };
         seen = by_now;

@@ -40,7 +40,7 @@ pub(super) fn showmap(cmd: &mut Cmd) -> Done {
         let process = state.processes.get(pid).cloned();
         let process = process.filter(|p| may_inspect(&cmd.cred, p));
         let now = cmd.kernel.clock.boot();
-        process.and_then(|p| Ledger::of(&cmd.kernel, &state, &p, now))
+        process.and_then(|p| cmd.kernel.memory.ledger(&state, &p, now))
     };
     let Some(ledger) = seen else {
         if !quiet {
@@ -109,7 +109,7 @@ pub(super) fn showmap(cmd: &mut Cmd) -> Done {
 fn everyone(cmd: &Cmd) -> Vec<(Process, Ledger)> {
     let state = cmd.kernel.state();
     let now = cmd.kernel.clock.boot();
-    let seen = |p: &Process| Some((p.clone(), Ledger::of(&cmd.kernel, &state, p, now)?));
+    let seen = |p: &Process| Some((p.clone(), cmd.kernel.memory.ledger(&state, p, now)?));
     state.processes.iter().filter_map(seen).collect()
 }
 
@@ -170,7 +170,7 @@ pub(super) fn procrank(cmd: &mut Cmd) -> Done {
     out.push_str(&format!("{gap}{dashes}  ------\n{gap}{cells}  TOTAL\n\n"));
     let ram = {
         let state = cmd.kernel.state();
-        cmd.kernel.memory.ram(&cmd.kernel, &state)
+        cmd.kernel.memory.ram(&state)
     };
     out.push_str(&format!(
         "ZRAM: {}K physical used for {}K in swap ({}K total swap)\n RAM: {}K total, {}K free, {}K buffers, {}K cached, {}K shmem, {}K slab\n",

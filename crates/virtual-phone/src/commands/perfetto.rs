@@ -8,12 +8,14 @@ use super::{Cmd, Done, on_thread};
 use crate::clock::MILLI;
 use crate::faults::FaultKind;
 use crate::fs::{Errno, FileData, Kind, Node, normalize};
-use crate::io::{Fd, Fds, Stop};
+use crate::io::{Fd, Fds};
 use crate::kernel::Kernel;
+use crate::process::Stop;
 use crate::process::{Pid, SIGINT, SIGTERM};
-use crate::tracing::Session;
+use crate::traced::Outcome;
+use crate::traced::Session;
 use crate::tracing::config;
-use crate::tracing::recording::{self, Outcome};
+use crate::tracing::recording;
 use heaptap_proto::perfetto as pb;
 
 /// Where SELinux lets the client write.

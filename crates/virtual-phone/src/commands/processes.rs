@@ -1,9 +1,9 @@
 //! ps, pidof, kill and their kin.
 
-use super::files::user_name;
 use super::{Cmd, Done, flags};
 use crate::logcat::timestamp;
 use crate::memory::Ledger;
+use crate::process::user_name;
 use crate::process::{Delivered, Pid, Process, Role, SIGNALS, signal_number};
 
 /// Columns that `ps -o` knows, their header and whether they are right-aligned.
@@ -107,7 +107,7 @@ pub(super) fn ps(cmd: &mut Cmd) -> Done {
             let kernel = &cmd.kernel;
             let boot = kernel.clock.boot();
             let memory = || {
-                let ledger = ledger.get_or_init(|| Ledger::of(kernel, &state, p, boot));
+                let ledger = ledger.get_or_init(|| kernel.memory.ledger(&state, p, boot));
                 ledger.clone()
             };
             for c in &columns {

@@ -3,7 +3,6 @@
 
 use super::{Cmd, Halt};
 use crate::clock::SECOND;
-use crate::memory::Ledger;
 use crate::packages;
 use crate::process::{Process, Role};
 
@@ -56,7 +55,7 @@ pub(super) fn procstats(cmd: &Cmd, rest: &[String]) -> Result<(), Halt> {
         out.push_str(&format!(
             "  * {} / {} / v{version}:\n",
             process.name(),
-            super::files::user_name(process.uid).replace('_', "")
+            crate::process::user_name(process.uid).replace('_', "")
         ));
         let label = match process.oom_score_adj {
             i32::MIN..=0 => "Top",
@@ -90,7 +89,7 @@ fn samples(cmd: &Cmd, process: &Process, from: u64, to: u64) -> Vec<[u64; 3]> {
     let at = |moment| {
         // Others have their turn between two samples.
         let state = cmd.kernel.state();
-        let ledger = Ledger::of(&cmd.kernel, &state, process, moment)?;
+        let ledger = cmd.kernel.memory.ledger(&state, process, moment)?;
         let sum = ledger.rows().sum();
         Some([sum.pages.pss, sum.private(), sum.rss()])
     };

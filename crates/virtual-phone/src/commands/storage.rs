@@ -1,10 +1,11 @@
 //! stat, df, du and find: what is where and how large.
 
-use super::files::{mode_text, type_letter, user_name};
+use super::files::{mode_text, type_letter};
 use super::{Cmd, Done, flags};
 use crate::faults::FaultKind;
-use crate::files::Body;
+use crate::fs::Body;
 use crate::fs::{DEVICE, DIRECTORY, LINK, Stat};
+use crate::process::user_name;
 
 /// `stat -c FORMAT`, and toybox's long form without.
 pub(super) fn stat(cmd: &mut Cmd) -> Done {

@@ -1,10 +1,10 @@
 //! Properties, SELinux, identity, time, the log.
 
-use super::files::user_name;
 use super::{Cmd, Done, flags};
 use crate::access::may_set_property;
 use crate::clock::SECOND;
 use crate::fs::Errno;
+use crate::process::user_name;
 use crate::procfs::kernel_release;
 
 pub(super) fn yes(_cmd: &mut Cmd) -> Done {
@@ -49,9 +49,9 @@ pub(super) fn setprop(cmd: &mut Cmd) -> Done {
         state.properties.insert(name.clone(), value.clone());
         if name == "persist.traced.enable" {
             if value == "1" {
-                crate::population::start_traced(&mut state);
+                crate::init::start_traced(&mut state);
             } else {
-                crate::population::stop_traced(&mut state);
+                crate::init::stop_traced(&mut state);
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Programs on text: head, tail, wc, sort, tr, cut and the like.
 
-use super::format::{format_printf, unescape};
 use super::{Cmd, Done, flags};
 use crate::io::Fd;
+use crate::shell::format::{format_printf, unescape};
 
 pub(super) fn printf(cmd: &mut Cmd) -> Done {
     let args = cmd.args();

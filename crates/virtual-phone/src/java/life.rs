@@ -3,9 +3,8 @@
 //! from which the heap is built.
 
 use crate::clock::{BootNs, SECOND};
-use crate::kernel::Kernel;
-use crate::memory::{COLLECTION_EVERY, History};
-use crate::process::Process;
+use crate::history::COLLECTION_EVERY;
+use crate::history::History;
 
 /// Listeners that are registered before anybody looks.
 const LISTENERS_AT_START: u64 = 40;
@@ -39,12 +38,7 @@ fn grown(awake: u64, start: u64, per_second: u64, most: u64) -> u32 {
 }
 
 impl Life {
-    /// The numbers of `process` at `moment`; a process that sleeps stands still.
-    pub(crate) fn of(kernel: &Kernel, process: &Process, moment: BootNs) -> Life {
-        kernel.memory.life(kernel, process, moment)
-    }
-
-    /// The numbers at `moment` of a process with this history.
+    /// The numbers at `moment` of a process with this history; one that sleeps stands still.
     pub(crate) fn at(history: &History, moment: BootNs) -> Life {
         let awake = history.awake(moment);
         let mut life = Life::after(awake);

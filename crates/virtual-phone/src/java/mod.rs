@@ -28,9 +28,8 @@ use self::framework::Skeleton;
 use self::heap::JavaHeap;
 use self::truth::Plant;
 use super::clock::BootNs;
-use super::kernel::{Kernel, State};
-use super::packages::APP;
-use super::process::{Pid, Process, Role as ProcessRole};
+use super::packages::{APP, Package};
+use super::process::{Pid, Process, Processes, Role as ProcessRole};
 use super::properties::model;
 use super::spec::PhoneSpec;
 
@@ -72,16 +71,12 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    /// What the heap of `process` follows from at `moment`; `None` where it has no Java.
-    pub(crate) fn of(kernel: &Kernel, process: &Process, moment: BootNs) -> Option<Inputs> {
-        let life = Life::of(kernel, process, moment);
-        Inputs::within(&kernel.spec, &kernel.state(), process, life, moment)
-    }
-
-    /// As [`Inputs::of`], of a phone whose state is at hand.
-    pub(crate) fn within(
+    /// What the heap of `process`, one of `processes`, follows from at `moment`; `None` where it
+    /// has no Java.
+    pub(crate) fn of(
         spec: &PhoneSpec,
-        state: &State,
+        packages: &[Package],
+        processes: &Processes,
         process: &Process,
         life: Life,
         moment: BootNs,
@@ -98,12 +93,12 @@ impl Inputs {
             ProcessRole::SystemServer => (Role::System, "android".to_owned()),
             _ => return None,
         };
-        let installed = state.packages.iter().find(|p| p.name == package)?;
+        let installed = packages.iter().find(|p| p.name == package)?;
         let background = match role {
             Role::Example => spec.java,
             _ => spec.java / 4,
         };
-        let apps = state.processes.iter();
+        let apps = processes.iter();
         let apps = apps.filter(|p| matches!(p.role, ProcessRole::App { .. }));
         Some(Inputs {
             android: spec.android,

@@ -2,11 +2,12 @@
 //! collection, and the collections themselves. Follows from the same life as heap graphs, and
 //! from what the workload of ART's own heap allocates.
 
-use super::history::{History, Request};
-use super::{Android, COLLECTION_EVERY, mix};
+use super::{Android, mix};
 use crate::clock::{BootNs, MILLI, SECOND};
+use crate::history::COLLECTION_EVERY;
+use crate::history::{History, Request};
 use crate::java::{Life, Model, Sizes};
-use crate::tracing::Flow;
+use crate::workload::Flow;
 
 /// Until a young process holds what it holds ever after, of what comes and goes.
 const RAMP: u64 = 2 * SECOND;

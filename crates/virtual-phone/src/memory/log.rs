@@ -1,12 +1,13 @@
 //! What ART writes into the log about collections: which, when, and in which words.
 
-use super::history::{Event, Request};
 use super::java::Collection;
-use super::{COLLECTION_EVERY, Memory, has_java};
+use super::{Memory, has_java};
 use crate::clock::BootNs;
-use crate::kernel::{Kernel, State};
+use crate::history::COLLECTION_EVERY;
+use crate::history::{Event, Request};
 use crate::logcat::LogLine;
 use crate::process::Process;
+use crate::state::State;
 
 /// Letters that the log keeps of a process's name.
 const NAME: usize = 15;
@@ -77,35 +78,35 @@ fn line(made: &Collection, android: u32) -> String {
     )
 }
 
-/// SIGUSR1 in a process with Java: it collects.
-pub(crate) fn on_signal(kernel: &Kernel, state: &mut State, process: &Process, now: BootNs) {
-    // No thread of it would take the signal.
-    if process.frozen || process.stopped {
-        return;
-    }
-    let text = match kernel.spec.android {
-        10 => "SIGUSR1 forcing GC (no HPROF)",
-        _ => "SIGUSR1 forcing GC (no HPROF) and profile save",
-    };
-    let event = Event::Collection(Request::Explicit);
-    kernel.memory.note(kernel, state, process, now, event);
-    let entry = LogLine {
-        time: kernel.clock.at(now).real,
-        boot: now,
-        pid: process.pid,
-        tid: process.pid + 3,
-        uid: process.uid,
-        level: 'I',
-        tag: log_tag(process.name()),
-        text: text.to_owned(),
-    };
-    state.log.insert(entry);
-}
-
 impl Memory {
+    /// SIGUSR1 in a process with Java: it collects.
+    pub(crate) fn on_signal(&self, state: &mut State, process: &Process, now: BootNs) {
+        // No thread of it would take the signal.
+        if process.frozen || process.stopped {
+            return;
+        }
+        let text = match self.spec.android {
+            10 => "SIGUSR1 forcing GC (no HPROF)",
+            _ => "SIGUSR1 forcing GC (no HPROF) and profile save",
+        };
+        let event = Event::Collection(Request::Explicit);
+        self.note(state, process, now, event);
+        let entry = LogLine {
+            time: self.clock.at(now).real,
+            boot: now,
+            pid: process.pid,
+            tid: process.pid + 3,
+            uid: process.uid,
+            level: 'I',
+            tag: log_tag(process.name()),
+            text: text.to_owned(),
+        };
+        state.log.insert(entry);
+    }
+
     /// Writes the lines about collections that are due into the log.
-    pub(crate) fn log_collections(&self, kernel: &Kernel, state: &mut State) {
-        let now = kernel.clock.boot();
+    pub(crate) fn log_collections(&self, state: &mut State) {
+        let now = self.clock.boot();
         let processes: Vec<Process> = state
             .processes
             .iter()
@@ -118,10 +119,10 @@ impl Memory {
             let noticed = process.oom_score_adj == 0;
             let from = match self.logged(&process) {
                 Some(from) => from,
-                None if noticed => process.started.max(kernel.clock.appeared()),
+                None if noticed => process.started.max(self.clock.appeared()),
                 None => continue,
             };
-            let due = self.with(kernel, state, &process, |account| {
+            let due = self.with(state, &process, |account| {
                 let numbers = |at| account.history.awake(at) / COLLECTION_EVERY;
                 let asked = account
                     .history
@@ -130,7 +131,7 @@ impl Memory {
                 asked || (noticed && numbers(from) < numbers(now))
             });
             if due {
-                let opened = self.open(kernel, state, &process, now);
+                let opened = self.open(state, &process, now);
                 let made = opened.java().map(|heap| heap.logged(from, now, noticed));
                 for collection in made.unwrap_or_default() {
                     // It is written when it is over.
@@ -139,7 +140,7 @@ impl Memory {
                         break;
                     }
                     lines.push(LogLine {
-                        time: kernel.clock.at(collection.ends).real,
+                        time: self.clock.at(collection.ends).real,
                         boot: collection.ends,
                         pid: process.pid,
                         tid: process.pid
@@ -151,7 +152,7 @@ impl Memory {
                         uid: process.uid,
                         level: 'I',
                         tag: log_tag(process.name()),
-                        text: line(&collection, kernel.spec.android),
+                        text: line(&collection, self.spec.android),
                     });
                     self.set_logged(&process, collection.marks);
                 }

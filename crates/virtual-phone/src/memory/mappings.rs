@@ -2,11 +2,11 @@
 //! code with its segments, shared memory, devices. Everything that tells of a process's memory
 //! sums these up.
 
-use super::history::History;
 use super::java::JavaHeapState;
 use super::native::NativeHeap;
 use super::{has_java, hash, mix};
 use crate::clock::{BootNs, SECOND};
+use crate::history::History;
 use crate::packages::Package;
 use crate::process::{Process, Role};
 use crate::spec::PhoneSpec;

@@ -3,7 +3,6 @@
 //! `malloc_info`). It follows from the spec's seed, the time, and what happened to the process;
 //! what is summed up once is kept. Owns no text: that is the commands' and procfs's.
 
-mod history;
 mod java;
 mod log;
 mod mappings;
@@ -14,24 +13,23 @@ mod system;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-pub(crate) use self::history::{Event, History, Request};
 pub(crate) use self::java::{Collection, JavaHeapState, Limits};
-pub(crate) use self::log::{log_tag, on_signal};
+pub(crate) use self::log::log_tag;
 pub(crate) use self::mappings::{Backing, Mapping, Pages};
 pub(crate) use self::native::NativeHeap;
 pub(crate) use self::rows::{Detail, Graphics, Row, Rows, Sums};
 pub(crate) use self::system::{Ram, compressed};
-use super::clock::{BootNs, Clock, SECOND};
+use super::clock::{BootNs, Clock};
 use super::events::lock;
+use super::history::{Event, History};
 use super::java::{Inputs, Life, Model};
-use super::kernel::{Kernel, State};
 use super::packages;
 use super::process::{Pid, Process, Role};
 use super::spec::PhoneSpec;
-use super::tracing::{Flow, LiveHeaps, Tracked};
-
-/// A process that runs collects by itself after so long.
-pub(crate) const COLLECTION_EVERY: u64 = 10 * SECOND;
+use super::state::State;
+use super::workload::Flow;
+use super::workload::LiveHeaps;
+use super::workload::Tracked;
 
 /// What a process that the zygote forked begins with on its native heap, and any other.
 const FROM_ZYGOTE: u64 = 3 << 20;
@@ -85,8 +83,9 @@ struct Account {
 }
 
 /// The accounts of a phone's processes.
-#[derive(Default)]
 pub(crate) struct Memory {
+    spec: PhoneSpec,
+    clock: Arc<Clock>,
     accounts: Mutex<BTreeMap<(Pid, BootNs), Account>>,
     /// What the whole phone's memory came to, and when that was summed up.
     ram: Mutex<Option<(BootNs, Ram)>>,
@@ -98,19 +97,39 @@ fn asleep(process: &Process) -> bool {
 }
 
 impl Memory {
+    pub(crate) fn new(spec: PhoneSpec, clock: Arc<Clock>) -> Memory {
+        Memory {
+            spec,
+            clock,
+            accounts: Mutex::default(),
+            ram: Mutex::default(),
+        }
+    }
+
     /// What an app has done up to `moment`.
-    pub(crate) fn life(&self, kernel: &Kernel, process: &Process, moment: BootNs) -> Life {
-        let state = kernel.state();
+    pub(crate) fn life(&self, state: &State, process: &Process, moment: BootNs) -> Life {
         let mut history = {
             let accounts = lock(&self.accounts);
             let account = accounts.get(&(process.pid, process.started));
             account.map_or_else(
-                || first_history(&kernel.clock, process),
+                || first_history(&self.clock, process),
                 |account| account.history.clone(),
             )
         };
         history.set_deeds(state.screen.deeds.of(process.pid));
         Life::at(&history, moment)
+    }
+
+    /// What the Java heap of `process` follows from at `moment`; `None` where it has none.
+    pub(crate) fn java_inputs(
+        &self,
+        state: &State,
+        process: &Process,
+        moment: BootNs,
+    ) -> Option<Inputs> {
+        let life = self.life(state, process, moment);
+        let (packages, processes) = (&state.packages, &state.processes);
+        Inputs::of(&self.spec, packages, processes, process, life, moment)
     }
 
     /// Forgets all: the phone was restarted.
@@ -121,29 +140,16 @@ impl Memory {
 
     /// Notes that something happened to a process. To be called before the process's own flags
     /// change, where the event is of sleep.
-    pub(crate) fn note(
-        &self,
-        kernel: &Kernel,
-        state: &State,
-        process: &Process,
-        at: BootNs,
-        event: Event,
-    ) {
+    pub(crate) fn note(&self, state: &State, process: &Process, at: BootNs, event: Event) {
         if process.role == Role::Kernel {
             return;
         }
-        self.with(kernel, state, process, |account| {
+        self.with(state, process, |account| {
             account.history.note(at, event);
         });
     }
 
-    fn with<T>(
-        &self,
-        kernel: &Kernel,
-        state: &State,
-        process: &Process,
-        act: impl FnOnce(&mut Account) -> T,
-    ) -> T {
+    fn with<T>(&self, state: &State, process: &Process, act: impl FnOnce(&mut Account) -> T) -> T {
         let mut accounts = lock(&self.accounts);
         // Those that are gone never come back.
         if accounts.len() > 2 * state.processes.iter().count() + 64 {
@@ -155,17 +161,17 @@ impl Memory {
         let key = (process.pid, process.started);
         let account = accounts.entry(key).or_insert_with(|| {
             let package = packages::of_process(&state.packages, process);
-            let heaps = LiveHeaps::new(&kernel.spec, package, process);
+            let heaps = LiveHeaps::new(&self.spec, package, process);
             Account {
-                history: first_history(&kernel.clock, process),
+                history: first_history(&self.clock, process),
                 art: heaps.flow("com.android.art", java::LARGE_BYTES),
                 heaps: Arc::new(Mutex::new(heaps)),
                 model: None,
-                logged: process.started.max(kernel.clock.appeared()),
+                logged: process.started.max(self.clock.appeared()),
             }
         });
         // Not everyone who wakes a process or puts it to sleep says so.
-        let now = kernel.clock.boot();
+        let now = self.clock.boot();
         if account.history.asleep(now) != asleep(process) {
             let event = Event::Asleep(asleep(process));
             account.history.note(now, event);
@@ -177,17 +183,14 @@ impl Memory {
     /// and whether it has forgotten some of it.
     pub(crate) fn tracked(
         &self,
-        kernel: &Kernel,
+        state: &State,
         process: &Process,
         since: BootNs,
         until: BootNs,
     ) -> (Vec<Tracked>, bool) {
-        let (history, heaps) = {
-            let state = kernel.state();
-            self.with(kernel, &state, process, |account| {
-                (account.history.clone(), account.heaps.clone())
-            })
-        };
+        let (history, heaps) = self.with(state, process, |account| {
+            (account.history.clone(), account.heaps.clone())
+        });
         lock(&heaps).tracked(&history, since, until)
     }
 
@@ -205,8 +208,8 @@ impl Memory {
     }
 
     /// The account of a process with its Java heap, where it has one.
-    fn open(&self, kernel: &Kernel, state: &State, process: &Process, at: BootNs) -> Opened {
-        let (mut history, heaps, art, model) = self.with(kernel, state, process, |account| {
+    fn open(&self, state: &State, process: &Process, at: BootNs) -> Opened {
+        let (mut history, heaps, art, model) = self.with(state, process, |account| {
             (
                 account.history.clone(),
                 account.heaps.clone(),
@@ -217,9 +220,16 @@ impl Memory {
         history.set_deeds(state.screen.deeds.of(process.pid));
         let model = model.or_else(|| {
             let life = Life::at(&history, at);
-            let inputs = Inputs::within(&kernel.spec, state, process, life, at)?;
+            let inputs = Inputs::of(
+                &self.spec,
+                &state.packages,
+                &state.processes,
+                process,
+                life,
+                at,
+            )?;
             let model = Model::shared(&inputs);
-            self.with(kernel, state, process, |account| {
+            self.with(state, process, |account| {
                 account.model = Some(model.clone());
             });
             Some(model)
@@ -230,15 +240,14 @@ impl Memory {
             art,
             model,
             limits: limits(state),
-            android: Android::of(&kernel.spec),
-            seed: mix(&[kernel.spec.seed, hash(process.name())]),
+            android: Android::of(&self.spec),
+            seed: mix(&[self.spec.seed, hash(process.name())]),
         }
     }
 
     /// Collections of a process with their mark after `from`, up to `to`, in order.
     pub(crate) fn collections(
         &self,
-        kernel: &Kernel,
         state: &State,
         process: &Process,
         (from, to): (BootNs, BootNs),
@@ -246,7 +255,7 @@ impl Memory {
         if !has_java(process) {
             return Vec::new();
         }
-        let opened = self.open(kernel, state, process, to);
+        let opened = self.open(state, process, to);
         let heap = opened.java();
         heap.map(|heap| heap.collections(from, to))
             .unwrap_or_default()
@@ -255,7 +264,6 @@ impl Memory {
     /// The Java heap of a process at a moment.
     pub(crate) fn java(
         &self,
-        kernel: &Kernel,
         state: &State,
         process: &Process,
         at: BootNs,
@@ -263,8 +271,68 @@ impl Memory {
         if !has_java(process) {
             return None;
         }
-        let opened = self.open(kernel, state, process, at);
+        let opened = self.open(state, process, at);
         Some(opened.java()?.at(at))
+    }
+}
+
+impl Memory {
+    /// The memory of `process` at `at`; `None` of a thread of the kernel. The phone's state is
+    /// at hand (its lock may be held: nothing here takes it).
+    pub(crate) fn ledger(&self, state: &State, process: &Process, at: BootNs) -> Option<Ledger> {
+        if process.role == Role::Kernel {
+            return None;
+        }
+        let opened = self.open(state, process, at);
+        let zygote = process.role == Role::Zygote;
+        let before = match has_java(process) || zygote {
+            true => FROM_ZYGOTE,
+            false => FROM_LINKER,
+        };
+        let history = &opened.history;
+        let mut heaps = lock(&opened.heaps);
+        let inherited = native::inherited(opened.seed, before);
+        let native = native::at(&mut heaps, inherited, history, at, opened.seed);
+        let arena = heaps.at("com.example.arena", history, at).bytes;
+        let code = heaps.code();
+        let databases = heaps.flow_of("database");
+        drop(heaps);
+        let java = opened.java().map(|heap| heap.at(at));
+        let package = packages::of_process(&state.packages, process);
+        let threads = threads(process);
+        let forked = |p: &&Process| has_java(p) || p.role == Role::Zygote;
+        let mappings = mappings::of(&mappings::Inputs {
+            spec: &self.spec,
+            package: package.as_ref(),
+            process,
+            history,
+            at,
+            native: &native,
+            java: java.as_ref(),
+            arena,
+            threads: threads - 1,
+            code: &code,
+            in_back: in_back(process),
+            sharers: state.processes.iter().filter(forked).count() as u64,
+            seed: opened.seed,
+        });
+        let shown = !asleep(process)
+            && package.as_ref().is_some_and(|p| p.name == state.foreground)
+            && !in_back(process);
+        Some(Ledger {
+            graphics: graphics(
+                process,
+                java.as_ref(),
+                shown,
+                history.last_trim(at).is_some(),
+            ),
+            native,
+            java,
+            mappings,
+            threads,
+            awake: history.awake(at),
+            databases_kb: databases,
+        })
     }
 }
 
@@ -346,76 +414,6 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// The memory of `process` at `at`; `None` of a thread of the kernel. The phone's state is
-    /// at hand (its lock may be held: nothing here takes it).
-    pub(crate) fn of(
-        kernel: &Kernel,
-        state: &State,
-        process: &Process,
-        at: BootNs,
-    ) -> Option<Ledger> {
-        if process.role == Role::Kernel {
-            return None;
-        }
-        let opened = kernel.memory.open(kernel, state, process, at);
-        let zygote = process.role == Role::Zygote;
-        let before = match has_java(process) || zygote {
-            true => FROM_ZYGOTE,
-            false => FROM_LINKER,
-        };
-        let history = &opened.history;
-        let mut heaps = lock(&opened.heaps);
-        let inherited = native::inherited(opened.seed, before);
-        let native = native::at(&mut heaps, inherited, history, at, opened.seed);
-        let arena = heaps.at("com.example.arena", history, at).bytes;
-        let code = heaps.code();
-        let databases = heaps.flow_of("database");
-        drop(heaps);
-        let java = opened.java().map(|heap| heap.at(at));
-        let package = packages::of_process(&state.packages, process);
-        let threads = threads(process);
-        let forked = |p: &&Process| has_java(p) || p.role == Role::Zygote;
-        let mappings = mappings::of(&mappings::Inputs {
-            spec: &kernel.spec,
-            package: package.as_ref(),
-            process,
-            history,
-            at,
-            native: &native,
-            java: java.as_ref(),
-            arena,
-            threads: threads - 1,
-            code: &code,
-            in_back: in_back(process),
-            sharers: state.processes.iter().filter(forked).count() as u64,
-            seed: opened.seed,
-        });
-        let shown = !asleep(process)
-            && package.as_ref().is_some_and(|p| p.name == state.foreground)
-            && !in_back(process);
-        Some(Ledger {
-            graphics: graphics(
-                process,
-                java.as_ref(),
-                shown,
-                history.last_trim(at).is_some(),
-            ),
-            native,
-            java,
-            mappings,
-            threads,
-            awake: history.awake(at),
-            databases_kb: databases,
-        })
-    }
-
-    /// As [`Ledger::of`], of a process by its pid, now.
-    pub(crate) fn now(kernel: &Kernel, pid: Pid) -> Option<Ledger> {
-        let state = kernel.state();
-        let process = state.processes.get(pid)?;
-        Ledger::of(kernel, &state, process, kernel.clock.boot())
-    }
-
     /// Pages of all mappings.
     pub(crate) fn pages(&self) -> Pages {
         let mut sum = Pages::default();

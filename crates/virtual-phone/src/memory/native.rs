@@ -1,10 +1,12 @@
 //! The native heap of a process at a moment: what the workload holds, what the zygote left it
 //! with, and what the allocator keeps besides.
 
-use super::history::History;
 use super::mix;
 use crate::clock::{BootNs, SECOND};
-use crate::tracing::{Blocks, LiveHeaps, rounded};
+use crate::history::History;
+use crate::workload::Blocks;
+use crate::workload::LiveHeaps;
+use crate::workload::rounded;
 
 const PAGE: u64 = 4096;
 /// From this size on, a block has pages of its own.

@@ -1,10 +1,10 @@
 //! The phone's memory as a whole: what all processes use, what the kernel uses, what is left.
 
+use super::Memory;
 use super::rows::Row;
-use super::{Ledger, Memory};
 use crate::clock::{BootNs, SECOND};
 use crate::events::lock;
-use crate::kernel::{Kernel, State};
+use crate::state::State;
 
 /// Of a phone with 8 GB, and of one with 12 since Android 15.
 const TOTAL: [u64; 2] = [7_831_084, 11_672_640];
@@ -65,8 +65,8 @@ impl Ram {
 
 impl Memory {
     /// The phone's memory now, summed up anew after a few seconds.
-    pub(crate) fn ram(&self, kernel: &Kernel, state: &State) -> Ram {
-        let now = kernel.clock.boot();
+    pub(crate) fn ram(&self, state: &State) -> Ram {
+        let now = self.clock.boot();
         let known = *lock(&self.ram);
         if let Some((at, ram)) = known
             && at <= now
@@ -74,54 +74,54 @@ impl Memory {
         {
             return ram;
         }
-        let ram = sum(kernel, state, now);
+        let ram = self.sum(state, now);
         *lock(&self.ram) = Some((now, ram));
         ram
     }
-}
 
-/// Sums up the memory of all processes.
-fn sum(kernel: &Kernel, state: &State, now: BootNs) -> Ram {
-    let mut ram = Ram {
-        total: TOTAL[usize::from(kernel.spec.android >= 15)],
-        buffers: 5_120,
-        slab: SLAB,
-        vmalloc: VMALLOC,
-        swap_total: SWAP_TOTAL,
-        ..Ram::default()
-    };
-    for process in state.processes.iter() {
-        let Some(ledger) = Ledger::of(kernel, state, process, now) else {
-            ram.stacks += 16;
-            continue;
+    /// Sums up the memory of all processes.
+    fn sum(&self, state: &State, now: BootNs) -> Ram {
+        let mut ram = Ram {
+            total: TOTAL[usize::from(self.spec.android >= 15)],
+            buffers: 5_120,
+            slab: SLAB,
+            vmalloc: VMALLOC,
+            swap_total: SWAP_TOTAL,
+            ..Ram::default()
         };
-        let rows = ledger.rows();
-        let pss = rows.sum().pages.pss;
-        ram.used += pss;
-        if process.oom_score_adj >= 900 {
-            ram.cached_pss += pss;
+        for process in state.processes.iter() {
+            let Some(ledger) = self.ledger(state, process, now) else {
+                ram.stacks += 16;
+                continue;
+            };
+            let rows = ledger.rows();
+            let pss = rows.sum().pages.pss;
+            ram.used += pss;
+            if process.oom_score_adj >= 900 {
+                ram.cached_pss += pss;
+            }
+            let (_, file, shmem) = ledger.resident();
+            // Shared pages are counted where they are, once.
+            let pages = ledger.pages();
+            let part = |kb: u64| match pages.rss() {
+                0 => 0,
+                rss => kb * pages.pss / rss,
+            };
+            ram.mapped += part(file);
+            ram.shmem += part(shmem);
+            ram.swap_used += pages.swap_pss;
+            ram.stacks += ledger.threads * 16;
+            ram.tables += pages.rss() / 96;
+            for row in [Row::EglMtrack, Row::GlMtrack] {
+                ram.graphics += rows.row(row).pages.pss;
+            }
         }
-        let (_, file, shmem) = ledger.resident();
-        // Shared pages are counted where they are, once.
-        let pages = ledger.pages();
-        let part = |kb: u64| match pages.rss() {
-            0 => 0,
-            rss => kb * pages.pss / rss,
-        };
-        ram.mapped += part(file);
-        ram.shmem += part(shmem);
-        ram.swap_used += pages.swap_pss;
-        ram.stacks += ledger.threads * 16;
-        ram.tables += pages.rss() / 96;
-        for row in [Row::EglMtrack, Row::GlMtrack] {
-            ram.graphics += rows.row(row).pages.pss;
-        }
+        ram.swap_used = ram.swap_used.min(SWAP_TOTAL);
+        ram.cached = ram.mapped + ram.shmem + UNMAPPED_FILES;
+        let kernel = ram.kernel() + ram.slab / 3 + LOST;
+        let taken = ram.used + kernel + ram.zram() + UNMAPPED_FILES + ram.buffers;
+        // A phone never gives its last page away.
+        ram.free = ram.total.saturating_sub(taken).max(ram.total / 64);
+        ram
     }
-    ram.swap_used = ram.swap_used.min(SWAP_TOTAL);
-    ram.cached = ram.mapped + ram.shmem + UNMAPPED_FILES;
-    let kernel = ram.kernel() + ram.slab / 3 + LOST;
-    let taken = ram.used + kernel + ram.zram() + UNMAPPED_FILES + ram.buffers;
-    // A phone never gives its last page away.
-    ram.free = ram.total.saturating_sub(taken).max(ram.total / 64);
-    ram
 }

@@ -3,19 +3,21 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::clock::MILLI;
+use crate::clock::{MILLI, SECOND};
 use crate::deeds::Deed;
 use crate::faults::Faults;
+use crate::history::Request;
+use crate::init::main_process;
 use crate::java::JavaDumpKind;
+use crate::kernel::Kernel;
 use crate::packages::APP;
-use crate::population::main_process;
 use crate::tracing::malloc_info;
 
 /// A phone, and a process of it by name.
 fn phone(spec: &str) -> Arc<Kernel> {
     let spec = PhoneSpec::parse(spec).unwrap();
     let faults = Arc::new(Faults::new(&spec.faults));
-    Kernel::new(spec, "virtual-1".to_owned(), faults)
+    Kernel::new(spec, "virtual-1".to_owned(), faults, &[])
 }
 
 fn app(kernel: &Kernel) -> Process {
@@ -25,7 +27,10 @@ fn app(kernel: &Kernel) -> Process {
 }
 
 fn at(kernel: &Kernel, process: &Process, moment: BootNs) -> Ledger {
-    Ledger::of(kernel, &kernel.state(), process, moment).unwrap()
+    kernel
+        .memory
+        .ledger(&kernel.state(), process, moment)
+        .unwrap()
 }
 
 #[test]
@@ -108,7 +113,10 @@ fn the_java_heap_is_the_heap_graph_and_what_passes() {
     for seconds in [0, 7, 23] {
         let moment = kernel.clock.boot() + seconds * SECOND;
         let java = at(&kernel, &process, moment).java.unwrap();
-        let inputs = Inputs::of(&kernel, &process, moment).unwrap();
+        let inputs = kernel
+            .memory
+            .java_inputs(&kernel.state(), &process, moment)
+            .unwrap();
         let truth = inputs.truth(JavaDumpKind::HeapGraph, "");
         // The graph counts bytes as they are, the heap as they are given out.
         let objects = java.live.own() + java.dropped.own() + java.live.zygote() + java.live.image();
@@ -127,11 +135,9 @@ fn each_collection_leaves_what_the_heap_then_holds() {
         let asked = from + 25 * SECOND + 3;
         let state = kernel.state();
         let event = Event::Collection(Request::Explicit);
-        kernel.memory.note(&kernel, &state, &process, asked, event);
+        kernel.memory.note(&state, &process, asked, event);
         let to = from + 65 * SECOND;
-        let made = kernel
-            .memory
-            .collections(&kernel, &state, &process, (from, to));
+        let made = kernel.memory.collections(&state, &process, (from, to));
         assert!(made.windows(2).all(|w| w[0].marks < w[1].marks));
         assert!(
             made.iter()
@@ -140,18 +146,16 @@ fn each_collection_leaves_what_the_heap_then_holds() {
         assert_eq!(made.iter().filter(|c| c.cause == "Explicit").count(), 1);
         assert!(made.len() >= 6, "{}", made.len());
         for c in &made {
-            let after = Ledger::of(&kernel, &state, &process, c.marks).unwrap();
+            let after = kernel.memory.ledger(&state, &process, c.marks).unwrap();
             let java = after.java.unwrap();
             assert_eq!((c.live, c.total), (java.allocated(), java.total()));
             assert_eq!(c.before - c.live, c.freed_bytes + c.freed_large_bytes);
-            let just = Ledger::of(&kernel, &state, &process, c.marks - 1).unwrap();
+            let just = kernel.memory.ledger(&state, &process, c.marks - 1).unwrap();
             assert_eq!(c.before, just.java.unwrap().allocated());
         }
         // The list of listeners grows, so does what is live.
         assert!(made[0].live < made[made.len() - 1].live);
-        let again = kernel
-            .memory
-            .collections(&kernel, &state, &process, (from, to));
+        let again = kernel.memory.collections(&state, &process, (from, to));
         assert_eq!(again, made);
     }
 }
@@ -164,10 +168,10 @@ fn who_sleeps_stands_still_and_who_is_in_the_back_is_swapped_out() {
     let state = kernel.state();
     kernel
         .memory
-        .note(&kernel, &state, &process, now, Event::Asleep(true));
+        .note(&state, &process, now, Event::Asleep(true));
     let mut frozen = process.clone();
     frozen.frozen = true;
-    let seen = |p: &Process, ms| Ledger::of(&kernel, &state, p, now + ms * MILLI).unwrap();
+    let seen = |p: &Process, ms| kernel.memory.ledger(&state, p, now + ms * MILLI).unwrap();
     let (early, late) = (seen(&frozen, 2_000), seen(&frozen, 60_000));
     assert_eq!(
         (&early.native.own, early.java),
@@ -253,16 +257,12 @@ fn the_log_and_a_trace_date_a_collection_alike() {
     {
         let state = kernel.state();
         let event = Event::Collection(Request::Explicit);
-        kernel
-            .memory
-            .note(&kernel, &state, &process, from + MILLI, event);
+        kernel.memory.note(&state, &process, from + MILLI, event);
     }
     let to = from + 15 * SECOND;
     let made = {
         let state = kernel.state();
-        kernel
-            .memory
-            .collections(&kernel, &state, &process, (from, to))
+        kernel.memory.collections(&state, &process, (from, to))
     };
     let explicit = made.iter().find(|c| c.cause == "Explicit").unwrap();
     assert_eq!(
@@ -277,7 +277,7 @@ fn the_log_and_a_trace_date_a_collection_alike() {
         std::thread::yield_now();
     }
     let mut state = kernel.state();
-    kernel.memory.log_collections(&kernel, &mut state);
+    kernel.memory.log_collections(&mut state);
     let (lines, _) = state.log.after(0);
     let line = lines
         .iter()

@@ -10,10 +10,12 @@ use super::wire::{Waited, Wire};
 use crate::access::java_debuggable_build;
 use crate::clock::BootNs;
 use crate::faults::FaultKind;
-use crate::kernel::{Kernel, State};
+use crate::kernel::Kernel;
 use crate::packages;
 use crate::process::{Pid, Process, Role};
-use crate::tracing::{Tracked, TrackedTruth};
+use crate::state::State;
+use crate::workload::Tracked;
+use crate::workload::TrackedTruth;
 
 const HANDSHAKE: &[u8; 14] = b"JDWP-Handshake";
 const HEADER: usize = 11;
@@ -251,10 +253,11 @@ impl Runtime {
     fn allocations(&self, now: BootNs) -> Vec<u8> {
         let since = self.kernel.state().tracing.trackers.get(&self.key).copied();
         let (all, forgotten) = match since {
-            Some(since) => self
-                .kernel
-                .memory
-                .tracked(&self.kernel, &self.process, since, now),
+            Some(since) => {
+                self.kernel
+                    .memory
+                    .tracked(&self.kernel.state(), &self.process, since, now)
+            }
             None => (Vec::new(), false),
         };
         let mut truth = TrackedTruth {

@@ -167,7 +167,7 @@ impl Server {
             };
             // Without a thread the connection is dropped: the peer sees it closed.
             let _ = std::thread::Builder::new()
-                .stack_size(super::commands::STACK)
+                .stack_size(super::program::STACK)
                 .spawn(serve);
         }
     }

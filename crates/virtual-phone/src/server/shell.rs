@@ -6,12 +6,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::wire::Wire;
-use crate::commands::{self, Cmd};
+use crate::access::Cred;
+use crate::commands;
 use crate::events::{Events, lock};
 use crate::faults::FaultKind;
-use crate::io::{Fd, Fds, PipeWriter, Sink, Stop, pipe};
-use crate::kernel::{Cred, Kernel};
+use crate::io::{Fd, Fds, PipeWriter, Sink, pipe};
+use crate::kernel::Kernel;
+use crate::process::Stop;
 use crate::process::{Pid, SIGHUP};
+use crate::program::{self, Cmd};
 
 /// Ids of shell v2's packets.
 const STDIN: u8 = 0;
@@ -190,6 +193,7 @@ pub(super) fn serve(
     };
     let mut cmd = Cmd {
         kernel: kernel.clone(),
+        programs: commands::programs(&kernel.spec),
         pid,
         cred,
         argv,
@@ -202,8 +206,8 @@ pub(super) fn serve(
     drop(output);
     let status = Arc::new(Mutex::new(None));
     let (running, ended) = (kernel.clone(), status.clone());
-    let started = commands::on_thread(kernel, move || {
-        let status = match commands::run(&mut cmd) {
+    let started = program::on_thread(kernel, move || {
+        let status = match program::run(&mut cmd) {
             Ok(status) => status,
             Err(Stop::Killed(signal)) => 128 + signal,
             Err(Stop::Signal) => 1,

@@ -4,10 +4,11 @@ use std::io;
 use std::sync::Arc;
 
 use super::wire::Wire;
+use crate::access::Cred;
 use crate::faults::FaultKind;
 use crate::fs::{Errno, Stat};
 use crate::io::{Fd, WriteError};
-use crate::kernel::{Cred, Kernel};
+use crate::kernel::Kernel;
 
 /// Longest path that adbd takes.
 const MAX_PATH: usize = 1024;
@@ -212,7 +213,7 @@ fn send(kernel: &Kernel, wire: &Wire, cred: &Cred, path: &str, mode: u32) -> io:
     let refused = kernel.faults.strikes(FaultKind::PushFail).is_some();
     let is_directory = matches!(
         kernel.entry(cred, "/", path, true).map(|e| e.body),
-        Ok(crate::files::Body::Directory(_))
+        Ok(crate::fs::Body::Directory(_))
     );
     let opened = if refused {
         Err("couldn't create file: I/O error".to_owned())

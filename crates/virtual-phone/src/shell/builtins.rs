@@ -1,9 +1,9 @@
 //! Commands that the shell runs itself.
 
+use super::format::{format_printf, unescape};
 use super::{Flow, Shell, Variable, condition, parser};
-use crate::commands::format::{format_printf, unescape};
 use crate::fs::normalize;
-use crate::io::Stop;
+use crate::process::Stop;
 use crate::process::{Delivered, SIGNALS, signal_number};
 
 const BUILTINS: [&str; 35] = [
@@ -491,7 +491,7 @@ impl Shell {
             if shell.functions.contains_key(name) || Self::is_builtin(name) {
                 return Some(name.to_owned());
             }
-            crate::commands::find(&shell.kernel.spec, name)
+            shell.programs.find(name)
         };
         match (argv[0].as_str(), args.split_first()) {
             (_, None) => Ok(0),

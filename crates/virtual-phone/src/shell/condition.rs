@@ -3,10 +3,11 @@
 use super::ast::{Part, Word};
 use super::pattern;
 use super::{Flow, Shell};
+use crate::access::Cred;
 use crate::access::{Want, mode_allows};
-use crate::files::Body;
+use crate::fs::Body;
 use crate::fs::{DEVICE, DIRECTORY, LINK, REGULAR};
-use crate::kernel::{Cred, Kernel};
+use crate::kernel::Kernel;
 
 /// S_IFMT.
 const TYPE_BITS: u32 = 0o170_000;

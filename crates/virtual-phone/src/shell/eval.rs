@@ -5,10 +5,11 @@ use std::sync::Arc;
 use super::ast::{Node, Redirect, RedirectKind};
 use super::pattern;
 use super::{Flow, MAX_DEPTH, Shell, parser};
-use crate::commands::{self, Cmd};
 use crate::fs::{Errno, FileData};
-use crate::io::{Fd, Stop, pipe};
+use crate::io::{Fd, pipe};
+use crate::process::Stop;
 use crate::process::{Pid, SIGINT, SIGPIPE, SIGQUIT};
+use crate::program::{self, Cmd};
 
 impl Shell {
     /// Where the script is one plain program, the shell becomes it, as mksh does.
@@ -46,7 +47,7 @@ impl Shell {
             p.argv.clone_from(&argv);
         }
         let mut cmd = self.command(argv, self.pid);
-        let result = commands::run(&mut cmd);
+        let result = program::run(&mut cmd);
         match result {
             Ok(status) => Err(Flow::Exit(status)),
             Err(Stop::Killed(signal)) => Err(Flow::Killed(signal)),
@@ -59,6 +60,7 @@ impl Shell {
         let exported = self.variables.iter().filter(|(_, v)| v.exported);
         Cmd {
             kernel: self.kernel.clone(),
+            programs: self.programs.clone(),
             pid,
             cred: self.cred.clone(),
             argv,
@@ -422,7 +424,7 @@ impl Shell {
             return Ok(1);
         };
         let mut cmd = self.command(argv, pid);
-        let status = match commands::run(&mut cmd) {
+        let status = match program::run(&mut cmd) {
             Ok(status) => self.kernel.end_process(pid, status),
             Err(Stop::Killed(signal)) => self.kernel.end_process(pid, 128 + signal),
             Err(Stop::Signal) => self.kernel.end_process(pid, 1),
@@ -472,7 +474,7 @@ impl Shell {
         };
         shell.pid = pid;
         let kernel = self.kernel.clone();
-        let started = commands::on_thread(&kernel.clone(), move || {
+        let started = program::on_thread(&kernel.clone(), move || {
             let flow = run(&mut shell);
             let status = match shell.finish(flow) {
                 Ok(status) => status,

@@ -4,8 +4,9 @@ use super::arith::{self, Variables};
 use super::ast::{Node, ParamOp, Part, Word};
 use super::pattern::{self, PatternChar};
 use super::{Flow, Shell};
+use crate::io::Fd;
 use crate::io::pipe;
-use crate::io::{Fd, Stop};
+use crate::process::Stop;
 
 /// Bytes that a command substitution may give.
 const MAX_SUBSTITUTION: usize = 4 << 20;

@@ -7,6 +7,7 @@ mod builtins;
 mod condition;
 mod eval;
 mod expand;
+pub(crate) mod format;
 mod parser;
 pub(crate) mod pattern;
 
@@ -16,10 +17,12 @@ use std::sync::Arc;
 pub(crate) use condition::evaluate as test;
 
 use self::ast::Node;
-use super::commands::Cmd;
-use super::io::{Fds, Stop};
-use super::kernel::{Cred, Kernel};
+use super::access::Cred;
+use super::io::Fds;
+use super::kernel::Kernel;
 use super::process::Pid;
+use super::process::Stop;
+use super::program::{Cmd, Programs};
 
 /// Levels of evaluation: functions, groups and shells within shells.
 const MAX_DEPTH: usize = 300;
@@ -55,6 +58,7 @@ struct Options {
 #[derive(Clone)]
 pub(crate) struct Shell {
     kernel: Arc<Kernel>,
+    programs: Programs,
     cred: Cred,
     pid: Pid,
     /// `$$`: that of the outermost shell, also in subshells.
@@ -88,6 +92,7 @@ impl Shell {
         let environment = cmd.env.iter().map(|(k, v)| (k.clone(), exported(v)));
         Shell {
             kernel: cmd.kernel.clone(),
+            programs: cmd.programs.clone(),
             cred: cmd.cred.clone(),
             pid: cmd.pid,
             main_pid: cmd.pid,

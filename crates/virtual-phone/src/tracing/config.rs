@@ -3,6 +3,7 @@
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 
+use crate::shell::pattern;
 use crate::spec::PhoneSpec;
 use heaptap_proto::{DESCRIPTORS, perfetto as pb};
 
@@ -114,6 +115,13 @@ pub(crate) fn rejection(spec: &PhoneSpec, config: &pb::TraceConfig) -> Option<St
         }
     }
     None
+}
+
+/// As [`globbed`], always on the whole name: what ART does with patterns on running out of
+/// memory.
+pub(super) fn globbed_whole(name: &str, argv0: &str) -> bool {
+    let text: Vec<char> = argv0.chars().collect();
+    pattern::matches(&pattern::unquoted(name), &text)
 }
 
 #[cfg(test)]

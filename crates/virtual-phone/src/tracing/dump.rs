@@ -2,9 +2,9 @@
 //! packet sequence of one data source.
 
 use super::interner::{Fresh, Interner};
-use super::workload::Workload;
 use crate::clock::ClockValues;
 use crate::process::{NOBODY, Pid};
+use crate::workload::Workload;
 use heaptap_proto::perfetto as pb;
 
 /// heapprofd starts a new packet after so many bytes.

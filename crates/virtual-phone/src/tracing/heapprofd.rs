@@ -4,16 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::dump::DumpWriter;
 use super::target::{Ending, Target};
-use super::truth::DumpTruth;
 use crate::clock::{BootNs, MILLI};
 use crate::faults::FaultKind;
+use crate::foreground;
 use crate::kernel::Kernel;
-use crate::memory::Ledger;
 use crate::packages;
 use crate::process::{Pid, Process, Role, SIGSEGV};
-use crate::screen::{self, Now};
 use crate::shell::pattern;
 use crate::spec::Abi;
+use crate::traced::DumpTruth;
 use heaptap_proto::perfetto as pb;
 
 /// From the signal to the first byte: the target attaches with its next allocation.
@@ -62,7 +61,7 @@ impl HeapSource {
     ) -> HeapSource {
         let (heapprofd, requests) = {
             let mut state = kernel.state();
-            let pid = crate::population::start_heapprofd(&mut state, now);
+            let pid = crate::init::start_heapprofd(&mut state, now);
             (pid, state.tracing.dump_requests.len())
         };
         let mut writer = DumpWriter::new(sequence, heapprofd, kernel.spec.android);
@@ -121,7 +120,12 @@ impl HeapSource {
         for i in broken {
             let mut target = self.targets.remove(i);
             if target.ending() == Some(Ending::Dies) {
-                screen::killed(&mut kernel.state(), target.pid(), SIGSEGV, Now::of(kernel));
+                foreground::killed(
+                    &mut kernel.state(),
+                    target.pid(),
+                    SIGSEGV,
+                    kernel.clock.now(),
+                );
                 kernel.events.notify();
             }
             self.dump(kernel, &mut target, now, out);
@@ -250,7 +254,7 @@ impl HeapSource {
             }
             // Android 10 and 11 do not refuse an interval of 0: it kills the target.
             if self.config.sampling_interval_bytes() == 0 {
-                screen::killed(&mut kernel.state(), pid, SIGSEGV, Now::of(kernel));
+                foreground::killed(&mut kernel.state(), pid, SIGSEGV, kernel.clock.now());
                 kernel.events.notify();
                 continue;
             }
@@ -349,7 +353,9 @@ impl HeapSource {
         }
         if self.config.min_anonymous_memory_kb() > 0
             && spec.android >= 11
-            && Ledger::of(kernel, &state, process, kernel.clock.boot())
+            && kernel
+                .memory
+                .ledger(&state, process, kernel.clock.boot())
                 .is_some_and(|l| l.resident().0 < u64::from(self.config.min_anonymous_memory_kb()))
         {
             return false;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::workload::{FrameDef, MappingDef};
+use crate::workload::{FrameDef, MappingDef};
 use heaptap_proto::perfetto as pb;
 
 /// Which table of InternedData a string belongs to.

@@ -3,18 +3,17 @@
 
 use std::collections::VecDeque;
 
-use super::oom::Oom;
 use super::packets;
-use super::truth::JavaDump;
 use crate::clock::{BootNs, MILLI};
 use crate::faults::FaultKind;
-use crate::java::{self, Inputs, JavaDumpKind};
+use crate::foreground;
+use crate::java::{self, JavaDumpKind};
 use crate::kernel::Kernel;
-use crate::memory::Ledger;
 use crate::packages;
 use crate::process::{Pid, Process, Role, SIGSEGV};
-use crate::screen::{self, Now};
 use crate::shell::pattern;
+use crate::traced::JavaDump;
+use crate::traced::Oom;
 use heaptap_proto::perfetto as pb;
 
 /// From the signal to the fork: the app's main thread stops and a child of it writes.
@@ -72,13 +71,6 @@ fn globbed(name: &str, argv0: &str) -> bool {
     pattern::matches(&pattern::unquoted(name), &text)
 }
 
-/// As [`globbed`], always on the whole name: what ART does with patterns on running out of
-/// memory.
-pub(super) fn globbed_whole(name: &str, argv0: &str) -> bool {
-    let text: Vec<char> = argv0.chars().collect();
-    pattern::matches(&pattern::unquoted(name), &text)
-}
-
 impl JavaSource {
     /// Starts the data source at `now`: every process that it names is signalled.
     pub(super) fn start(
@@ -87,7 +79,7 @@ impl JavaSource {
         config: pb::JavaHprofConfig,
         (buffer, sequence): (usize, u32),
     ) -> JavaSource {
-        crate::population::start_heapprofd(&mut kernel.state(), now);
+        crate::init::start_heapprofd(&mut kernel.state(), now);
         let mut source = JavaSource::new(kernel, config, buffer, sequence);
         let continuous = source.config.continuous_dump_config.unwrap_or_default();
         let interval = u64::from(continuous.dump_interval_ms()) * MILLI;
@@ -168,7 +160,12 @@ impl JavaSource {
         }
         for running in &mut self.running {
             if let Some(dies) = running.dies.filter(|at| *at <= now) {
-                screen::killed(&mut kernel.state(), running.pid, SIGSEGV, Now::of(kernel));
+                foreground::killed(
+                    &mut kernel.state(),
+                    running.pid,
+                    SIGSEGV,
+                    kernel.clock.now(),
+                );
                 kernel.events.notify();
                 running.take(dies, out);
                 running.packets.clear();
@@ -242,7 +239,7 @@ impl JavaSource {
             return false;
         }
         let least = u64::from(self.config.min_anonymous_memory_kb());
-        let ledger = || Ledger::of(kernel, &state, process, kernel.clock.boot());
+        let ledger = || kernel.memory.ledger(&state, process, kernel.clock.boot());
         if least > 0 && ledger().is_some_and(|l| l.resident().0 < least) {
             return false;
         }
@@ -279,7 +276,7 @@ impl JavaSource {
             return;
         }
         let began = now + FORK_TAKES;
-        let Some(inputs) = Inputs::of(kernel, process, began) else {
+        let Some(inputs) = kernel.memory.java_inputs(&kernel.state(), process, began) else {
             return;
         };
         let messages = java::messages(&inputs, &self.config.ignored_types);
@@ -304,7 +301,7 @@ impl JavaSource {
             });
         }
         if self.config.dump_smaps() {
-            let ledger = Ledger::of(kernel, &kernel.state(), process, began);
+            let ledger = kernel.memory.ledger(&kernel.state(), process, began);
             all.push(pb::TracePacket {
                 smaps_packet: Some(packets::smaps(process.pid, ledger.as_ref())),
                 ..packet()

@@ -3,7 +3,6 @@
 
 use crate::clock::BootNs;
 use crate::kernel::Kernel;
-use crate::memory::Ledger;
 use crate::process::Process;
 
 /// jemalloc's largest small size; larger ones up to a chunk are "large".
@@ -12,7 +11,7 @@ const CHUNK: u64 = 1 << 21;
 
 /// The XML that `am dumpheap -m` writes.
 pub(crate) fn malloc_info(kernel: &Kernel, process: &Process, now: BootNs) -> String {
-    let ledger = Ledger::of(kernel, &kernel.state(), process, now);
+    let ledger = kernel.memory.ledger(&kernel.state(), process, now);
     let sizes = ledger.map(|l| l.native.sizes()).unwrap_or_default();
     if kernel.spec.android >= 11 {
         let mut text = "<malloc version=\"scudo-1\">\n".to_owned();

@@ -1,20 +1,23 @@
 //! OutOfMemoryError: how an app runs out of memory, whom it tells, and sessions that wait for it.
 
-use super::java_hprof::globbed_whole;
+use super::config::globbed_whole;
 use crate::access::java_debuggable_build;
 use crate::clock::{BootNs, MILLI, SECOND};
+use crate::foreground;
+use crate::history::Event;
+use crate::history::Request;
+use crate::init;
 use crate::installed::obfuscated;
-use crate::io::Stop;
 use crate::java::Inputs;
-use crate::kernel::{Kernel, State};
-use crate::memory::{Event, Limits, Request, limits};
+use crate::kernel::Kernel;
+use crate::memory::{Limits, limits};
 use crate::packages::{APP, Package};
-use crate::population;
+use crate::process::Stop;
 use crate::process::{Pid, Process, Role, SIGINT, SIGTERM};
-use crate::screen::{self, Now};
+use crate::state::State;
 use heaptap_proto::perfetto as pb;
 
-use super::recording::Outcome;
+use crate::traced::{Oom, Outcome};
 
 /// The trigger that ART fires.
 pub(super) const TRIGGER: &str = "com.android.telemetry.art-outofmemory";
@@ -27,19 +30,12 @@ const ASKED: u64 = (512 << 20) + 16;
 /// Sessions that wait, as the apps see it.
 const SESSIONS: &str = "traced.oome_heap_session.count";
 
-/// A process that ran out of memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Oom {
-    pub(crate) pid: Pid,
-    pub(crate) at: BootNs,
-}
-
 /// `com.example.app` runs out of memory; false where it does not run.
 pub(crate) fn run_out(kernel: &Kernel) -> bool {
     let now = kernel.clock.boot();
     let process = {
         let state = kernel.state();
-        population::main_process(&state, APP, 0).and_then(|pid| state.processes.get(pid).cloned())
+        init::main_process(&state, APP, 0).and_then(|pid| state.processes.get(pid).cloned())
     };
     let Some(process) = process else {
         return false;
@@ -48,7 +44,7 @@ pub(crate) fn run_out(kernel: &Kernel) -> bool {
     {
         let state = kernel.state();
         let event = Event::Collection(Request::Alloc);
-        kernel.memory.note(kernel, &state, &process, now, event);
+        kernel.memory.note(&state, &process, now, event);
     }
     let text = message(kernel, &process, now);
     kernel.log(
@@ -80,16 +76,16 @@ pub(crate) fn run_out(kernel: &Kernel) -> bool {
 
 /// The uncaught error ends the process.
 pub(super) fn die(kernel: &Kernel, process: &Process) {
-    let now = Now::of(kernel);
+    let now = kernel.clock.now();
     let what = message(kernel, process, now.boot);
     let what = format!("java.lang.OutOfMemoryError: {what}");
-    screen::crash(&mut kernel.state(), process.pid, &what, now);
+    foreground::crash(&mut kernel.state(), process.pid, &what, now);
     kernel.events.notify();
 }
 
 fn allocated(kernel: &Kernel, process: &Process, now: BootNs) -> (u64, Limits) {
     let state = kernel.state();
-    let java = kernel.memory.java(kernel, &state, process, now);
+    let java = kernel.memory.java(&state, process, now);
     (java.map_or(0, |j| j.allocated()), limits(&state))
 }
 

@@ -1,10 +1,10 @@
 //! The service's own packets: clocks, config, system, events, statistics.
 
 use super::buffer::TraceBuffer;
-use super::oom::{Oom, TRIGGER as OOM_TRIGGER};
 use crate::clock::ClockValues;
 use crate::kernel::Kernel;
 use crate::memory::Ledger;
+use crate::traced::Oom;
 use heaptap_proto::perfetto as pb;
 
 /// Sequence of the service itself.
@@ -168,12 +168,12 @@ pub(super) fn stats(buffers: &[TraceBuffer], sources: usize, flushes: u64) -> pb
 }
 
 /// The service's word that a process which ran out of memory started the session.
-pub(super) fn trigger(kernel: &Kernel, oom: Oom) -> pb::TracePacket {
+pub(super) fn trigger(kernel: &Kernel, oom: Oom, name: &str) -> pb::TracePacket {
     let uid = kernel.state().processes.get(oom.pid).map(|p| p.uid as i32);
     pb::TracePacket {
         timestamp: Some(oom.at),
         trigger: Some(pb::Trigger {
-            trigger_name: Some(OOM_TRIGGER.to_owned()),
+            trigger_name: Some(name.to_owned()),
             producer_name: Some(format!("perfetto.hprof-{}", oom.pid)),
             trusted_producer_uid: uid,
             stop_delay_ms: None,

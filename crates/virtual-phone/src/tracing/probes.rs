@@ -5,9 +5,10 @@
 use std::collections::BTreeSet;
 
 use super::packets;
+use crate::access::Cred;
 use crate::clock::{BootNs, MILLI};
-use crate::kernel::{Cred, Kernel};
-use crate::memory::{Collection, Ledger, has_java};
+use crate::kernel::Kernel;
+use crate::memory::{Collection, has_java};
 use crate::process::{Pid, Process, Role};
 use heaptap_proto::perfetto as pb;
 use heaptap_proto::perfetto::process_stats_config::Quirks;
@@ -212,7 +213,7 @@ impl Processes {
             let Some(process) = state.processes.get(pid) else {
                 continue;
             };
-            let Some(ledger) = Ledger::of(kernel, &state, process, at) else {
+            let Some(ledger) = kernel.memory.ledger(&state, process, at) else {
                 continue;
             };
             let pages = ledger.pages();
@@ -306,14 +307,12 @@ impl Ftrace {
                 continue;
             };
             let over = (self.asked, now);
-            for collection in kernel.memory.collections(kernel, &state, process, over) {
+            for collection in kernel.memory.collections(&state, process, over) {
                 self.print(pid, &collection);
             }
             let mut at = first;
             while at <= now {
-                let heap = kernel
-                    .memory
-                    .java(kernel, &state, process, at.max(process.started));
+                let heap = kernel.memory.java(&state, process, at.max(process.started));
                 if let Some(heap) = heap {
                     self.say_size(at, pid, heap.allocated() / 1024);
                 }

@@ -4,20 +4,22 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
-use super::RecordingTruth;
 use super::buffer::{TraceBuffer, framed};
 use super::heapprofd::HeapSource;
 use super::java_hprof::JavaSource;
-use super::oom::{self, Awaited, Oom};
+use super::oom::{self, Awaited};
 use super::packets::{self, Event};
 use super::probes::{Probes, Written};
-use super::workload::mix;
 use crate::clock::{BootNs, MILLI, SECOND};
 use crate::faults::FaultKind;
 use crate::fs::FileData;
-use crate::io::Stop;
 use crate::kernel::Kernel;
+use crate::process::Stop;
 use crate::process::{Pid, SIGINT, SIGTERM};
+use crate::traced::Oom;
+use crate::traced::Outcome;
+use crate::traced::RecordingTruth;
+use crate::workload::mix;
 use heaptap_proto::perfetto as pb;
 use heaptap_proto::perfetto::trace_config::{CompressionType, WriteFlushMode};
 
@@ -25,17 +27,6 @@ use heaptap_proto::perfetto::trace_config::{CompressionType, WriteFlushMode};
 const STOP_TAKES: u64 = 45 * MILLI;
 /// Sync markers stand at least this far apart.
 const SYNC_EVERY: u64 = 10 * SECOND;
-
-/// How a recording ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// The file is complete.
-    Finished,
-    /// The client was killed by this signal.
-    Killed(u8),
-    /// traced went away.
-    Disconnected,
-}
 
 struct Recording<'a> {
     kernel: &'a Kernel,
@@ -93,7 +84,7 @@ pub(crate) fn run(
         state.tracing.close(session);
         // init starts heapprofd for sessions that need it, and stops it after the last.
         if state.tracing.sessions.is_empty() {
-            crate::population::stop_heapprofd(&mut state);
+            crate::init::stop_heapprofd(&mut state);
         }
     }
     kernel.events.notify();
@@ -174,7 +165,9 @@ impl<'a> Recording<'a> {
         recording.clock(now);
         recording.event(Event::TracingStarted, now);
         if let Some(oom) = oom {
-            recording.service.push(packets::trigger(kernel, oom));
+            recording
+                .service
+                .push(packets::trigger(kernel, oom, oom::TRIGGER));
         }
         recording.start_sources(now, oom);
         recording.clock(now);
@@ -327,7 +320,7 @@ impl<'a> Recording<'a> {
 
     fn accident(&self, kind: FaultKind) {
         let kernel = self.kernel;
-        let root = crate::kernel::Cred::root();
+        let root = crate::access::Cred::root();
         match kind {
             FaultKind::PerfettoDies => {
                 kernel.signal(&root, self.pid, 9);

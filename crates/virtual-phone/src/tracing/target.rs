@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use super::dump::{DumpWriter, HeapDump};
 use super::sampler::Sampler;
-use super::truth::{DumpTruth, SiteTruth};
-use super::workload::{Allocation, Due, TICK, Workload};
 use crate::clock::{BootNs, MILLI};
 use crate::faults::FaultKind;
 use crate::kernel::Kernel;
+use crate::packages;
 use crate::process::{Pid, Process};
+use crate::traced::{DumpTruth, SiteTruth};
+use crate::workload::{Allocation, Due, TICK, Workload};
 use heaptap_proto::perfetto as pb;
 use heaptap_proto::perfetto::profile_packet::process_heap_samples::ClientError;
 use heaptap_proto::perfetto::profile_packet::{
@@ -137,7 +138,10 @@ impl Target {
         at: BootNs,
         from_startup: bool,
     ) -> Target {
-        let workload = Arc::new(Workload::of(kernel, &process));
+        let workload = {
+            let package = packages::of_process(&kernel.state().packages, &process);
+            Arc::new(Workload::build(&kernel.spec, package, &process))
+        };
         let heaps = heaps(kernel, config, &workload)
             .into_iter()
             .map(|(place, interval)| Heap {

@@ -8,9 +8,11 @@ mod table;
 use super::{Cmd, Halt};
 use crate::clock::{BootNs, MILLI};
 use crate::faults::FaultKind;
-use crate::memory::{Event, Ledger, Request, has_java};
+use crate::foreground;
+use crate::history::Event;
+use crate::history::Request;
+use crate::memory::{Ledger, has_java};
 use crate::process::{Pid, Process, Role, SIGKILL};
-use crate::screen::{self, Now};
 
 /// What the app is given until system_server turns away.
 const PATIENCE: u64 = 5_000 * MILLI;
@@ -190,7 +192,7 @@ fn look(
 ) -> Result<Option<Seen>, Halt> {
     let kernel = &cmd.kernel;
     let began = kernel.clock.boot();
-    let Some(ledger) = Ledger::now(kernel, process.pid) else {
+    let Some(ledger) = kernel.memory_of(process.pid) else {
         return Ok(None);
     };
     kernel.block(cmd.pid, Some(began + walk(&ledger)), || None::<()>)?;
@@ -203,11 +205,11 @@ fn look(
         return Ok(Some(seen));
     }
     if kernel.faults.strikes(FaultKind::MeminfoDies).is_some() {
-        screen::killed(
+        foreground::killed(
             &mut kernel.state(),
             seen.process.pid,
             SIGKILL,
-            Now::of(kernel),
+            kernel.clock.now(),
         );
         kernel.events.notify();
         return Ok(Some(seen));
@@ -234,7 +236,7 @@ fn count(cmd: &Cmd, pid: Pid) -> Result<Option<Ledger>, Halt> {
     let Some(took) = collect(kernel, pid) else {
         return Ok(None);
     };
-    let inside = Ledger::now(kernel, pid);
+    let inside = kernel.memory_of(pid);
     // Then it walks its heap once for each class that it counts.
     let objects = inside
         .as_ref()
@@ -252,10 +254,10 @@ pub(super) fn collect(kernel: &crate::kernel::Kernel, pid: Pid) -> Option<u64> {
         let state = kernel.state();
         let process = state.processes.get(pid)?;
         let event = Event::Collection(Request::Explicit);
-        kernel.memory.note(kernel, &state, process, now, event);
+        kernel.memory.note(&state, process, now, event);
         let made = kernel
             .memory
-            .collections(kernel, &state, process, (now.saturating_sub(1), now));
+            .collections(&state, process, (now.saturating_sub(1), now));
         made.last().map_or(0, |c| c.duration())
     };
     kernel.events.notify();
@@ -319,7 +321,7 @@ fn name(process: &Process) -> String {
 fn natives(cmd: &Cmd, found: &[Process], options: &Options) -> Result<(), Halt> {
     let android = cmd.kernel.spec.android;
     for process in found {
-        let Some(ledger) = Ledger::now(&cmd.kernel, process.pid) else {
+        let Some(ledger) = cmd.kernel.memory_of(process.pid) else {
             continue;
         };
         let until = cmd.kernel.clock.boot() + walk(&ledger);

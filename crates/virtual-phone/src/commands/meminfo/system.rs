@@ -141,7 +141,7 @@ pub(super) fn print(cmd: &Cmd, seen: &[Seen], options: &Options, whole: bool) ->
             state.processes.iter().filter(native).cloned().collect()
         };
         for process in natives {
-            let Some(ledger) = Ledger::now(&cmd.kernel, process.pid) else {
+            let Some(ledger) = cmd.kernel.memory_of(process.pid) else {
                 continue;
             };
             let until = cmd.kernel.clock.boot() + super::walk(&ledger);
@@ -225,7 +225,7 @@ fn tail(cmd: &Cmd, all: &[(Process, Ledger)], options: &Options) -> String {
     let kernel = &cmd.kernel;
     let (ram, limits) = {
         let state = kernel.state();
-        let ram = kernel.memory.ram(kernel, &state);
+        let ram = kernel.memory.ram(&state);
         (ram, crate::memory::limits(&state))
     };
     let pss: u64 = all.iter().map(|(_, l)| l.rows().total_pss()).sum();

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use super::workload::{Allocation, Life, Site, TICK, Workload};
+use super::{Allocation, Life, Site, TICK, Workload};
 use crate::clock::{BootNs, MILLI};
-use crate::memory::History;
+use crate::history::History;
 use crate::packages::Package;
 use crate::process::Process;
 use crate::spec::PhoneSpec;
@@ -67,8 +67,8 @@ struct Heap {
 /// The heaps of a process.
 #[derive(Debug)]
 pub(crate) struct LiveHeaps {
-    pub(super) workload: Workload,
-    pub(super) started: BootNs,
+    pub(crate) workload: Workload,
+    pub(crate) started: BootNs,
     heaps: Vec<Heap>,
 }
 
@@ -267,8 +267,8 @@ fn ticks(spans: &[(BootNs, BootNs)], first: u64, last: u64) -> impl Iterator<Ite
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::super::workload::Due;
+pub(crate) mod tests {
+    use super::super::Due;
     use super::*;
     use crate::clock::SECOND;
     use crate::packages;

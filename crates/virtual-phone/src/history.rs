@@ -1,11 +1,14 @@
 //! What happened to a process that its memory depends on: when it slept, when a collection was
 //! asked for, and what the screen and the system did to it.
 
-use crate::clock::{BootNs, SECOND};
-use crate::deeds::ProcessHistory;
+use super::clock::{BootNs, SECOND};
+use super::deeds::ProcessHistory;
+
+/// A process that runs collects by itself after so long.
+pub(crate) const COLLECTION_EVERY: u64 = 10 * SECOND;
 
 /// How long after its start a process is busy with starting.
-pub(super) const STARTUP: u64 = 2 * SECOND;
+pub(crate) const STARTUP: u64 = 2 * SECOND;
 /// Of each kind, the last so many are remembered.
 const MOST: usize = 1_000;
 
@@ -55,7 +58,7 @@ fn bounded<T>(list: &mut Vec<T>, item: T) {
 
 impl History {
     /// Of a process that was there when the phone appeared, or started since.
-    pub(super) fn new(started: BootNs, appeared: BootNs, asleep: bool) -> History {
+    pub(crate) fn new(started: BootNs, appeared: BootNs, asleep: bool) -> History {
         History {
             started,
             begins: started.max(appeared),
@@ -72,7 +75,7 @@ impl History {
     }
 
     /// Notes what happened; what comes late happened after the last of its kind.
-    pub(super) fn note(&mut self, at: BootNs, event: Event) {
+    pub(crate) fn note(&mut self, at: BootNs, event: Event) {
         match event {
             Event::Asleep(asleep) => {
                 let last = self.sleeps.last().copied().unwrap_or_default();
@@ -112,7 +115,7 @@ impl History {
     }
 
     /// When it had run so long; the end of time where it has not by `now`.
-    pub(super) fn moment(&self, awake: u64, now: BootNs) -> Option<BootNs> {
+    pub(crate) fn moment(&self, awake: u64, now: BootNs) -> Option<BootNs> {
         let mut left = awake;
         for (from, to) in self.spans(now) {
             if from < self.begins {
@@ -136,7 +139,7 @@ impl History {
     }
 
     /// All requests, in order.
-    pub(super) fn requests(&self) -> &[(BootNs, Request)] {
+    pub(crate) fn requests(&self) -> &[(BootNs, Request)] {
         &self.requests
     }
 
@@ -158,7 +161,7 @@ impl History {
     }
 
     /// Since when it is in the back, if it is there.
-    pub(super) fn hidden_since(&self, at: BootNs) -> BootNs {
+    pub(crate) fn hidden_since(&self, at: BootNs) -> BootNs {
         let told = self
             .deeds
             .trims(at)
@@ -167,7 +170,7 @@ impl History {
     }
 
     /// Whether no thread of it ran since it is known.
-    pub(super) fn asleep(&self, at: BootNs) -> bool {
+    pub(crate) fn asleep(&self, at: BootNs) -> bool {
         Self::last(&self.sleeps, at).is_some_and(|(_, asleep)| asleep)
     }
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use super::live::LiveHeaps;
-use super::workload::{Allocation, Site, TICK, hash};
+use super::{Allocation, Site, TICK, hash};
 use crate::clock::BootNs;
+use crate::history::History;
 use crate::image::MAPPING;
-use crate::memory::History;
 use crate::process::Pid;
 
 /// ART gives away no more.

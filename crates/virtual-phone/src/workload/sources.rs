@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::code::Builder;
-use super::workload::{FrameDef, HeapDef, Life, Phase, Site, mix};
+use super::{FrameDef, HeapDef, Life, Phase, Site, mix};
 
 impl Builder {
     /// An ordinary app: a leak, a cache, churn, a bitmap pool, a database, startup.
-    pub(super) fn app(&mut self) -> Vec<HeapDef> {
+    pub(crate) fn app(&mut self) -> Vec<HeapDef> {
         let (kb, always) = (1024, Phase::Always);
         let sites = vec![
             self.site(
@@ -309,7 +309,7 @@ impl Builder {
 
     /// What an activity holds outside the Java heap while it is held itself: the pixels of its
     /// header, what its views are drawn with.
-    pub(super) fn activity(&mut self) -> Vec<Site> {
+    pub(crate) fn activity(&mut self) -> Vec<Site> {
         let inflate = &["boot android.view.LayoutInflater.inflate"];
         vec![
             self.site(
@@ -347,7 +347,7 @@ impl Builder {
     }
 
     /// The `:service` of an app.
-    pub(super) fn service(&mut self) -> Vec<HeapDef> {
+    pub(crate) fn service(&mut self) -> Vec<HeapDef> {
         let sites = vec![
             self.site(
                 "location updates",
@@ -415,7 +415,7 @@ impl Builder {
     }
 
     /// A native daemon.
-    pub(super) fn daemon(&mut self) -> Vec<HeapDef> {
+    pub(crate) fn daemon(&mut self) -> Vec<HeapDef> {
         let sites = vec![
             self.site(
                 "transactions",
@@ -462,7 +462,7 @@ impl Builder {
     }
 
     /// An app with a great many callsites: `count` of them, in a tree of calls.
-    pub(super) fn heavy(&mut self, count: usize) -> Vec<HeapDef> {
+    pub(crate) fn heavy(&mut self, count: usize) -> Vec<HeapDef> {
         let mut heaps = self.app();
         let root: Vec<u32> = WORKER.iter().map(|f| self.frame(f, None, 0)).collect();
         let leaf: Vec<u32> = NEW.iter().map(|f| self.frame(f, None, 0)).collect();

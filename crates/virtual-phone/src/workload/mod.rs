@@ -1,42 +1,50 @@
 //! The synthetic apps: what a process allocates, where, how much and for how long. Pure
 //! functions of seed and time, so that the truth is known without running anything.
 
+mod code;
+mod live;
+mod sources;
+mod tracked;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub(crate) use live::{Blocks, Flow, LiveHeaps, rounded};
+pub use tracked::TrackedTruth;
+pub(crate) use tracked::{Tracked, Trackers};
+
 use crate::clock::{BootNs, MILLI};
-use crate::kernel::Kernel;
-use crate::packages::{self, APP, Package};
+use crate::packages::{APP, Package};
 use crate::process::{Process, Role};
 use crate::spec::{AppState, PhoneSpec};
 
 /// Allocations happen on this grid.
-pub(super) const TICK: u64 = 10 * MILLI;
+pub(crate) const TICK: u64 = 10 * MILLI;
 
 /// A mapped file of the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct MappingDef {
-    pub(super) path: String,
-    pub(super) build_id: Vec<u8>,
-    pub(super) start: u64,
-    pub(super) end: u64,
+pub(crate) struct MappingDef {
+    pub(crate) path: String,
+    pub(crate) build_id: Vec<u8>,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
     /// File offset where the ELF starts: nonzero inside an APK.
-    pub(super) start_offset: u64,
-    pub(super) exact_offset: u64,
-    pub(super) load_bias: u64,
+    pub(crate) start_offset: u64,
+    pub(crate) exact_offset: u64,
+    pub(crate) load_bias: u64,
 }
 
 /// A frame of a stack.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct FrameDef {
-    pub(super) mapping: usize,
-    pub(super) function: Arc<str>,
-    pub(super) rel_pc: u64,
+pub(crate) struct FrameDef {
+    pub(crate) mapping: usize,
+    pub(crate) function: Arc<str>,
+    pub(crate) rel_pc: u64,
 }
 
 /// How long what a site allocates lives.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Life {
+pub(crate) enum Life {
     Forever,
     /// Milliseconds, evenly from to.
     Millis(u64, u64),
@@ -44,7 +52,7 @@ pub(super) enum Life {
 
 /// When a site allocates.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Phase {
+pub(crate) enum Phase {
     Always,
     /// Only so many milliseconds after the start of the process.
     First(u64),
@@ -60,46 +68,46 @@ pub(super) enum Phase {
 
 /// One allocation site.
 #[derive(Debug, Clone)]
-pub(super) struct Site {
-    pub(super) name: Arc<str>,
+pub(crate) struct Site {
+    pub(crate) name: Arc<str>,
     /// Frames, root first.
-    pub(super) frames: Vec<u32>,
-    pub(super) stack: Arc<[Arc<str>]>,
-    pub(super) per_second: f64,
-    pub(super) size: (u64, u64),
-    pub(super) life: Life,
-    pub(super) phase: Phase,
+    pub(crate) frames: Vec<u32>,
+    pub(crate) stack: Arc<[Arc<str>]>,
+    pub(crate) per_second: f64,
+    pub(crate) size: (u64, u64),
+    pub(crate) life: Life,
+    pub(crate) phase: Phase,
 }
 
 /// A heap: `libc.malloc` and others.
 #[derive(Debug, Clone)]
-pub(super) struct HeapDef {
-    pub(super) name: &'static str,
-    pub(super) sites: Vec<Site>,
+pub(crate) struct HeapDef {
+    pub(crate) name: &'static str,
+    pub(crate) sites: Vec<Site>,
     /// So many of the first sites allocate once each, in turn, so many a tick.
-    pub(super) in_turn: Option<(usize, usize)>,
+    pub(crate) in_turn: Option<(usize, usize)>,
 }
 
 /// Everything that a process allocates.
 #[derive(Debug, Clone)]
-pub(super) struct Workload {
-    pub(super) mappings: Vec<MappingDef>,
-    pub(super) frames: Vec<FrameDef>,
-    pub(super) heaps: Vec<HeapDef>,
+pub(crate) struct Workload {
+    pub(crate) mappings: Vec<MappingDef>,
+    pub(crate) frames: Vec<FrameDef>,
+    pub(crate) heaps: Vec<HeapDef>,
     seed: u64,
 }
 
 /// One allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Allocation {
-    pub(super) site: usize,
-    pub(super) size: u64,
+pub(crate) struct Allocation {
+    pub(crate) site: usize,
+    pub(crate) size: u64,
     /// Tick at which it is freed.
-    pub(super) freed_at: Option<u64>,
+    pub(crate) freed_at: Option<u64>,
 }
 
 /// A well-mixed number from several.
-pub(super) fn mix(parts: &[u64]) -> u64 {
+pub(crate) fn mix(parts: &[u64]) -> u64 {
     parts.iter().fold(0x9e37_79b9_7f4a_7c15, |h, p| {
         let mut z = (h ^ p).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z ^= z >> 27;
@@ -109,24 +117,18 @@ pub(super) fn mix(parts: &[u64]) -> u64 {
 }
 
 /// A number from a text.
-pub(super) fn hash(text: &str) -> u64 {
+pub(crate) fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| {
         (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
 impl Workload {
-    /// What `process` allocates on this phone.
-    pub(super) fn of(kernel: &Kernel, process: &Process) -> Workload {
-        let package = packages::of_process(&kernel.state().packages, process);
-        Self::build(&kernel.spec, package, process)
-    }
-
     /// What `process` of a package allocates on such a phone.
-    pub(super) fn build(spec: &PhoneSpec, package: Option<Package>, process: &Process) -> Workload {
+    pub(crate) fn build(spec: &PhoneSpec, package: Option<Package>, process: &Process) -> Workload {
         let name = process.name();
         let heavy = spec.app == AppState::Heavy && name == APP;
-        let mut builder = super::code::Builder::new(spec, package, process);
+        let mut builder = code::Builder::new(spec, package, process);
         let heaps = match &process.role {
             Role::App { .. } if heavy => builder.heavy(spec.sites as usize),
             Role::App { .. } if name.contains(':') => builder.service(),
@@ -149,7 +151,7 @@ impl Workload {
     }
 
     /// What one heap allocates during a tick of a process that started at `started`.
-    pub(super) fn allocations(
+    pub(crate) fn allocations(
         &self,
         heap: usize,
         tick: u64,
@@ -166,7 +168,7 @@ impl Workload {
     }
 
     /// What the sites that take turns allocate during a tick.
-    pub(super) fn in_turn(
+    pub(crate) fn in_turn(
         &self,
         heap: usize,
         tick: u64,
@@ -186,7 +188,7 @@ impl Workload {
 
     /// What one site, by its place in its heap, allocates during a tick; not one that waits for
     /// its turn.
-    pub(super) fn allocations_at(
+    pub(crate) fn allocations_at(
         &self,
         heap: usize,
         (index, site): (usize, &Site),
@@ -212,7 +214,7 @@ impl Workload {
 
     /// What one heap gets with each activity that is created in place of another one: sites by
     /// their place, blocks, and the size of each.
-    pub(super) fn of_an_activity(
+    pub(crate) fn of_an_activity(
         &self,
         heap: usize,
     ) -> impl Iterator<Item = (usize, u64, u64)> + '_ {
@@ -251,16 +253,16 @@ impl Workload {
 
 /// Frees that are due, by tick.
 #[derive(Debug, Default)]
-pub(super) struct Due(BTreeMap<u64, Vec<(usize, u64, u64)>>);
+pub(crate) struct Due(BTreeMap<u64, Vec<(usize, u64, u64)>>);
 
 impl Due {
     /// Notes the free of an allocation: its site, true and sampled size.
-    pub(super) fn add(&mut self, tick: u64, site: usize, size: u64, sampled: u64) {
+    pub(crate) fn add(&mut self, tick: u64, site: usize, size: u64, sampled: u64) {
         self.0.entry(tick).or_default().push((site, size, sampled));
     }
 
     /// What is freed up to and including `tick`.
-    pub(super) fn take(&mut self, tick: u64) -> Vec<(usize, u64, u64)> {
+    pub(crate) fn take(&mut self, tick: u64) -> Vec<(usize, u64, u64)> {
         let mut all = Vec::new();
         while let Some(entry) = self.0.first_entry().filter(|e| *e.key() <= tick) {
             all.extend(entry.remove());

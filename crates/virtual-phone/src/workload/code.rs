@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::workload::{FrameDef, Life, MappingDef, Phase, Site, hash, mix};
+use super::{FrameDef, Life, MappingDef, Phase, Site, hash, mix};
 use crate::image::{Function, image};
 use crate::installed::{Mapped, mapped, obfuscated};
 use crate::packages::Package;
@@ -13,9 +13,9 @@ use crate::process::Process;
 use crate::spec::{Abi, Names, PhoneSpec};
 
 /// Collects the mappings and frames of one process.
-pub(super) struct Builder {
-    pub(super) mappings: Vec<MappingDef>,
-    pub(super) frames: Vec<FrameDef>,
+pub(crate) struct Builder {
+    pub(crate) mappings: Vec<MappingDef>,
+    pub(crate) frames: Vec<FrameDef>,
     known: BTreeMap<FrameDef, u32>,
     paths: BTreeMap<&'static str, usize>,
     spec: PhoneSpec,
@@ -32,7 +32,7 @@ enum Source {
 }
 
 impl Builder {
-    pub(super) fn new(spec: &PhoneSpec, package: Option<Package>, process: &Process) -> Builder {
+    pub(crate) fn new(spec: &PhoneSpec, package: Option<Package>, process: &Process) -> Builder {
         Builder {
             mappings: Vec::new(),
             frames: Vec::new(),
@@ -76,7 +76,7 @@ impl Builder {
         (start, start + size)
     }
 
-    pub(super) fn mapping(&mut self, key: &'static str) -> usize {
+    pub(crate) fn mapping(&mut self, key: &'static str) -> usize {
         if let Some(known) = self.paths.get(key) {
             return *known;
         }
@@ -134,7 +134,7 @@ impl Builder {
 
     /// A frame: `library function` as its sources call it; `next` is what it calls, `variant`
     /// tells calls from different places of one function apart.
-    pub(super) fn frame(&mut self, text: &'static str, next: Option<&str>, variant: u64) -> u32 {
+    pub(crate) fn frame(&mut self, text: &'static str, next: Option<&str>, variant: u64) -> u32 {
         let (key, function) = text.split_once(' ').unwrap_or((text, ""));
         let mapping = self.mapping(key);
         let (function, rel_pc) = match self.source(key) {
@@ -184,7 +184,7 @@ impl Builder {
         }
     }
 
-    pub(super) fn add(&mut self, frame: FrameDef) -> u32 {
+    pub(crate) fn add(&mut self, frame: FrameDef) -> u32 {
         if let Some(known) = self.known.get(&frame) {
             return *known;
         }
@@ -194,7 +194,7 @@ impl Builder {
         id
     }
 
-    pub(super) fn site(
+    pub(crate) fn site(
         &mut self,
         name: &'static str,
         frames: &[&[&'static str]],
@@ -218,7 +218,7 @@ impl Builder {
         self.named_site(name.into(), ids, per_second, size, life, phase)
     }
 
-    pub(super) fn named_site(
+    pub(crate) fn named_site(
         &mut self,
         name: Arc<str>,
         frames: Vec<u32>,

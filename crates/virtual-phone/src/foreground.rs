@@ -1,0 +1,437 @@
+//! What keys, rotations and starts do to the activities on the screen, and to the processes behind
+//! them; the commands that ask for it are elsewhere.
+
+use super::clock::Now;
+use super::deeds::Deed;
+use super::init;
+use super::packages::Package;
+use super::process::{Pid, Process, Role, SIGKILL, SIGSEGV};
+use super::screen::{Exit, LAUNCHER, Task};
+use super::state::State;
+
+/// What the phone tells an app that left the screen.
+pub(crate) const UI_HIDDEN: u32 = 20;
+/// How willingly the system kills the app that was in front before.
+const PREVIOUS_APP: i32 = 700;
+const HOME_APP: i32 = 600;
+const CACHED_APP: i32 = 900;
+
+/// What an app's activities do when the screen turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnRotation {
+    /// They are destroyed and created anew.
+    Recreated,
+    /// `android:configChanges` names what changes: they are only told.
+    Told,
+    /// `android:screenOrientation` is fixed: nothing changes for them.
+    Fixed,
+    /// They are created anew, and a bug ends the app at the third time.
+    CrashesAtThird,
+}
+
+/// Exits that are remembered.
+const MAX_EXITS: usize = 64;
+
+/// How a start ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Launch {
+    /// The process was started for it.
+    Cold,
+    /// The activity was created in a process that ran.
+    Warm,
+    /// The task came to the front as it was.
+    Hot,
+    /// It was in front already.
+    Nothing,
+}
+
+/// What an app does when the screen turns.
+pub(crate) fn on_rotation(package: &str) -> OnRotation {
+    match package {
+        "com.example.browser" => OnRotation::Told,
+        "com.example.chat" | LAUNCHER => OnRotation::Fixed,
+        "com.example.closed" => OnRotation::CrashesAtThird,
+        _ => OnRotation::Recreated,
+    }
+}
+
+/// Shows what a phone that has booted shows.
+pub(crate) fn begin(state: &mut State) {
+    let front = state.foreground.clone();
+    for package in [LAUNCHER, &front] {
+        let mut installed = state.packages.iter();
+        let class = installed.find(|p| p.name == package);
+        let Some(class) = class.and_then(|p| p.activity) else {
+            continue;
+        };
+        let pid = init::main_process(state, package, 0);
+        let frozen = |pid| state.processes.get(pid).is_some_and(|p| p.frozen);
+        if let Some(pid) = pid
+            && !frozen(pid)
+            && state.screen.tasks.iter().all(|t| t.package != package)
+        {
+            let activity = state.screen.new_activity(class, pid);
+            state.screen.push_task(package, 0, activity);
+        }
+    }
+}
+
+/// Whether anything on it can be used.
+pub(crate) fn is_usable(state: &State) -> bool {
+    state.screen_on && !state.screen.locked
+}
+
+/// What is in front, where the screen shows it.
+pub(crate) fn front(state: &State) -> Option<&Task> {
+    state.screen.tasks.first().filter(|_| is_usable(state))
+}
+
+/// Brings the task of a package to the front, or starts one.
+pub(crate) fn start(
+    state: &mut State,
+    package: &Package,
+    user: u32,
+    class: &str,
+    clear_task: bool,
+    now: Now,
+) -> Launch {
+    let mine = |t: &Task| t.package == package.name && t.user == user;
+    let was_running = init::main_process(state, package.name, user);
+    let was_front = state.screen.tasks.first().is_some_and(mine);
+    init::start_package(state, package, user, now.boot);
+    let Some(pid) = init::main_process(state, package.name, user) else {
+        return Launch::Nothing;
+    };
+    if was_running.is_none() {
+        state.screen.deeds.forget(pid);
+    }
+    let screen = &mut state.screen;
+    let launch = match screen.tasks.iter().position(mine) {
+        None => {
+            let activity = screen.new_activity(class, pid);
+            screen.push_task(package.name, user, activity);
+            Launch::Warm
+        }
+        Some(at) => {
+            let mut task = screen.tasks.remove(at);
+            let alive = task.activities.iter().filter(|a| a.pid == pid).count();
+            let is_main = package.activity == Some(class);
+            let is_top = task.top().is_some_and(|top| top.class == class);
+            let launch = if clear_task {
+                screen.note_destroyed(pid, alive, now.boot);
+                task.activities = vec![screen.new_activity(class, pid)];
+                Launch::Warm
+            } else if !is_main && !is_top {
+                // A link opens on top of what is there.
+                task.activities.push(screen.new_activity(class, pid));
+                Launch::Warm
+            } else if alive == 0 {
+                let object = screen.identity();
+                if let Some(top) = task.activities.last_mut() {
+                    (top.object, top.pid) = (object, pid);
+                }
+                Launch::Warm
+            } else if was_front {
+                Launch::Nothing
+            } else {
+                Launch::Hot
+            };
+            screen.tasks.insert(0, task);
+            launch
+        }
+    };
+    front_changed(state, now);
+    match was_running {
+        None => Launch::Cold,
+        Some(_) => launch,
+    }
+}
+
+/// HOME.
+pub(crate) fn home(state: &mut State, now: Now) {
+    if !is_usable(state) {
+        return;
+    }
+    let launcher = |t: &Task| t.package == LAUNCHER;
+    if let Some(at) = state.screen.tasks.iter().position(launcher) {
+        let task = state.screen.tasks.remove(at);
+        state.screen.tasks.insert(0, task);
+    }
+    front_changed(state, now);
+}
+
+/// BACK: what is on top of the task goes; since Android 12 the last activity of a task stays,
+/// behind the home screen.
+pub(crate) fn back(state: &mut State, android: u32, now: Now) {
+    let Some(task) = front(state).filter(|t| t.package != LAUNCHER) else {
+        return;
+    };
+    let last = task.activities.len() <= 1;
+    let owner = init::main_process(state, &task.package, task.user);
+    if !last || android < 12 {
+        let popped = state
+            .screen
+            .tasks
+            .first_mut()
+            .and_then(|t| t.activities.pop());
+        if let (Some(popped), Some(pid)) = (popped, owner)
+            && popped.pid == pid
+        {
+            state.screen.note_destroyed(pid, 1, now.boot);
+        }
+        state.screen.tasks.retain(|t| !t.activities.is_empty());
+    }
+    if last {
+        home(state, now);
+    }
+    front_changed(state, now);
+}
+
+/// Recents, twice: the app before comes to the front.
+pub(crate) fn previous_app(state: &mut State, now: Now) {
+    if !is_usable(state) {
+        return;
+    }
+    let tasks = &mut state.screen.tasks;
+    let other = |t: &Task| t.package != LAUNCHER;
+    if let Some(at) = tasks.iter().skip(1).position(other) {
+        let task = tasks.remove(at + 1);
+        tasks.insert(0, task);
+    }
+    front_changed(state, now);
+}
+
+/// Sets or deletes a setting; the screen follows. Whether it was there before.
+pub(crate) fn set(
+    state: &mut State,
+    space: &str,
+    key: &str,
+    value: Option<&str>,
+    now: Now,
+) -> bool {
+    let at = (space.to_owned(), key.to_owned());
+    let had = match value {
+        Some(value) => state.screen.settings.insert(at, value.to_owned()),
+        None => state.screen.settings.remove(&at),
+    };
+    if state.screen.turn_as_set() {
+        turned(state, now);
+    }
+    had.is_some()
+}
+
+/// The screen has turned: what is visible is created anew, unless its app says otherwise.
+fn turned(state: &mut State, now: Now) {
+    let Some(task) = front(state) else {
+        return;
+    };
+    let behaviour = on_rotation(&task.package);
+    let Some(pid) = init::main_process(state, &task.package, task.user) else {
+        return;
+    };
+    if matches!(behaviour, OnRotation::Told | OnRotation::Fixed) {
+        return;
+    }
+    let before = state.screen.deeds.destroyed(pid, now.boot);
+    if behaviour == OnRotation::CrashesAtThird && before >= 2 {
+        let what = "java.lang.NullPointerException: Attempt to invoke virtual method 'int \
+                    java.lang.String.length()' on a null object reference";
+        crash(state, pid, what, now);
+        return;
+    }
+    state.screen.note_destroyed(pid, 1, now.boot);
+    let object = state.screen.identity();
+    let task = state.screen.tasks.first_mut();
+    if let Some(top) = task.and_then(|t| t.activities.last_mut()) {
+        (top.object, top.pid) = (object, pid);
+    }
+}
+
+/// An app's process ends on an exception that nobody caught: the log says so, and what was on
+/// top is gone.
+pub(crate) fn crash(state: &mut State, pid: Pid, what: &str, now: Now) {
+    let Some(process) = state.processes.get(pid).cloned() else {
+        return;
+    };
+    for line in [
+        "FATAL EXCEPTION: main",
+        &format!("Process: {}, PID: {pid}", process.name()),
+        what,
+        "\tat android.os.Handler.dispatchMessage(Handler.java:106)",
+    ] {
+        let at = (now.boot, now.real);
+        state
+            .log
+            .add(at, (pid, process.uid), 'E', "AndroidRuntime", line);
+    }
+    if let Role::App { package, user, .. } = &process.role {
+        let mine = |t: &&mut Task| t.package == *package && t.user == *user;
+        if let Some(task) = state.screen.tasks.iter_mut().find(mine) {
+            task.activities.pop();
+        }
+    }
+    state.screen.tasks.retain(|t| !t.activities.is_empty());
+    let why = Why {
+        reason: (4, "APP CRASH(EXCEPTION)"),
+        subreason: (0, "UNKNOWN"),
+        description: "crash",
+    };
+    end(state, &process, why, now);
+    front_changed(state, now);
+}
+
+/// A process is ended by a signal that nobody asked the system for: an app's is remembered with
+/// it, any other just ends.
+pub(crate) fn killed(state: &mut State, pid: Pid, signal: u8, now: Now) {
+    let Some(process) = state.processes.get(pid).cloned() else {
+        return;
+    };
+    let why = Why {
+        reason: match signal {
+            SIGSEGV => (5, "APP CRASH(NATIVE)"),
+            _ => (2, "SIGNALED"),
+        },
+        subreason: (0, "UNKNOWN"),
+        description: match signal {
+            SIGSEGV => "crash",
+            _ => "null",
+        },
+    };
+    match process.role {
+        Role::App { .. } => end_by(state, &process, why, signal, now),
+        _ => state.processes.end(pid, 128 + signal),
+    }
+}
+
+/// Why a process is ended, in the words of `exit-info`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Why<'a> {
+    pub(crate) reason: (u32, &'static str),
+    pub(crate) subreason: (u32, &'static str),
+    pub(crate) description: &'a str,
+}
+
+/// Ends a process of an app and remembers why.
+fn end(state: &mut State, process: &Process, why: Why<'_>, now: Now) {
+    end_by(state, process, why, SIGKILL, now);
+}
+
+fn end_by(state: &mut State, process: &Process, why: Why<'_>, signal: u8, now: Now) {
+    let Role::App { package, user, .. } = &process.role else {
+        return;
+    };
+    state.processes.end(process.pid, 128 + signal);
+    let name = process.name();
+    let text = match why.reason.0 {
+        2 | 4 | 5 => format!("Process {name} (pid {}) has died: fg  TOP", process.pid),
+        _ => format!(
+            "Killing {}:{name}/u{user}: {}",
+            process.pid, why.description
+        ),
+    };
+    let at = (now.boot, now.real);
+    let server = (1_204, 1_000);
+    state.log.add(at, server, 'I', "ActivityManager", &text);
+    let exit = Exit {
+        real_ns: now.real,
+        pid: process.pid,
+        uid: process.uid,
+        process: name.to_owned(),
+        package: package.clone(),
+        user: *user,
+        reason: why.reason,
+        subreason: why.subreason,
+        last: process.clone(),
+        boot: now.boot,
+        // Of exceptions and of what the system ends itself there is none.
+        status: match why.reason.0 {
+            2 | 5 => signal,
+            _ => 0,
+        },
+        description: why.description.to_owned(),
+    };
+    let screen = &mut state.screen;
+    screen.exits.insert(0, exit);
+    screen.exits.truncate(MAX_EXITS);
+    // Of who is gone and no longer told of, nothing is asked.
+    let (exits, processes) = (&screen.exits, &state.processes);
+    let told = |pid| exits.iter().any(|exit| exit.pid == pid);
+    screen
+        .deeds
+        .retain(|pid| processes.get(pid).is_some() || told(pid));
+}
+
+/// Ends all processes of a package, and what is on the screen, as force-stop does; or, from a
+/// score on, only those that the system could miss.
+pub(crate) fn stop(
+    state: &mut State,
+    package: &str,
+    user: Option<u32>,
+    why: Why<'_>,
+    only_from: Option<i32>,
+    now: Now,
+) {
+    let is_of = |p: &&Process| {
+        matches!(&p.role, Role::App { package: name, user: u, .. }
+            if name == package && user.is_none_or(|user| user == *u))
+            && only_from.is_none_or(|score| p.oom_score_adj >= score)
+    };
+    let doomed: Vec<Process> = state.processes.iter().filter(is_of).cloned().collect();
+    for process in &doomed {
+        end(state, process, why, now);
+    }
+    if only_from.is_none() {
+        let mine = |t: &Task| t.package == package && user.is_none_or(|user| user == t.user);
+        state.screen.tasks.retain(|t| !mine(t));
+    }
+    front_changed(state, now);
+}
+
+/// The app in front has changed, perhaps: who left hears that it is hidden, and the system
+/// would rather kill it; who came is as if it never had been asked to save.
+fn front_changed(state: &mut State, now: Now) {
+    let Some(front) = state.screen.tasks.first() else {
+        return;
+    };
+    state.foreground.clone_from(&front.package);
+    let mut adj = PREVIOUS_APP;
+    let tasks = state.screen.tasks.clone();
+    for (place, task) in tasks.iter().enumerate() {
+        let Some(pid) = init::main_process(state, &task.package, task.user) else {
+            continue;
+        };
+        let level = state.screen.deeds.trim_level(pid, now.boot);
+        if place == 0 && level > 0 {
+            state.screen.deeds.note(pid, now.boot, Deed::Trimmed(0));
+        }
+        if place > 0 && level < UI_HIDDEN && task.package != LAUNCHER {
+            state
+                .screen
+                .deeds
+                .note(pid, now.boot, Deed::Trimmed(UI_HIDDEN));
+        }
+        let own = match place {
+            0 => 0,
+            _ if task.package == LAUNCHER => HOME_APP,
+            _ => std::mem::replace(&mut adj, CACHED_APP),
+        };
+        let uid = state.processes.get(pid).map(|p| p.uid);
+        let all: Vec<Pid> = state
+            .processes
+            .iter()
+            .filter(|p| Some(p.uid) == uid && matches!(p.role, Role::App { .. }))
+            .map(|p| p.pid)
+            .collect();
+        for each in all {
+            if let Some(p) = state.processes.get_mut(each) {
+                p.frozen &= place > 0;
+                // What serves the app in front lives with it.
+                p.oom_score_adj = match (each == pid, place) {
+                    (true, _) => own,
+                    (false, 0) => 0,
+                    (false, _) => p.oom_score_adj.max(200),
+                };
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What init and the zygotes start and stop while a phone runs: daemons, and the processes of
+//! apps.
+
+use super::clock::BootNs;
+use super::packages::Package;
+use super::process::{NOBODY, Pid, Process, Role};
+use super::state::State;
+
+/// A process that was there at boot.
+pub(crate) fn boot_process(
+    pid: Pid,
+    ppid: Pid,
+    uid: u32,
+    argv0: &str,
+    domain: &str,
+    role: Role,
+) -> Process {
+    Process {
+        pid,
+        ppid,
+        group: pid,
+        uid,
+        argv: argv0.split(' ').map(str::to_owned).collect(),
+        domain: domain.to_owned(),
+        started: u64::from(pid) * 3_100_000,
+        role,
+        bits_32: false,
+        frozen: false,
+        idle: false,
+        oom_score_adj: -1000,
+        stopped: false,
+        caught: Default::default(),
+        one_shot: Default::default(),
+        ignored: Default::default(),
+        pending: Vec::new(),
+    }
+}
+
+/// traced and traced_probes; heapprofd comes when a session needs it.
+pub(crate) fn start_traced(state: &mut State) {
+    for (name, domain) in [("traced", "traced"), ("traced_probes", "traced_probes")] {
+        let path = format!("/system/bin/{name}");
+        if state.processes.iter().any(|p| p.name() == path) {
+            continue;
+        }
+        let pid = state.processes.allocate();
+        let mut p = boot_process(pid, 1, NOBODY, &path, domain, Role::Native);
+        p.idle = true;
+        state.processes.insert(p);
+    }
+}
+
+/// What `persist.traced.enable=0` does.
+pub(crate) fn stop_traced(state: &mut State) {
+    let daemons: Vec<Pid> = state
+        .processes
+        .iter()
+        .filter(|p| ["/system/bin/traced", "/system/bin/traced_probes"].contains(&p.name()))
+        .map(|p| p.pid)
+        .collect();
+    for pid in daemons {
+        state.processes.end(pid, 143);
+    }
+    state.tracing.traced_died();
+}
+
+/// Starts heapprofd as init does when traced asks; its pid.
+pub(crate) fn start_heapprofd(state: &mut State, now: BootNs) -> Pid {
+    if let Some(p) = state
+        .processes
+        .iter()
+        .find(|p| p.name() == "/system/bin/heapprofd")
+    {
+        return p.pid;
+    }
+    let pid = state.processes.allocate();
+    let mut p = boot_process(
+        pid,
+        1,
+        NOBODY,
+        "/system/bin/heapprofd",
+        "heapprofd",
+        Role::Native,
+    );
+    p.started = now;
+    p.idle = true;
+    state.processes.insert(p);
+    state
+        .properties
+        .insert("init.svc.heapprofd".to_owned(), "running".to_owned());
+    pid
+}
+
+/// Stops heapprofd as init does when no session needs it.
+pub(crate) fn stop_heapprofd(state: &mut State) {
+    let pid = state
+        .processes
+        .iter()
+        .find(|p| p.name() == "/system/bin/heapprofd")
+        .map(|p| p.pid);
+    if let Some(pid) = pid {
+        state.processes.end(pid, 143);
+        let key = "init.svc.heapprofd".to_owned();
+        state.properties.insert(key, "stopped".to_owned());
+    }
+}
+
+/// What follows when a process was killed.
+pub(crate) fn after_death(state: &mut State, dead: &Process) {
+    match dead.name() {
+        "/system/bin/traced" => {
+            state.tracing.traced_died();
+            start_traced(state);
+        }
+        "/system/bin/traced_probes" => start_traced(state),
+        "/system/bin/heapprofd" => {
+            state.tracing.heapprofd_died();
+            state
+                .properties
+                .insert("init.svc.heapprofd".to_owned(), "stopped".to_owned());
+        }
+        _ => {}
+    }
+}
+
+/// The pid of a package's main process.
+pub(crate) fn main_process(state: &State, name: &str, user: u32) -> Option<Pid> {
+    state
+        .processes
+        .iter()
+        .find(|p| p.name() == name && matches!(&p.role, Role::App { user: u, .. } if *u == user))
+        .map(|p| p.pid)
+}
+
+/// Starts every process of a package that does not run; returns how many it started.
+pub(crate) fn start_package(state: &mut State, package: &Package, user: u32, now: BootNs) -> usize {
+    let parent = if package.bits_32 && state.processes.get(812).is_some() {
+        812
+    } else {
+        811
+    };
+    let mut started = 0;
+    for suffix in package.processes {
+        let name = format!("{}{suffix}", package.name);
+        let isolated = suffix.starts_with(":sandboxed");
+        let uid = if isolated {
+            user * 100_000 + 90_000 + package.appid % 1000
+        } else {
+            package.uid(user)
+        };
+        if state
+            .processes
+            .iter()
+            .any(|p| p.name() == name && p.uid == uid)
+        {
+            continue;
+        }
+        let pid = state.processes.allocate();
+        let domain = match package.appid {
+            1_000 => "system_app",
+            1_001 => "radio",
+            _ if isolated => "isolated_app",
+            _ if package.system => "platform_app",
+            _ => "untrusted_app",
+        };
+        let mut p = boot_process(
+            pid,
+            parent,
+            uid,
+            &name,
+            domain,
+            Role::App {
+                package: package.name.to_owned(),
+                user,
+                isolated,
+            },
+        );
+        p.argv = vec![name];
+        p.started = now;
+        p.bits_32 = package.bits_32;
+        p.oom_score_adj = if package.system { -800 } else { 200 };
+        state.processes.insert(p);
+        started += 1;
+    }
+    started
+}

@@ -1,0 +1,296 @@
+//! A program that runs on the phone: its surroundings, how others are found and run by it, and how
+//! it ends. What the programs do is in `commands`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::access::Cred;
+use super::fs::Errno;
+use super::io::{Fd, Fds, WriteError};
+use super::kernel::Kernel;
+use super::process::{Pid, SIGPIPE, Stop};
+
+/// Stack of a thread that runs commands: shells within shells are deep.
+pub(crate) const STACK: usize = 16 << 20;
+
+/// A program that is to run: its process, arguments and open files.
+pub(crate) struct Cmd {
+    pub(crate) kernel: Arc<Kernel>,
+    /// Those that it can run.
+    pub(crate) programs: Programs,
+    pub(crate) pid: Pid,
+    pub(crate) cred: Cred,
+    pub(crate) argv: Vec<String>,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) cwd: String,
+    pub(crate) fds: Fds,
+    /// Shells around it.
+    pub(crate) depth: usize,
+}
+
+/// Why a program ends before its last line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Halt {
+    Exit(u8),
+    Stop(Stop),
+}
+
+impl From<Stop> for Halt {
+    fn from(stop: Stop) -> Halt {
+        Halt::Stop(stop)
+    }
+}
+
+/// Exit status, or why there is none yet.
+pub(crate) type Done = Result<u8, Halt>;
+
+/// What a program does.
+pub(crate) type Program = fn(&mut Cmd) -> Done;
+
+/// The programs of a phone, by name.
+#[derive(Clone)]
+pub(crate) struct Programs(Arc<BTreeMap<&'static str, Program>>);
+
+impl Programs {
+    pub(crate) fn new(all: impl Iterator<Item = (&'static str, Program)>) -> Programs {
+        Programs(Arc::new(all.collect()))
+    }
+
+    /// Their names.
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        self.0.keys().copied().collect()
+    }
+
+    fn by_name(&self, name: &str) -> Option<Program> {
+        self.0.get(name).copied()
+    }
+
+    /// Path of a program that is in PATH.
+    pub(crate) fn find(&self, name: &str) -> Option<String> {
+        self.by_name(name).map(|_| format!("/system/bin/{name}"))
+    }
+}
+
+/// Runs a thread for commands; false where the host gives none.
+pub(crate) fn on_thread(kernel: &Arc<Kernel>, run: impl FnOnce() + Send + 'static) -> bool {
+    let name = format!("phone-{}", kernel.serial);
+    std::thread::Builder::new()
+        .name(name)
+        .stack_size(STACK)
+        .spawn(run)
+        .is_ok()
+}
+
+/// Runs a program to its end.
+pub(crate) fn run(cmd: &mut Cmd) -> Result<u8, Stop> {
+    cmd.kernel.check(cmd.pid)?;
+    let Some(argv0) = cmd.argv.first().cloned() else {
+        return Ok(0);
+    };
+    let name = match argv0.rsplit_once('/') {
+        Some((dir, name)) if dir == "/system/bin" || dir == "/bin" || dir == "/vendor/bin" => name,
+        Some(_) => return run_file(cmd, &argv0),
+        None => &argv0,
+    };
+    let Some(program) = cmd.programs.by_name(name) else {
+        return complain(
+            cmd,
+            &format!("sh: {argv0}: inaccessible or not found\n"),
+            127,
+        );
+    };
+    match program(cmd) {
+        Ok(status) | Err(Halt::Exit(status)) => Ok(status),
+        Err(Halt::Stop(stop)) => Err(stop),
+    }
+}
+
+fn complain(cmd: &Cmd, text: &str, status: u8) -> Result<u8, Stop> {
+    if let Some(fd) = cmd.fds.get(2) {
+        // Nowhere is left to say that stderr can't be written.
+        let _ = fd.write(&cmd.kernel, cmd.pid, text.as_bytes());
+    }
+    Ok(status)
+}
+
+/// A script given by its path.
+fn run_file(cmd: &mut Cmd, path: &str) -> Result<u8, Stop> {
+    let entry = cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, true);
+    let status = match entry {
+        Err(_) => {
+            return complain(
+                cmd,
+                &format!("sh: {path}: inaccessible or not found\n"),
+                127,
+            );
+        }
+        Ok(entry) => entry.stat.mode & 0o111,
+    };
+    let Ok(bytes) = cmd.kernel.read_all(&cmd.cred, &cmd.cwd, path) else {
+        return complain(
+            cmd,
+            &format!("sh: {path}: can't execute: Permission denied\n"),
+            126,
+        );
+    };
+    if status == 0 {
+        return complain(
+            cmd,
+            &format!("sh: {path}: can't execute: Permission denied\n"),
+            126,
+        );
+    }
+    if bytes.starts_with(b"\x7fELF") {
+        return complain(
+            cmd,
+            &format!("sh: {path}: not executable: 64-bit ELF file\n"),
+            126,
+        );
+    }
+    let mut argv = vec!["sh".to_owned(), path.to_owned()];
+    argv.extend_from_slice(&cmd.argv[1..]);
+    cmd.argv = argv;
+    run(cmd)
+}
+
+impl Cmd {
+    /// Arguments without the name.
+    pub(crate) fn args(&self) -> Vec<String> {
+        self.argv[1..].to_vec()
+    }
+
+    /// The name it was called by.
+    pub(crate) fn name(&self) -> String {
+        let argv0 = self.argv.first().map_or("", String::as_str);
+        argv0.rsplit('/').next().unwrap_or(argv0).to_owned()
+    }
+
+    fn write(&self, fd: u32, bytes: &[u8]) -> Result<(), Halt> {
+        let Some(fd) = self.fds.get(fd) else {
+            return Err(Halt::Exit(1));
+        };
+        fd.write(&self.kernel, self.pid, bytes)
+            .map_err(|e| match e {
+                WriteError::Broken => Halt::Stop(Stop::Killed(SIGPIPE)),
+                WriteError::Stopped(stop) => Halt::Stop(stop),
+                WriteError::Full | WriteError::NotWritable => {
+                    let text = format!("{}: write: {}\n", self.name(), Errno::NoSpace.text());
+                    if let Some(err) = self.fds.get(2) {
+                        // Nowhere is left to say that stderr can't be written.
+                        let _ = err.write(&self.kernel, self.pid, text.as_bytes());
+                    }
+                    Halt::Exit(1)
+                }
+            })
+    }
+
+    /// Prints to stdout.
+    pub(crate) fn out(&self, text: &str) -> Result<(), Halt> {
+        self.write(1, text.as_bytes())
+    }
+
+    /// Bytes to stdout.
+    pub(crate) fn out_bytes(&self, bytes: &[u8]) -> Result<(), Halt> {
+        self.write(1, bytes)
+    }
+
+    /// Prints to stderr.
+    pub(crate) fn err(&self, text: &str) -> Result<(), Halt> {
+        self.write(2, text.as_bytes())
+    }
+
+    /// `name: what: why` on stderr.
+    pub(crate) fn failed(&self, what: &str, errno: Errno) -> Result<(), Halt> {
+        self.err(&format!("{}: {what}: {}\n", self.name(), errno.text()))
+    }
+
+    /// All of stdin.
+    pub(crate) fn stdin(&self) -> Result<Vec<u8>, Halt> {
+        let mut all = Vec::new();
+        self.each_block(&self.fds.get(0).cloned().unwrap_or(Fd::Null), |b| {
+            all.extend_from_slice(b);
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    /// Every block of an input, to its end.
+    pub(crate) fn each_block(
+        &self,
+        input: &Fd,
+        mut take: impl FnMut(&[u8]) -> Result<(), Halt>,
+    ) -> Result<(), Halt> {
+        loop {
+            let block = input.read(&self.kernel, self.pid, 64 << 10)?;
+            if block.is_empty() {
+                return Ok(());
+            }
+            take(&block)?;
+        }
+    }
+
+    /// Contents of the named files, or of stdin where there are none; failures are told and
+    /// the rest goes on. Second: whether one failed.
+    pub(crate) fn inputs(&self, paths: &[String]) -> Result<(Vec<Vec<u8>>, bool), Halt> {
+        if paths.is_empty() {
+            return Ok((vec![self.stdin()?], false));
+        }
+        let mut all = Vec::new();
+        let mut failed = false;
+        for path in paths {
+            if path == "-" {
+                all.push(self.stdin()?);
+                continue;
+            }
+            match self.kernel.read_all(&self.cred, &self.cwd, path) {
+                Ok(bytes) => all.push(bytes),
+                Err(errno) => {
+                    self.failed(path, errno)?;
+                    failed = true;
+                }
+            }
+        }
+        Ok((all, failed))
+    }
+
+    /// Another program in this one's place, with the same files.
+    pub(crate) fn exec(&mut self, argv: Vec<String>) -> Done {
+        if let Some(p) = self.kernel.state().processes.get_mut(self.pid) {
+            p.argv.clone_from(&argv);
+        }
+        self.argv = argv;
+        Ok(run(self)?)
+    }
+}
+
+/// Splits arguments into single-letter flags and the rest; `valued` letters take a value.
+pub(crate) fn flags(args: &[String], valued: &str) -> (Vec<(char, Option<String>)>, Vec<String>) {
+    let mut flags = Vec::new();
+    let mut rest = Vec::new();
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        if arg == "--" {
+            rest.extend(args.cloned());
+            break;
+        }
+        if !arg.starts_with('-') || arg.len() == 1 || arg.starts_with("--") {
+            rest.push(arg.clone());
+            continue;
+        }
+        let letters: Vec<char> = arg.chars().skip(1).collect();
+        for (i, c) in letters.iter().enumerate() {
+            if valued.contains(*c) {
+                let inline: String = letters[i + 1..].iter().collect();
+                let value = if inline.is_empty() {
+                    args.next().cloned()
+                } else {
+                    Some(inline)
+                };
+                flags.push((*c, value));
+                break;
+            }
+            flags.push((*c, None));
+        }
+    }
+    (flags, rest)
+}
