@@ -555,7 +555,9 @@ impl<'a> Recording<'a> {
             .into_iter()
             .partition(|p| p.clock_snapshot.is_some());
         before.extend(clocks);
-        if !self.head_written || now - self.last_sync >= SYNC_EVERY {
+        // After a restart of the phone its clock stands before the last mark.
+        let since = now.checked_sub(self.last_sync);
+        if !self.head_written || since.is_none_or(|since| since >= SYNC_EVERY) {
             self.last_sync = now;
             before.push(packets::sync_marker());
         }
