@@ -251,45 +251,6 @@ impl Kernel {
         node.mtime = (self.clock.real() / SECOND) as i64;
         state.tree.put(&resolved, node)
     }
-
-    /// Renames a file or directory.
-    pub(crate) fn rename(&self, cred: &Cred, cwd: &str, from: &str, to: &str) -> Result<(), Errno> {
-        let mut state = self.state();
-        let from_parts = normalize(cwd, from);
-        self.lookup(&state, cred, &from_parts, false)?;
-        let old = self.parent_for_change(&state, cred, &from_parts, FileAction::Remove)?;
-        let mut to_parts = normalize(cwd, to);
-        if let Ok((entry, _)) = self.lookup(&state, cred, &to_parts, true)
-            && matches!(entry.body, Body::Directory(_))
-            && let Some(name) = from_parts.last()
-        {
-            to_parts.push(name.clone());
-        }
-        let new = self.parent_for_change(&state, cred, &to_parts, FileAction::Write)?;
-        if new.starts_with(&old) {
-            return Err(Errno::Perm);
-        }
-        let node = state.tree.remove(&old).ok_or(Errno::NoEntry)?;
-        state.tree.put(&new, node)
-    }
-
-    /// Changes permission bits; the owner's right.
-    pub(crate) fn change_mode(
-        &self,
-        cred: &Cred,
-        cwd: &str,
-        path: &str,
-        mode: u32,
-    ) -> Result<(), Errno> {
-        let mut state = self.state();
-        let (entry, resolved) = self.lookup(&state, cred, &normalize(cwd, path), true)?;
-        if !cred.is_root() && cred.uid != entry.stat.uid {
-            return Err(Errno::Perm);
-        }
-        let node = state.tree.node_mut(&resolved).ok_or(Errno::Perm)?;
-        node.mode = mode & 0o7777;
-        Ok(())
-    }
 }
 
 fn device(name: &str) -> Fd {

@@ -89,7 +89,7 @@ pub(crate) fn run(cmd: &mut Cmd) -> Result<u8, Stop> {
     };
     let name = match argv0.rsplit_once('/') {
         Some((dir, name)) if dir == "/system/bin" || dir == "/bin" || dir == "/vendor/bin" => name,
-        Some(_) => return run_file(cmd, &argv0),
+        Some(_) => "",
         None => &argv0,
     };
     let Some(program) = cmd.programs.by_name(name) else {
@@ -111,46 +111,6 @@ fn complain(cmd: &Cmd, text: &str, status: u8) -> Result<u8, Stop> {
         let _ = fd.write(&cmd.kernel, cmd.pid, text.as_bytes());
     }
     Ok(status)
-}
-
-/// A script given by its path.
-fn run_file(cmd: &mut Cmd, path: &str) -> Result<u8, Stop> {
-    let entry = cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, true);
-    let status = match entry {
-        Err(_) => {
-            return complain(
-                cmd,
-                &format!("sh: {path}: inaccessible or not found\n"),
-                127,
-            );
-        }
-        Ok(entry) => entry.stat.mode & 0o111,
-    };
-    let Ok(bytes) = cmd.kernel.read_all(&cmd.cred, &cmd.cwd, path) else {
-        return complain(
-            cmd,
-            &format!("sh: {path}: can't execute: Permission denied\n"),
-            126,
-        );
-    };
-    if status == 0 {
-        return complain(
-            cmd,
-            &format!("sh: {path}: can't execute: Permission denied\n"),
-            126,
-        );
-    }
-    if bytes.starts_with(b"\x7fELF") {
-        return complain(
-            cmd,
-            &format!("sh: {path}: not executable: 64-bit ELF file\n"),
-            126,
-        );
-    }
-    let mut argv = vec!["sh".to_owned(), path.to_owned()];
-    argv.extend_from_slice(&cmd.argv[1..]);
-    cmd.argv = argv;
-    run(cmd)
 }
 
 impl Cmd {

@@ -110,16 +110,6 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
         "compact" | "freeze" | "unfreeze" if cmd.kernel.spec.android >= 14 => {
             freeze(cmd, verb, rest)
         }
-        "get-config" => {
-            cmd.out("config: mcc310-en-rUS-ldltr-sw411dp-v34\n")?;
-            Ok(0)
-        }
-        "start-user" | "switch-user" | "instrument" | "profile" => {
-            cmd.err(&format!(
-                "Error: {verb} is not supported on this virtual phone\n"
-            ))?;
-            Ok(1)
-        }
         other => {
             cmd.out(&format!("Unknown command: {other}\n"))?;
             Ok(255)

@@ -1,4 +1,4 @@
-//! Programs that read, list, copy and remove files, as toybox has them.
+//! Programs that read, list and remove files, as toybox has them: cat, ls, rm, dd.
 
 use super::{Cmd, Done, flags};
 use crate::fs::Body;
@@ -32,7 +32,7 @@ pub(super) fn cat(cmd: &mut Cmd) -> Done {
     Ok(status)
 }
 
-pub(super) fn type_letter(mode: u32) -> char {
+fn type_letter(mode: u32) -> char {
     match mode & 0o170_000 {
         DIRECTORY => 'd',
         LINK => 'l',
@@ -133,7 +133,6 @@ pub(super) fn ls(cmd: &mut Cmd) -> Done {
 pub(super) fn rm(cmd: &mut Cmd) -> Done {
     let (options, paths) = flags(&cmd.args(), "");
     let has = |c: char| options.iter().any(|o| o.0 == c);
-    let directories = cmd.name() == "rmdir";
     if paths.is_empty() && !has('f') {
         cmd.err(&format!("{}: Needs 1 argument\n", cmd.name()))?;
         return Ok(1);
@@ -145,11 +144,8 @@ pub(super) fn rm(cmd: &mut Cmd) -> Done {
         let is_directory = matches!(entry.as_ref().map(|e| &e.body), Ok(Body::Directory(_)));
         let result = match entry {
             Err(errno) => Err(errno),
-            Ok(_) if is_directory && !tree && !directories => Err(Errno::IsDirectory),
-            Ok(_) if !is_directory && directories => Err(Errno::NotDirectory),
-            Ok(_) => cmd
-                .kernel
-                .remove(&cmd.cred, &cmd.cwd, path, tree && !directories),
+            Ok(_) if is_directory && !tree => Err(Errno::IsDirectory),
+            Ok(_) => cmd.kernel.remove(&cmd.cred, &cmd.cwd, path, tree),
         };
         match result {
             Err(Errno::NoEntry) if has('f') => {}
@@ -161,136 +157,6 @@ pub(super) fn rm(cmd: &mut Cmd) -> Done {
         }
     }
     Ok(status)
-}
-
-pub(super) fn mkdir(cmd: &mut Cmd) -> Done {
-    let (options, paths) = flags(&cmd.args(), "m");
-    let parents = options.iter().any(|o| o.0 == 'p');
-    let mut status = 0;
-    for path in &paths {
-        let parts: Vec<&str> = path.split('/').collect();
-        let first = if parents { 1 } else { parts.len() };
-        for end in first..=parts.len() {
-            let part = parts[..end].join("/");
-            if part.is_empty() {
-                continue;
-            }
-            match cmd.kernel.make_directory(&cmd.cred, &cmd.cwd, &part) {
-                Ok(()) => {}
-                Err(Errno::Exists) if parents => {}
-                Err(_) if parents && end < parts.len() => {}
-                Err(errno) => {
-                    cmd.err(&format!("mkdir: '{path}': {}\n", errno.text()))?;
-                    status = 1;
-                }
-            }
-        }
-    }
-    Ok(status)
-}
-
-pub(super) fn touch(cmd: &mut Cmd) -> Done {
-    let (_, paths) = flags(&cmd.args(), "dtr");
-    let mut status = 0;
-    for path in &paths {
-        if let Err(errno) = cmd
-            .kernel
-            .open_write(&cmd.cred, &cmd.cwd, path, 0o666, true)
-        {
-            cmd.err(&format!("touch: '{path}': {}\n", errno.text()))?;
-            status = 1;
-        }
-    }
-    Ok(status)
-}
-
-pub(super) fn chmod(cmd: &mut Cmd) -> Done {
-    let (_, rest) = flags(&cmd.args(), "");
-    let Some((mode, paths)) = rest.split_first() else {
-        cmd.err("chmod: Needs 2 arguments\n")?;
-        return Ok(1);
-    };
-    let mut status = 0;
-    for path in paths {
-        let old = cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, true);
-        let old = old.map_or(0o644, |e| e.stat.mode & 0o7777);
-        let mode = match (u32::from_str_radix(mode, 8), mode.rsplit_once('+')) {
-            (Ok(mode), _) => mode,
-            (_, Some((_, "x"))) => old | 0o111,
-            (_, Some((_, "r"))) => old | 0o444,
-            (_, Some((_, "w"))) => old | 0o222,
-            _ => {
-                cmd.err(&format!("chmod: bad mode '{mode}'\n"))?;
-                return Ok(1);
-            }
-        };
-        if let Err(errno) = cmd.kernel.change_mode(&cmd.cred, &cmd.cwd, path, mode) {
-            cmd.err(&format!(
-                "chmod: '{path}' to {mode:04o}: {}\n",
-                errno.text()
-            ))?;
-            status = 1;
-        }
-    }
-    Ok(status)
-}
-
-pub(super) fn mv(cmd: &mut Cmd) -> Done {
-    let (_, paths) = flags(&cmd.args(), "");
-    let [from, to] = paths.as_slice() else {
-        cmd.err("mv: Needs 2 arguments\n")?;
-        return Ok(1);
-    };
-    match cmd.kernel.rename(&cmd.cred, &cmd.cwd, from, to) {
-        Ok(()) => Ok(0),
-        Err(errno) => {
-            cmd.err(&format!("mv: bad '{from}': {}\n", errno.text()))?;
-            Ok(1)
-        }
-    }
-}
-
-fn copy(cmd: &Cmd, from: &Fd, to: &str, mode: u32) -> Done {
-    let fd = match cmd.kernel.open_write(&cmd.cred, &cmd.cwd, to, mode, false) {
-        Ok(fd) => fd,
-        Err(errno) => {
-            cmd.failed(to, errno)?;
-            return Ok(1);
-        }
-    };
-    let mut full = false;
-    cmd.each_block(from, |b| {
-        full |= fd.write(&cmd.kernel, cmd.pid, b).is_err();
-        Ok(())
-    })?;
-    if full {
-        cmd.failed(to, Errno::NoSpace)?;
-        return Ok(1);
-    }
-    Ok(0)
-}
-
-pub(super) fn cp(cmd: &mut Cmd) -> Done {
-    let (_, paths) = flags(&cmd.args(), "");
-    let [from, to] = paths.as_slice() else {
-        cmd.err("cp: Needs 2 arguments\n")?;
-        return Ok(1);
-    };
-    let input = match cmd.kernel.open_read(&cmd.cred, &cmd.cwd, from) {
-        Ok(fd) => fd,
-        Err(errno) => {
-            cmd.err(&format!("cp: bad '{from}': {}\n", errno.text()))?;
-            return Ok(1);
-        }
-    };
-    let into = cmd.kernel.entry(&cmd.cred, &cmd.cwd, to, true);
-    let to = match into.map(|e| e.body) {
-        Ok(Body::Directory(_)) => {
-            format!("{to}/{}", from.rsplit('/').next().unwrap_or(from))
-        }
-        _ => to.clone(),
-    };
-    copy(cmd, &input, &to, 0o644)
 }
 
 pub(super) fn dd(cmd: &mut Cmd) -> Done {
@@ -365,37 +231,4 @@ pub(super) fn dd(cmd: &mut Cmd) -> Done {
         "{blocks}+0 records in\n{blocks}+0 records out\n{copied} bytes copied, 0.01 s, 100 M/s\n"
     ))?;
     Ok(0)
-}
-
-pub(super) fn ln(cmd: &mut Cmd) -> Done {
-    cmd.err("ln: cannot create symbolic link: Permission denied\n")?;
-    Ok(1)
-}
-
-pub(super) fn readlink(cmd: &mut Cmd) -> Done {
-    let (options, paths) = flags(&cmd.args(), "");
-    let whole = cmd.name() == "realpath" || options.iter().any(|o| o.0 == 'f');
-    let mut status = 0;
-    for path in &paths {
-        let entry = cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, whole);
-        match entry {
-            Ok(_) if whole => {
-                let parts = crate::fs::normalize(&cmd.cwd, path);
-                let resolved = cmd.kernel.state().tree.resolve(&parts, true);
-                let resolved = resolved.map_or(parts, |r| r).join("/");
-                cmd.out(&format!("/{resolved}\n"))?;
-            }
-            Ok(entry) => match entry.body {
-                Body::Link(to) => cmd.out(&format!("{to}\n"))?,
-                _ => status = 1,
-            },
-            Err(errno) => {
-                if whole {
-                    cmd.failed(path, errno)?;
-                }
-                status = 1;
-            }
-        }
-    }
-    Ok(status)
 }

@@ -1,12 +1,11 @@
-//! Programs that run other programs: sh, su, run-as, setsid, nohup, timeout, xargs, env.
+//! Programs that run other programs: sh, su, run-as, timeout.
 
-use super::{Cmd, Done, flags, on_thread};
+use super::{Cmd, Done, on_thread};
 use crate::access::Cred;
 use crate::access::has_su;
 use crate::clock::MILLI;
-use crate::io::Fd;
+use crate::process::SIGTERM;
 use crate::process::Stop;
-use crate::process::{SIGHUP, signal_number};
 use crate::program::run;
 use crate::shell::Shell;
 
@@ -157,14 +156,6 @@ pub(super) fn run_as(cmd: &mut Cmd) -> Done {
     become_user(cmd, cred, args)
 }
 
-pub(super) fn nohup(cmd: &mut Cmd) -> Done {
-    let args = cmd.args();
-    if let Some(p) = cmd.kernel.state().processes.get_mut(cmd.pid) {
-        p.ignored.insert(SIGHUP);
-    }
-    cmd.exec(args)
-}
-
 /// Runs a program as the process `pid`, on a thread of its own. Where no thread is to be had the
 /// process ends at once, and the answer is no.
 fn start(cmd: &Cmd, pid: u32, argv: Vec<String>) -> bool {
@@ -195,62 +186,9 @@ fn start(cmd: &Cmd, pid: u32, argv: Vec<String>) -> bool {
     started
 }
 
-/// Runs a program in a session of its own; a group leader forks first and does not wait.
-pub(super) fn setsid(cmd: &mut Cmd) -> Done {
-    let (options, argv) = {
-        let args = cmd.args();
-        let first = args
-            .iter()
-            .position(|a| !a.starts_with('-'))
-            .unwrap_or(args.len());
-        (args[..first].to_vec(), args[first..].to_vec())
-    };
-    let wait = options.iter().any(|o| o.contains('w'));
-    let leads = {
-        let state = cmd.kernel.state();
-        state
-            .processes
-            .get(cmd.pid)
-            .is_some_and(|p| p.group == cmd.pid)
-    };
-    if !leads || wait {
-        if let Some(p) = cmd.kernel.state().processes.get_mut(cmd.pid) {
-            p.group = p.pid;
-        }
-        return cmd.exec(argv);
-    }
-    let Some(pid) = cmd.kernel.spawn_process(1, &cmd.cred, &argv) else {
-        cmd.err("setsid: fork: Try again\n")?;
-        return Ok(1);
-    };
-    if let Some(p) = cmd.kernel.state().processes.get_mut(pid) {
-        p.group = pid;
-    }
-    if !start(cmd, pid, argv) {
-        return Ok(1);
-    }
-    Ok(0)
-}
-
-/// `timeout [-s SIGNAL] SECONDS COMMAND…` on the phone's clock.
+/// `timeout SECONDS COMMAND…` on the phone's clock.
 pub(super) fn timeout(cmd: &mut Cmd) -> Done {
     let mut args = cmd.args();
-    let mut signal = 15;
-    while let Some(arg) = args.first().cloned() {
-        match arg.as_str() {
-            "-s" if args.len() > 1 => {
-                signal = signal_number(&args[1]).unwrap_or(15);
-                args.drain(..2);
-            }
-            "-k" if args.len() > 1 => {
-                args.drain(..2);
-            }
-            a if a.starts_with('-') => {
-                args.remove(0);
-            }
-            _ => break,
-        }
-    }
     let Some(seconds) = args.first().and_then(|a| super::system::seconds(a)) else {
         cmd.err("timeout: Needs 2 arguments\n")?;
         return Ok(1);
@@ -274,99 +212,7 @@ pub(super) fn timeout(cmd: &mut Cmd) -> Done {
     if let Some(status) = cmd.kernel.block(cmd.pid, Some(deadline), ended)? {
         return Ok(status);
     }
-    cmd.kernel.signal(&cmd.cred, pid, signal);
+    cmd.kernel.signal(&cmd.cred, pid, SIGTERM);
     cmd.kernel.block(cmd.pid, None, ended)?;
     Ok(124)
-}
-
-pub(super) fn env(cmd: &mut Cmd) -> Done {
-    let mut args = cmd.args();
-    while let Some((name, value)) = args.first().and_then(|a| a.split_once('=')) {
-        cmd.env.insert(name.to_owned(), value.to_owned());
-        args.remove(0);
-    }
-    if !args.is_empty() {
-        return cmd.exec(args);
-    }
-    for (name, value) in &cmd.env {
-        cmd.out(&format!("{name}={value}\n"))?;
-    }
-    Ok(0)
-}
-
-pub(super) fn printenv(cmd: &mut Cmd) -> Done {
-    match cmd.args().first() {
-        None => env(cmd),
-        Some(name) => match cmd.env.get(name) {
-            Some(value) => {
-                cmd.out(&format!("{value}\n"))?;
-                Ok(0)
-            }
-            None => Ok(1),
-        },
-    }
-}
-
-pub(super) fn toybox(cmd: &mut Cmd) -> Done {
-    let args = cmd.args();
-    if args.is_empty() {
-        let all = cmd.programs.names().join(" ");
-        cmd.out(&format!("{all}\n"))?;
-        return Ok(0);
-    }
-    cmd.exec(args)
-}
-
-pub(super) fn which(cmd: &mut Cmd) -> Done {
-    let (_, wanted) = flags(&cmd.args(), "");
-    let mut status = 0;
-    for name in wanted {
-        match cmd.programs.find(&name) {
-            Some(path) => cmd.out(&format!("{path}\n"))?,
-            None => status = 1,
-        }
-    }
-    Ok(status)
-}
-
-pub(super) fn xargs(cmd: &mut Cmd) -> Done {
-    let mut args = cmd.args();
-    let zero = args.first().is_some_and(|a| a == "-0");
-    let one = args.first().is_some_and(|a| a == "-n1")
-        || args.starts_with(&["-n".to_owned(), "1".to_owned()]);
-    while args.first().is_some_and(|a| a.starts_with('-')) {
-        let takes = args[0] == "-n";
-        args.remove(0);
-        if takes && !args.is_empty() {
-            args.remove(0);
-        }
-    }
-    if args.is_empty() {
-        args.push("echo".to_owned());
-    }
-    let input = String::from_utf8_lossy(&cmd.stdin()?).into_owned();
-    let items: Vec<String> = if zero {
-        input
-            .split('\0')
-            .filter(|s| !s.is_empty())
-            .map(str::to_owned)
-            .collect()
-    } else {
-        input.split_whitespace().map(str::to_owned).collect()
-    };
-    let batches: Vec<Vec<String>> = if one {
-        items.into_iter().map(|i| vec![i]).collect()
-    } else {
-        vec![items]
-    };
-    let mut status = 0;
-    cmd.fds.set(0, Fd::Null);
-    for batch in batches {
-        let mut argv = args.clone();
-        argv.extend(batch);
-        if cmd.exec(argv)? != 0 {
-            status = 123;
-        }
-    }
-    Ok(status)
 }

@@ -49,10 +49,6 @@ pub(super) fn pm(cmd: &mut Cmd) -> Done {
                 cmd.out("Users:\n\tUserInfo{0:Owner:c13} running\n\tUserInfo{10:Work profile:1030} running\n")?;
                 Ok(0)
             }
-            "features" => {
-                cmd.out("feature:reqGlEsVersion=0x30002\nfeature:android.hardware.wifi\n")?;
-                Ok(0)
-            }
             other => {
                 cmd.err(&format!("Error: unknown list type '{other}'\n"))?;
                 Ok(255)
@@ -72,15 +68,6 @@ pub(super) fn pm(cmd: &mut Cmd) -> Done {
                 None => cmd.out("No activity found\n")?,
             }
             Ok(0)
-        }
-        ("dump", [name]) => cmd.exec(vec![
-            "dumpsys".to_owned(),
-            "package".to_owned(),
-            name.clone(),
-        ]),
-        ("clear" | "uninstall" | "install" | "grant" | "revoke", _) => {
-            cmd.out("Failure [not supported on this virtual phone]\n")?;
-            Ok(1)
         }
         (verb, _) => {
             cmd.err(&format!("Unknown command: {verb}\n"))?;

@@ -39,13 +39,9 @@ fn column(
             _ => p.name().rsplit('/').next().unwrap_or("").to_owned(),
         },
         "LABEL" => format!("u:r:{}:s0", p.domain),
-        "PRI" => "19".to_owned(),
-        "NI" => "0".to_owned(),
         "TTY" => "?".to_owned(),
         "TIME" => "00:00:01".to_owned(),
         "STIME" => timestamp(now)[6..14].to_owned(),
-        "ETIME" => "03:12:11".to_owned(),
-        "BIT" => if p.bits_32 { "32" } else { "64" }.to_owned(),
         _ => return None,
     })
 }

@@ -1,13 +1,13 @@
-//! stat, df, du and find: what is where and how large.
+//! stat, df and find: what is where and how large.
 
-use super::files::{mode_text, type_letter};
+use super::files::mode_text;
 use super::{Cmd, Done, flags};
 use crate::faults::FaultKind;
 use crate::fs::Body;
-use crate::fs::{DEVICE, DIRECTORY, LINK, Stat};
+use crate::fs::Stat;
 use crate::process::user_name;
 
-/// `stat -c FORMAT`, and toybox's long form without.
+/// `stat -c FORMAT`.
 pub(super) fn stat(cmd: &mut Cmd) -> Done {
     let (options, paths) = flags(&cmd.args(), "c");
     let follow = options.iter().any(|o| o.0 == 'L');
@@ -15,6 +15,10 @@ pub(super) fn stat(cmd: &mut Cmd) -> Done {
         .iter()
         .find(|o| o.0 == 'c')
         .and_then(|o| o.1.clone());
+    let Some(format) = format else {
+        cmd.err("stat: only -c FORMAT is there on this virtual phone\n")?;
+        return Ok(1);
+    };
     let mut status = 0;
     for path in &paths {
         let stat = match cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, follow) {
@@ -32,35 +36,9 @@ pub(super) fn stat(cmd: &mut Cmd) -> Done {
             },
             None => stat,
         };
-        match &format {
-            Some(format) => cmd.out(&format!("{}\n", stat_format(format, path, &stat)))?,
-            None => cmd.out(&format!(
-                "  File: {path}\n  Size: {}\t Blocks: {}\t IO Blocks: 512\t{}\nDevice: fd05h/64773d\t Inode: {}\t Links: 1\nAccess: ({:04o}/{})\tUid: ({:>5}/{:>8})\tGid: ({:>5}/{:>8})\nModify: {}\n",
-                stat.size,
-                stat.size.div_ceil(512),
-                type_name(&stat),
-                stat.inode,
-                stat.mode & 0o7777,
-                mode_text(stat.mode),
-                stat.uid,
-                user_name(stat.uid),
-                stat.gid,
-                user_name(stat.gid),
-                stat.mtime,
-            ))?,
-        }
+        cmd.out(&format!("{}\n", stat_format(&format, path, &stat)))?;
     }
     Ok(status)
-}
-
-fn type_name(stat: &Stat) -> &'static str {
-    match stat.mode & 0o170_000 {
-        DIRECTORY => "directory",
-        LINK => "symbolic link",
-        DEVICE => "character device",
-        _ if stat.size == 0 => "regular empty file",
-        _ => "regular file",
-    }
 }
 
 fn stat_format(format: &str, path: &str, stat: &Stat) -> String {
@@ -75,7 +53,6 @@ fn stat_format(format: &str, path: &str, stat: &Stat) -> String {
             Some('s') => stat.size.to_string(),
             Some('Y' | 'X' | 'Z') => stat.mtime.to_string(),
             Some('a') => format!("{:o}", stat.mode & 0o7777),
-            Some('f') => format!("{:x}", stat.mode),
             Some('A') => mode_text(stat.mode),
             Some('u') => stat.uid.to_string(),
             Some('U') => user_name(stat.uid),
@@ -83,14 +60,7 @@ fn stat_format(format: &str, path: &str, stat: &Stat) -> String {
             Some('G') => user_name(stat.gid),
             Some('i') => stat.inode.to_string(),
             Some('n') => path.to_owned(),
-            Some('N') => format!("'{path}'"),
-            Some('F') => type_name(stat).to_owned(),
-            Some('b') => stat.size.div_ceil(512).to_string(),
-            Some('B') => "512".to_owned(),
-            Some('h') => "1".to_owned(),
-            Some('%') => "%".to_owned(),
-            Some(other) => format!("%{other}"),
-            None => "%".to_owned(),
+            other => format!("%{}", other.map_or(String::new(), String::from)),
         });
     }
     out
@@ -109,15 +79,6 @@ fn usage(cmd: &Cmd, path: &str, depth: usize) -> u64 {
         },
         Err(_) => 0,
     }
-}
-
-pub(super) fn du(cmd: &mut Cmd) -> Done {
-    let (_, paths) = flags(&cmd.args(), "d");
-    for path in &paths {
-        let kb = usage(cmd, path, 0).div_ceil(1024);
-        cmd.out(&format!("{kb}\t{path}\n"))?;
-    }
-    Ok(0)
 }
 
 /// Free space below /data is what the phone was given, less what was written since.
@@ -196,13 +157,10 @@ pub(super) fn find(cmd: &mut Cmd) -> Done {
     let args = cmd.args();
     let paths: Vec<&String> = args.iter().take_while(|a| !a.starts_with('-')).collect();
     let mut name = None;
-    let mut kind = None;
     let mut i = paths.len();
     while i < args.len() {
         match (args[i].as_str(), args.get(i + 1)) {
             ("-name", Some(pattern)) => name = Some(pattern.clone()),
-            ("-type", Some(letter)) => kind = Some(letter.clone()),
-            ("-maxdepth" | "-mindepth", Some(_)) => {}
             (other, _) => {
                 cmd.err(&format!("find: bad arg '{other}'\n"))?;
                 return Ok(1);
@@ -228,13 +186,7 @@ pub(super) fn find(cmd: &mut Cmd) -> Done {
             let pattern = crate::shell::pattern::unquoted(n);
             crate::shell::pattern::matches(&pattern, &base)
         });
-        let typed = kind
-            .as_ref()
-            .is_none_or(|k| match type_letter(entry.stat.mode) {
-                '-' => k == "f",
-                letter => k.starts_with(letter),
-            });
-        if named && typed {
+        if named {
             cmd.out(&format!("{path}\n"))?;
         }
         if matches!(entry.body, Body::Directory(_)) && !path.starts_with("/proc") {

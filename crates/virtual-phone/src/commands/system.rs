@@ -5,15 +5,6 @@ use crate::access::may_set_property;
 use crate::clock::SECOND;
 use crate::fs::Errno;
 use crate::process::user_name;
-use crate::procfs::kernel_release;
-
-pub(super) fn yes(_cmd: &mut Cmd) -> Done {
-    Ok(0)
-}
-
-pub(super) fn no(_cmd: &mut Cmd) -> Done {
-    Ok(1)
-}
 
 pub(super) fn getprop(cmd: &mut Cmd) -> Done {
     let args = cmd.args();
@@ -93,7 +84,7 @@ pub(super) fn id(cmd: &mut Cmd) -> Done {
     let has = |c: char| options.iter().any(|o| o.0 == c);
     let uid = cmd.cred.uid;
     let name = user_name(uid);
-    let text = if cmd.name() == "whoami" || (has('u') && has('n')) {
+    let text = if has('u') && has('n') {
         name
     } else if has('u') {
         uid.to_string()
@@ -120,46 +111,10 @@ pub(super) fn id(cmd: &mut Cmd) -> Done {
     Ok(0)
 }
 
-pub(super) fn uname(cmd: &mut Cmd) -> Done {
-    let (options, _) = flags(&cmd.args(), "");
-    let machine = match cmd.kernel.spec.abi.name() {
-        "arm64-v8a" => "aarch64",
-        "armeabi-v7a" => "armv8l",
-        "x86_64" => "x86_64",
-        _ => "i686",
-    };
-    let release = kernel_release(&cmd.kernel);
-    let text = match options.first().map(|o| o.0) {
-        Some('r') => release.to_owned(),
-        Some('m') => machine.to_owned(),
-        Some('n') => "localhost".to_owned(),
-        Some('a') => format!("Linux localhost {release} #1 SMP PREEMPT {machine} Toybox"),
-        _ => "Linux".to_owned(),
-    };
-    cmd.out(&format!("{text}\n"))?;
-    Ok(0)
-}
-
-pub(super) fn hostname(cmd: &mut Cmd) -> Done {
-    cmd.out("localhost\n")?;
-    Ok(0)
-}
-
-pub(super) fn pwd(cmd: &mut Cmd) -> Done {
-    cmd.out(&format!("{}\n", cmd.cwd))?;
-    Ok(0)
-}
-
-/// `1`, `0.5`, `2s`, `3m`, `1h` in seconds.
+/// `1`, `0.5`, `2s` in seconds.
 pub(super) fn seconds(text: &str) -> Option<f64> {
-    let (number, factor) = match text.char_indices().last()? {
-        (i, 's') => (&text[..i], 1.0),
-        (i, 'm') => (&text[..i], 60.0),
-        (i, 'h') => (&text[..i], 3600.0),
-        (i, 'd') => (&text[..i], 86_400.0),
-        _ => (text, 1.0),
-    };
-    let value = number.parse::<f64>().ok()? * factor;
+    let number = text.strip_suffix('s').unwrap_or(text);
+    let value = number.parse::<f64>().ok()?;
     (value.is_finite() && value >= 0.0).then_some(value)
 }
 
@@ -216,7 +171,6 @@ pub(super) fn date(cmd: &mut Cmd) -> Done {
         let weekday = t.weekday().to_string();
         out.push_str(&match chars.next() {
             Some('s') => (real / SECOND).to_string(),
-            Some('N') => format!("{:09}", real % SECOND),
             Some('Y') => t.year().to_string(),
             Some('m') => format!("{:02}", u8::from(t.month())),
             Some('d') => format!("{:02}", t.day()),
@@ -224,15 +178,11 @@ pub(super) fn date(cmd: &mut Cmd) -> Done {
             Some('H') => format!("{:02}", t.hour()),
             Some('M') => format!("{:02}", t.minute()),
             Some('S') => format!("{:02}", t.second()),
-            Some('F') => format!("{}-{:02}-{:02}", t.year(), u8::from(t.month()), t.day()),
-            Some('T') => format!("{:02}:{:02}:{:02}", t.hour(), t.minute(), t.second()),
             Some('Z') => "UTC".to_owned(),
-            Some('z') => "+0000".to_owned(),
             Some('a') => weekday[..3].to_owned(),
             Some('b') => month[..3].to_owned(),
-            Some('%') => "%".to_owned(),
-            Some(other) => format!("%{other}"),
-            None => "%".to_owned(),
+            Some('z') => "+0000".to_owned(),
+            other => format!("%{}", other.map_or(String::new(), String::from)),
         });
     }
     cmd.out(&format!("{out}\n"))?;

@@ -13,7 +13,7 @@ pub(crate) enum Part {
         op: ParamOp,
         quoted: bool,
     },
-    /// `$(…)` or backquotes.
+    /// `$(…)`.
     Command { script: Arc<Node>, quoted: bool },
     /// `$((…))`.
     Arithmetic { expr: Word, quoted: bool },
@@ -31,9 +31,7 @@ pub(crate) struct Word(pub(crate) Vec<Part>);
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ParamOp {
     Plain,
-    /// `${#name}`.
-    Length,
-    /// `-`, `=`, `?`, `+`; `colon`: empty counts as unset.
+    /// `-` and `+`; `colon`: empty counts as unset.
     Default {
         op: char,
         colon: bool,
@@ -44,17 +42,6 @@ pub(crate) enum ParamOp {
         suffix: bool,
         longest: bool,
         pattern: Word,
-    },
-    /// `${name/pattern/text}`, `//` for all.
-    Replace {
-        all: bool,
-        pattern: Word,
-        text: Word,
-    },
-    /// `${name:offset:length}`.
-    Slice {
-        offset: Word,
-        length: Option<Word>,
     },
 }
 
@@ -71,12 +58,8 @@ pub(crate) enum RedirectKind {
     Read(Word),
     Write(Word),
     Append(Word),
-    /// `<>`.
-    ReadWrite(Word),
     /// `>&n`, `<&n`, `>&-`.
     Duplicate(Word),
-    /// `<<` and `<<<`: the text itself.
-    Here(Word),
 }
 
 /// A command of any form.
@@ -113,7 +96,6 @@ pub(crate) enum Node {
         redirects: Vec<Redirect>,
     },
     Loop {
-        until: bool,
         condition: Arc<Node>,
         body: Arc<Node>,
         redirects: Vec<Redirect>,
@@ -133,8 +115,4 @@ pub(crate) enum Node {
         name: String,
         body: Arc<Node>,
     },
-    /// `[[ … ]]`: the words as `test` takes them.
-    Condition(Vec<Word>),
-    /// `((…))`.
-    Arithmetic(Word),
 }

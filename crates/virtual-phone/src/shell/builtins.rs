@@ -1,22 +1,20 @@
 //! Commands that the shell runs itself.
 
 use super::format::{format_printf, unescape};
-use super::{Flow, Shell, Variable, condition, parser};
+use super::{Flow, Shell, condition};
 use crate::fs::normalize;
 use crate::process::Stop;
-use crate::process::{Delivered, SIGNALS, signal_number};
+use crate::process::{Delivered, signal_number};
 
-const BUILTINS: [&str; 35] = [
-    ".", ":", "[", "alias", "break", "builtin", "cd", "command", "continue", "echo", "eval",
-    "exec", "exit", "export", "false", "getopts", "jobs", "kill", "let", "local", "print",
-    "printf", "pwd", "read", "readonly", "return", "set", "shift", "source", "test", "trap",
-    "true", "type", "typeset", "umask",
+const BUILTINS: [&str; 23] = [
+    ":", "[", "break", "cd", "continue", "echo", "exec", "exit", "export", "false", "kill",
+    "print", "printf", "pwd", "read", "return", "set", "shift", "test", "trap", "true", "type",
+    "unset",
 ];
-const MORE_BUILTINS: [&str; 5] = ["unset", "wait", "whence", "ulimit", "hash"];
 
 impl Shell {
     pub(super) fn is_builtin(name: &str) -> bool {
-        BUILTINS.contains(&name) || MORE_BUILTINS.contains(&name)
+        BUILTINS.contains(&name)
     }
 
     /// Runs a builtin, its name first.
@@ -27,7 +25,7 @@ impl Shell {
                 .map_or(Some(default), |a| a.parse::<usize>().ok())
         };
         match argv[0].as_str() {
-            ":" | "true" | "alias" | "hash" => Ok(0),
+            ":" | "true" => Ok(0),
             "false" => Ok(1),
             "break" => Err(Flow::Break(number(0, 1).unwrap_or(1).max(1))),
             "continue" => Err(Flow::Continue(number(0, 1).unwrap_or(1).max(1))),
@@ -68,38 +66,11 @@ impl Shell {
             }
             "cd" => self.change_directory(args),
             "pwd" => self.print(&format!("{}\n", self.cwd)),
-            "eval" => match parser::parse(&args.join(" ")) {
-                Ok(tree) => self.eval(&tree),
-                Err(error) => {
-                    self.complain(&error.0);
-                    Ok(1)
-                }
-            },
-            "." | "source" => {
-                let Some(path) = args.first() else {
-                    return Ok(2);
-                };
-                let Ok(bytes) = self.kernel.read_all(&self.cred, &self.cwd, path) else {
-                    self.complain(&format!(".: {path}: No such file or directory"));
-                    return Err(Flow::Exit(1));
-                };
-                match parser::parse(&String::from_utf8_lossy(&bytes)) {
-                    Ok(tree) => self.eval(&tree),
-                    Err(error) => {
-                        self.complain(&error.0);
-                        Ok(1)
-                    }
-                }
-            }
-            "export" | "readonly" | "local" | "typeset" => Ok(self.declare(&argv[0], args)),
+            "export" => Ok(self.export(args)),
             "unset" => {
-                for name in args.iter().filter(|a| !a.starts_with('-')) {
-                    if args.first().is_some_and(|a| a == "-f") {
-                        self.functions.remove(name);
-                    } else {
-                        self.variables.remove(name);
-                    }
-                }
+                args.iter().for_each(|name| {
+                    self.variables.remove(name);
+                });
                 Ok(0)
             }
             "set" => Ok(self.set(args)),
@@ -114,30 +85,8 @@ impl Shell {
             }
             "read" => self.read(args),
             "trap" => self.trap(args),
-            "wait" => self.wait(args),
             "kill" => self.kill(args),
-            "jobs" => Ok(0),
-            "let" => {
-                let mut last = 0;
-                for expression in args {
-                    let word = super::ast::Word(vec![super::ast::Part::Text {
-                        text: expression.clone(),
-                        quoted: true,
-                    }]);
-                    last = self.arithmetic(&word)?;
-                }
-                Ok(u8::from(last == 0))
-            }
-            "umask" => match args.first() {
-                Some(_) => Ok(0),
-                None => self.print("0000\n"),
-            },
-            "ulimit" => self.print("unlimited\n"),
-            "getopts" => {
-                self.complain("getopts: not supported");
-                Ok(1)
-            }
-            "command" | "builtin" | "type" | "whence" => self.command_builtin(argv),
+            "type" => self.tell_types(args),
             _ => Ok(127),
         }
     }
@@ -204,86 +153,44 @@ impl Shell {
         }
     }
 
-    fn declare(&mut self, how: &str, args: &[String]) -> u8 {
-        for arg in args.iter().filter(|a| !a.starts_with('-')) {
+    fn export(&mut self, args: &[String]) -> u8 {
+        for arg in args {
             let (name, value) = match arg.split_once('=') {
                 Some((name, value)) => (name, Some(value)),
                 None => (arg.as_str(), None),
             };
-            if matches!(how, "local" | "typeset") {
-                let old = self.variables.get(name).cloned();
-                if let Some(frame) = self.hidden.last_mut() {
-                    frame.push((name.to_owned(), old));
-                    self.variables.insert(name.to_owned(), Variable::default());
-                }
-            }
             if let Some(value) = value {
                 self.set_variable(name, value.to_owned());
             }
-            if how == "export"
-                && let Some(v) = self.variables.get_mut(name)
-            {
+            if let Some(v) = self.variables.get_mut(name) {
                 v.exported = true;
             }
         }
         0
     }
 
+    /// `set -- ARGUMENT…`; options there are none.
     fn set(&mut self, args: &[String]) -> u8 {
-        let mut rest = args.iter();
-        while let Some(arg) = rest.next() {
-            let on = arg.starts_with('-');
-            if arg == "--" {
-                self.arguments = rest.cloned().collect();
-                return 0;
+        match args.split_first() {
+            Some((first, rest)) if first == "--" => self.arguments = rest.to_vec(),
+            Some((first, _)) if first.starts_with(['-', '+']) => {
+                self.complain(&format!("set: {first}: not supported"));
+                return 1;
             }
-            let Some(flags) = arg.strip_prefix(['-', '+']) else {
-                self.arguments = std::iter::once(arg).chain(rest).cloned().collect();
-                return 0;
-            };
-            for c in flags.chars() {
-                match c {
-                    'e' => self.options.exit_on_error = on,
-                    'u' => self.options.unset_is_error = on,
-                    'x' => self.options.trace = on,
-                    'f' => self.options.no_glob = on,
-                    // `-o name`: none of the names changes what is done here but these.
-                    'o' => match rest.next().map(String::as_str) {
-                        Some("errexit") => self.options.exit_on_error = on,
-                        Some("nounset") => self.options.unset_is_error = on,
-                        Some("xtrace") => self.options.trace = on,
-                        _ => {}
-                    },
-                    'a' | 'b' | 'h' | 'm' | 'v' => {}
-                    other => {
-                        self.complain(&format!("set: -{other}: unknown option"));
-                        return 1;
-                    }
-                }
-            }
+            _ => self.arguments = args.to_vec(),
         }
         0
     }
 
     fn read(&mut self, args: &[String]) -> Result<u8, Flow> {
         let mut raw = false;
-        let mut fd = 0;
         let mut names = Vec::new();
-        let mut args = args.iter();
-        while let Some(arg) = args.next() {
+        for arg in args {
             match arg.as_str() {
                 "-r" => raw = true,
-                "-t" | "-n" | "-N" | "-d" => {
-                    self.complain(&format!("read: {arg}: not supported"));
+                flag if flag.starts_with('-') => {
+                    self.complain(&format!("read: {flag}: not supported"));
                     return Ok(2);
-                }
-                a if a.starts_with("-u") => {
-                    let n = if a.len() > 2 {
-                        a[2..].to_owned()
-                    } else {
-                        args.next().cloned().unwrap_or_default()
-                    };
-                    fd = n.parse().unwrap_or(0);
                 }
                 _ => names.push(arg.clone()),
             }
@@ -294,7 +201,7 @@ impl Shell {
         let mut line = String::new();
         let mut ended;
         loop {
-            match self.read_line(fd) {
+            match self.read_line() {
                 Ok(part) => {
                     ended = !part.ends_with('\n');
                     line.push_str(part.strip_suffix('\n').unwrap_or(&part));
@@ -339,15 +246,7 @@ impl Shell {
     fn trap(&mut self, args: &[String]) -> Result<u8, Flow> {
         let args = args.strip_prefix(&["--".to_owned()]).unwrap_or(args);
         let Some((action, signals)) = args.split_first() else {
-            let mut text = String::new();
-            for (signal, action) in &self.traps {
-                let name = SIGNALS
-                    .iter()
-                    .find(|(n, _)| n == signal)
-                    .map_or("EXIT", |s| s.1);
-                text.push_str(&format!("trap -- '{action}' {name}\n"));
-            }
-            return self.print(&text);
+            return Ok(0);
         };
         // `trap 2` and `trap - 2` reset.
         let (action, signals) = if signals.is_empty() || action == "-" {
@@ -384,58 +283,11 @@ impl Shell {
         Ok(0)
     }
 
-    fn wait(&mut self, args: &[String]) -> Result<u8, Flow> {
-        let pids = if args.is_empty() {
-            std::mem::take(&mut self.jobs)
-        } else {
-            args.iter().filter_map(|a| a.parse().ok()).collect()
-        };
-        let mut status = 0;
-        for pid in pids {
-            let kernel = self.kernel.clone();
-            let ended = || {
-                let state = kernel.state();
-                match state.processes.get(pid) {
-                    Some(_) => None,
-                    None => Some(state.processes.status(pid).unwrap_or(127)),
-                }
-            };
-            match self.kernel.block(self.pid, None, ended) {
-                Ok(ended) => status = ended.unwrap_or(127),
-                Err(Stop::Killed(signal)) => return Err(Flow::Killed(signal)),
-                Err(Stop::Signal) => {
-                    let signal = {
-                        let state = self.kernel.state();
-                        let pending = state.processes.get(self.pid).map(|p| p.pending.clone());
-                        pending.and_then(|p| p.first().copied()).unwrap_or(0)
-                    };
-                    self.run_traps()?;
-                    return Ok(128 + signal);
-                }
-            }
-        }
-        Ok(if args.is_empty() { 0 } else { status })
-    }
-
     fn kill(&mut self, args: &[String]) -> Result<u8, Flow> {
         let mut signal = 15;
         let mut rest = args;
         if let Some((first, after)) = args.split_first() {
             match first.as_str() {
-                "-l" => {
-                    let names: Vec<&str> = SIGNALS.iter().map(|s| s.1).collect();
-                    return self.print(&format!("{}\n", names.join(" ")));
-                }
-                "-s" | "-n" => {
-                    let Some((name, after)) = after.split_first() else {
-                        return Ok(1);
-                    };
-                    signal = match signal_number(name) {
-                        Some(n) => n,
-                        None => return self.bad_signal(name),
-                    };
-                    rest = after;
-                }
                 "--" => rest = after,
                 f if f.starts_with('-') && f.len() > 1 => {
                     signal = match signal_number(&f[1..]) {
@@ -485,51 +337,21 @@ impl Shell {
         Ok(1)
     }
 
-    fn command_builtin(&mut self, argv: &[String]) -> Result<u8, Flow> {
-        let args = &argv[1..];
-        let find = |shell: &Shell, name: &str| {
-            if shell.functions.contains_key(name) || Self::is_builtin(name) {
-                return Some(name.to_owned());
-            }
-            shell.programs.find(name)
-        };
-        match (argv[0].as_str(), args.split_first()) {
-            (_, None) => Ok(0),
-            ("command", Some((flag, names))) if flag == "-v" || flag == "-V" => {
-                let mut status = 0;
-                for name in names {
-                    match find(self, name) {
-                        Some(path) => status = self.print(&format!("{path}\n"))?,
-                        None => status = 1,
-                    }
-                }
-                Ok(status)
-            }
-            ("type" | "whence", Some(_)) => {
-                let mut status = 0;
-                for name in args.iter().filter(|a| !a.starts_with('-')) {
-                    let text = match find(self, name) {
-                        Some(_) if self.functions.contains_key(name) => {
-                            format!("{name} is a function\n")
-                        }
-                        Some(_) if Self::is_builtin(name) => format!("{name} is a shell builtin\n"),
-                        Some(path) => format!("{name} is a tracked alias for {path}\n"),
-                        None => {
-                            status = 1;
-                            format!("{name} not found\n")
-                        }
-                    };
-                    self.print(&text)?;
-                }
-                Ok(status)
-            }
-            (_, Some((name, _))) => {
-                if Self::is_builtin(name) && name != "exec" {
-                    self.builtin(args)
-                } else {
-                    self.run_program(args.to_vec())
-                }
-            }
+    fn tell_types(&mut self, names: &[String]) -> Result<u8, Flow> {
+        let mut status = 0;
+        for name in names {
+            let text = if self.functions.contains_key(name) {
+                format!("{name} is a function\n")
+            } else if Self::is_builtin(name) {
+                format!("{name} is a shell builtin\n")
+            } else if let Some(path) = self.programs.find(name) {
+                format!("{name} is a tracked alias for {path}\n")
+            } else {
+                status = 1;
+                format!("{name} not found\n")
+            };
+            self.print(&text)?;
         }
+        Ok(status)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::ast::{Node, Redirect, RedirectKind};
 use super::pattern;
 use super::{Flow, MAX_DEPTH, Shell, parser};
-use crate::fs::{Errno, FileData};
+use crate::fs::Errno;
 use crate::io::{Fd, pipe};
 use crate::process::Stop;
 use crate::process::{Pid, SIGINT, SIGPIPE, SIGQUIT};
@@ -126,13 +126,6 @@ impl Shell {
                     } else {
                         self.eval(command)?
                     };
-                    let tolerant = matches!(
-                        &**command,
-                        Node::AndOr { .. } | Node::Pipeline { negated: true, .. }
-                    );
-                    if status != 0 && self.options.exit_on_error && self.tested == 0 && !tolerant {
-                        return Err(Flow::Exit(status));
-                    }
                 }
                 self.alive()?;
                 Ok(status)
@@ -147,7 +140,7 @@ impl Shell {
             }
             Node::Pipeline { negated, parts } => {
                 let status = match parts.as_slice() {
-                    [only] => self.eval_tested(only)?,
+                    [only] => self.eval(only)?,
                     parts => self.pipeline(parts)?,
                 };
                 Ok(if *negated {
@@ -157,7 +150,7 @@ impl Shell {
                 })
             }
             Node::AndOr { left, and, right } => {
-                let status = self.eval_tested(left)?;
+                let status = self.eval(left)?;
                 self.alive()?;
                 if (status == 0) == *and {
                     self.eval(right)
@@ -169,7 +162,6 @@ impl Shell {
             Node::Subshell { body, redirects } => self.redirected(redirects, |s| {
                 let mut shell = s.clone();
                 shell.traps.clear();
-                shell.jobs.clear();
                 let pid = s.fork(shell, body)?;
                 s.wait_for(pid)
             }),
@@ -179,14 +171,13 @@ impl Shell {
                 redirects,
             } => self.redirected(redirects, |s| {
                 for (condition, body) in branches {
-                    if s.eval_tested(condition)? == 0 {
+                    if s.eval(condition)? == 0 {
                         return s.eval(body);
                     }
                 }
                 otherwise.as_ref().map_or(Ok(0), |body| s.eval(body))
             }),
             Node::Loop {
-                until,
                 condition,
                 body,
                 redirects,
@@ -194,11 +185,11 @@ impl Shell {
                 let mut status = 0;
                 loop {
                     s.alive()?;
-                    let condition = match s.in_loop(|s| s.eval_tested(condition))? {
+                    let condition = match s.in_loop(|s| s.eval(condition))? {
                         Some(status) => status,
                         None => break,
                     };
-                    if (condition == 0) == *until {
+                    if condition != 0 {
                         break;
                     }
                     match s.in_loop(|s| s.eval(body))? {
@@ -253,17 +244,7 @@ impl Shell {
                 self.functions.insert(name.clone(), body.clone());
                 Ok(0)
             }
-            Node::Condition(words) => self.extended_test(words),
-            Node::Arithmetic(expr) => Ok(u8::from(self.arithmetic(expr)? == 0)),
         }
-    }
-
-    /// Evaluates where `set -e` looks away.
-    fn eval_tested(&mut self, node: &Node) -> Result<u8, Flow> {
-        self.tested += 1;
-        let result = self.eval(node);
-        self.tested -= 1;
-        result
     }
 
     /// Runs part of a loop: `None` where the loop ends.
@@ -306,20 +287,14 @@ impl Shell {
                 RedirectKind::Read(w) => (w, 'r'),
                 RedirectKind::Write(w) => (w, 'w'),
                 RedirectKind::Append(w) => (w, 'a'),
-                RedirectKind::ReadWrite(w) => (w, 'b'),
                 RedirectKind::Duplicate(w) => (w, 'd'),
-                RedirectKind::Here(w) => (w, 'h'),
             };
             let target = self.expand_string(word).map_err(Err)?;
             let (cred, cwd) = (&self.cred, &self.cwd);
             let opened: Result<Fd, Errno> = match kind {
                 'r' => self.kernel.open_read(cred, cwd, &target),
                 'w' => self.kernel.open_write(cred, cwd, &target, 0o666, false),
-                'a' | 'b' => self.kernel.open_write(cred, cwd, &target, 0o666, true),
-                'h' => Ok(Fd::file(
-                    FileData::new(target.clone().into_bytes(), 0),
-                    false,
-                )),
+                'a' => self.kernel.open_write(cred, cwd, &target, 0o666, true),
                 _ => {
                     if target == "-" {
                         self.fds.close(redirect.fd);
@@ -334,10 +309,6 @@ impl Shell {
                 }
             };
             match opened {
-                Ok(fd) if redirect.fd == u32::MAX => {
-                    self.fds.set(1, fd.clone());
-                    self.fds.set(2, fd);
-                }
                 Ok(fd) => self.fds.set(redirect.fd, fd),
                 Err(errno) => {
                     let what = if kind == 'r' { "open" } else { "create" };
@@ -366,9 +337,6 @@ impl Shell {
             let status = self.status;
             return self.redirected(redirects, |_| Ok(status));
         };
-        if self.options.trace {
-            self.write_error(&format!("+ {}\n", fields.join(" ")));
-        }
         let mut hidden = Vec::new();
         for (name, word) in assigns {
             let value = self.expand_string(word)?;
@@ -402,17 +370,10 @@ impl Shell {
 
     fn call(&mut self, body: &Node, arguments: Vec<String>) -> Result<u8, Flow> {
         let saved = std::mem::replace(&mut self.arguments, arguments);
-        self.hidden.push(Vec::new());
         let result = match self.eval(body) {
             Err(Flow::Return(status)) => Ok(status),
             other => other,
         };
-        for (name, value) in self.hidden.pop().unwrap_or_default().into_iter().rev() {
-            match value {
-                Some(value) => self.variables.insert(name, value),
-                None => self.variables.remove(&name),
-            };
-        }
         self.arguments = saved;
         result
     }
@@ -443,7 +404,6 @@ impl Shell {
     fn background(&mut self, node: &Arc<Node>) -> Result<u8, Flow> {
         let mut shell = self.clone();
         shell.traps.clear();
-        shell.jobs.clear();
         shell.fds.set(0, Fd::Null);
         // A lone program takes the place of the subshell, so that `$!` is its pid.
         let list = Node::List(vec![(node.clone(), false)]);
@@ -454,7 +414,6 @@ impl Shell {
             s.exec_in_place(&list).unwrap_or_else(|| s.eval(&list))
         })?;
         self.last_background = Some(pid);
-        self.jobs.push(pid);
         Ok(0)
     }
 
@@ -498,7 +457,6 @@ impl Shell {
         for (i, part) in parts.iter().enumerate() {
             let mut shell = self.clone();
             shell.traps.clear();
-            shell.jobs.clear();
             if let Some(fd) = input.take() {
                 shell.fds.set(0, fd);
             }

@@ -35,15 +35,11 @@ impl Fields {
     }
 }
 
-struct ShellVariables<'a>(&'a mut Shell);
+struct ShellVariables<'a>(&'a Shell);
 
 impl Variables for ShellVariables<'_> {
-    fn value(&mut self, name: &str) -> String {
+    fn value(&self, name: &str) -> String {
         self.0.parameter(name).unwrap_or_default()
-    }
-
-    fn assign(&mut self, name: &str, value: i64) {
-        self.0.set_variable(name, value.to_string());
     }
 }
 
@@ -59,18 +55,9 @@ impl Shell {
             "$" => Some(self.main_pid.to_string()),
             "!" => self.last_background.map(|p| p.to_string()),
             "#" => Some(self.arguments.len().to_string()),
-            "-" => Some(if self.options.exit_on_error { "e" } else { "" }.to_owned()),
             "@" | "*" => (!self.arguments.is_empty()).then(|| self.arguments.join(" ")),
             "0" => Some(self.name.clone()),
             "PWD" => Some(self.cwd.clone()),
-            "PPID" => {
-                let state = self.kernel.state();
-                state
-                    .processes
-                    .get(self.main_pid)
-                    .map(|p| p.ppid.to_string())
-            }
-            "RANDOM" => Some((fastrand::u16(..) & 0x7fff).to_string()),
             "EPOCHREALTIME" => {
                 let real = self.kernel.clock.real();
                 Some(format!(
@@ -204,7 +191,7 @@ impl Shell {
     /// Value of an arithmetic expression.
     pub(super) fn arithmetic(&mut self, expr: &Word) -> Result<i64, Flow> {
         let text = self.expand_string(expr)?;
-        arith::evaluate(&text, &mut ShellVariables(self)).map_err(|error| {
+        arith::evaluate(&text, &ShellVariables(self)).map_err(|error| {
             self.complain(&error);
             Flow::Exit(1)
         })
@@ -221,18 +208,7 @@ impl Shell {
     ) -> Result<Option<String>, Flow> {
         let value = self.parameter(name);
         Ok(Some(match op {
-            ParamOp::Plain => match value {
-                Some(value) => value,
-                None if self.options.unset_is_error && !"@*".contains(name) => {
-                    self.complain(&format!("{name}: parameter not set"));
-                    return Err(Flow::Exit(1));
-                }
-                None => String::new(),
-            },
-            ParamOp::Length => match name {
-                "@" | "*" => self.arguments.len().to_string(),
-                _ => value.unwrap_or_default().chars().count().to_string(),
-            },
+            ParamOp::Plain => value.unwrap_or_default(),
             ParamOp::Default { op, colon, word } => {
                 let set = value.filter(|v| !(*colon && v.is_empty()));
                 match (op, set) {
@@ -241,21 +217,6 @@ impl Shell {
                         fields.open |= quoted;
                         self.expand_into(word, fields, split)?;
                         return Ok(None);
-                    }
-                    ('=', None) => {
-                        let default = self.expand_string(word)?;
-                        self.set_variable(name, default.clone());
-                        default
-                    }
-                    ('?', None) => {
-                        let text = self.expand_string(word)?;
-                        let text = if text.is_empty() {
-                            "parameter null or not set"
-                        } else {
-                            &text
-                        };
-                        self.complain(&format!("{name}: {text}"));
-                        return Err(Flow::Exit(1));
                     }
                     (_, Some(value)) => value,
                     (_, None) => String::new(),
@@ -269,25 +230,6 @@ impl Shell {
                 let pattern = self.expand_pattern(pattern)?;
                 trim(&value.unwrap_or_default(), &pattern, *suffix, *longest)
             }
-            ParamOp::Replace { all, pattern, text } => {
-                let pattern = self.expand_pattern(pattern)?;
-                let text = self.expand_string(text)?;
-                replace(&value.unwrap_or_default(), &pattern, &text, *all)
-            }
-            ParamOp::Slice { offset, length } => {
-                let value: Vec<char> = value.unwrap_or_default().chars().collect();
-                let offset = self.arithmetic(offset)?;
-                let from = if offset < 0 {
-                    value.len().saturating_sub(offset.unsigned_abs() as usize)
-                } else {
-                    value.len().min(offset as usize)
-                };
-                let len = match length {
-                    Some(length) => self.arithmetic(length)?.max(0) as usize,
-                    None => value.len(),
-                };
-                value[from..].iter().take(len).collect()
-            }
         }))
     }
 
@@ -296,7 +238,6 @@ impl Shell {
         let (reader, writer) = pipe(&self.kernel.events);
         let mut shell = self.clone();
         shell.traps.clear();
-        shell.jobs.clear();
         shell.fds.set(1, Fd::Write(writer));
         let pid = self.fork(shell, script)?;
         let input = Fd::Read(reader);
@@ -321,7 +262,7 @@ impl Shell {
     /// A field, or the paths that it matches.
     fn glob(&self, field: Chars, all: &mut Vec<String>) {
         let plain = || field.iter().map(|p| p.c).collect::<String>();
-        if self.options.no_glob || !pattern::is_magic(&field) {
+        if !pattern::is_magic(&field) {
             all.push(plain());
             return;
         }
@@ -387,32 +328,4 @@ fn trim(value: &str, pattern: &[PatternChar], suffix: bool, longest: bool) -> St
         }
     }
     value.to_owned()
-}
-
-fn replace(value: &str, pattern: &[PatternChar], text: &str, all: bool) -> String {
-    let chars: Vec<char> = value.chars().collect();
-    let mut out = String::new();
-    let mut at = 0;
-    let mut done = pattern.is_empty();
-    while at < chars.len() {
-        let hit = (!done)
-            .then(|| {
-                (at + 1..=chars.len())
-                    .rev()
-                    .find(|end| pattern::matches(pattern, &chars[at..*end]))
-            })
-            .flatten();
-        match hit {
-            Some(end) => {
-                out.push_str(text);
-                at = end;
-                done = !all;
-            }
-            None => {
-                out.push(chars[at]);
-                at += 1;
-            }
-        }
-    }
-    out
 }

@@ -14,8 +14,6 @@ pub(crate) mod pattern;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub(crate) use condition::evaluate as test;
-
 use self::ast::Node;
 use super::access::Cred;
 use super::io::Fds;
@@ -45,15 +43,6 @@ pub(crate) enum Flow {
     Killed(u8),
 }
 
-/// Options of `set`.
-#[derive(Debug, Clone, Copy, Default)]
-struct Options {
-    exit_on_error: bool,
-    unset_is_error: bool,
-    trace: bool,
-    no_glob: bool,
-}
-
 /// A running shell.
 #[derive(Clone)]
 pub(crate) struct Shell {
@@ -64,8 +53,6 @@ pub(crate) struct Shell {
     /// `$$`: that of the outermost shell, also in subshells.
     main_pid: Pid,
     variables: BTreeMap<String, Variable>,
-    /// What `local` hid, per function call.
-    hidden: Vec<Vec<(String, Option<Variable>)>>,
     functions: BTreeMap<String, Arc<Node>>,
     name: String,
     arguments: Vec<String>,
@@ -75,11 +62,7 @@ pub(crate) struct Shell {
     traps: BTreeMap<u8, String>,
     status: u8,
     last_background: Option<Pid>,
-    jobs: Vec<Pid>,
-    options: Options,
     depth: usize,
-    /// Inside a condition, where `set -e` does not end the shell.
-    tested: usize,
 }
 
 impl Shell {
@@ -97,7 +80,6 @@ impl Shell {
             pid: cmd.pid,
             main_pid: cmd.pid,
             variables: environment.collect(),
-            hidden: Vec::new(),
             functions: BTreeMap::new(),
             name,
             arguments,
@@ -106,10 +88,7 @@ impl Shell {
             traps: BTreeMap::new(),
             status: 0,
             last_background: None,
-            jobs: Vec::new(),
-            options: Options::default(),
             depth: cmd.depth + 1,
-            tested: 0,
         }
     }
 
@@ -137,7 +116,7 @@ impl Shell {
     pub(crate) fn run_stdin(mut self) -> Result<u8, Stop> {
         let mut pending = String::new();
         loop {
-            let line = match self.read_line(0) {
+            let line = match self.read_line() {
                 Ok(line) => line,
                 Err(Stop::Killed(signal)) => return Err(Stop::Killed(signal)),
                 Err(Stop::Signal) => match self.run_traps() {
@@ -201,8 +180,8 @@ impl Shell {
     }
 
     /// A line with its newline; without one at the end of the input.
-    fn read_line(&mut self, fd: u32) -> Result<String, Stop> {
-        let Some(fd) = self.fds.get(fd).cloned() else {
+    fn read_line(&mut self) -> Result<String, Stop> {
+        let Some(fd) = self.fds.get(0).cloned() else {
             return Ok(String::new());
         };
         let mut line = Vec::new();

@@ -1,14 +1,12 @@
 //! From text to a syntax tree: the grammar of POSIX sh with the parts of mksh that scripts
 //! for phones use. Its parts call one another: commands hold words, and words hold commands.
 
-mod heredoc;
 mod redirects;
 mod words;
 
 use std::sync::Arc;
 
-use self::redirects::HereDoc;
-use super::ast::{Node, Part, Redirect, Word};
+use super::ast::{Node, Redirect, Word};
 
 /// A script that can't be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,11 +19,6 @@ struct Parser<'a> {
     text: &'a [char],
     at: usize,
     depth: usize,
-    /// Here-documents whose bodies begin after the next newline: delimiter, whether tabs are
-    /// cut, whether it is expanded, and where the body goes.
-    here: Vec<HereDoc>,
-    bodies: Vec<(usize, Word)>,
-    here_count: usize,
 }
 
 const RESERVED_ENDS: [&str; 9] = [
@@ -56,9 +49,6 @@ impl<'a> Parser<'a> {
             text,
             at: 0,
             depth: 0,
-            here: Vec::new(),
-            bodies: Vec::new(),
-            here_count: 0,
         }
     }
 
@@ -117,15 +107,11 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Skips blanks and newlines; a newline starts the bodies of pending here-documents.
-    fn newlines(&mut self) -> Result<(), SyntaxError> {
-        loop {
+    /// Skips blanks and newlines.
+    fn newlines(&mut self) {
+        self.blanks();
+        while self.accept("\n") {
             self.blanks();
-            if self.peek() != Some('\n') {
-                return Ok(());
-            }
-            self.at += 1;
-            self.here_bodies()?;
         }
     }
 
@@ -140,9 +126,6 @@ impl<'a> Parser<'a> {
                 String::new()
             };
         }
-        if rest.starts_with(&['[', '[']) {
-            return "[[".to_owned();
-        }
         if rest.starts_with(&[';', ';']) {
             return ";;".to_owned();
         }
@@ -156,7 +139,7 @@ impl<'a> Parser<'a> {
     }
 
     fn reserved(&mut self, word: &str) -> Result<(), SyntaxError> {
-        self.newlines()?;
+        self.newlines();
         if self.peek_name() == word {
             self.at += word.len();
             return Ok(());
@@ -171,7 +154,7 @@ impl<'a> Parser<'a> {
     fn list(&mut self, top: bool) -> Result<Node, SyntaxError> {
         let mut commands = Vec::new();
         loop {
-            self.newlines()?;
+            self.newlines();
             let end = match self.peek() {
                 None => true,
                 Some(')') => {
@@ -188,7 +171,7 @@ impl<'a> Parser<'a> {
                     let what = if name.is_empty() { c.to_string() } else { name };
                     return Err(self.unexpected(&what));
                 }
-                return Ok(self.with_bodies(Node::List(commands)));
+                return Ok(Node::List(commands));
             }
             let command = self.and_or()?;
             self.blanks();
@@ -231,7 +214,7 @@ impl<'a> Parser<'a> {
             } else {
                 return Ok(left);
             };
-            self.newlines()?;
+            self.newlines();
             let right = self.pipeline()?;
             left = Node::AndOr {
                 left: Arc::new(left),
@@ -255,7 +238,7 @@ impl<'a> Parser<'a> {
             if self.looking_at("||") || !self.accept("|") {
                 break;
             }
-            self.newlines()?;
+            self.newlines();
             parts.push(Arc::new(self.command()?));
         }
         if parts.len() == 1 && !negated {
@@ -271,11 +254,9 @@ impl<'a> Parser<'a> {
             let start = p.at;
             match p.peek_name().as_str() {
                 "if" => p.if_command(),
-                "while" => p.loop_command(false),
-                "until" => p.loop_command(true),
+                "while" => p.loop_command(),
                 "for" => p.for_command(),
                 "case" => p.case_command(),
-                "[[" => p.condition(),
                 "{" => {
                     p.at += 1;
                     let body = Arc::new(p.list(false)?);
@@ -283,25 +264,10 @@ impl<'a> Parser<'a> {
                     let redirects = p.redirects()?;
                     Ok(Node::Group { body, redirects })
                 }
-                "function" => {
-                    p.at += "function".len();
-                    p.blanks();
-                    let name = p.function_name();
-                    p.blanks();
-                    p.accept("()");
-                    p.newlines()?;
-                    let body = Arc::new(p.command()?);
-                    Ok(Node::Function { name, body })
-                }
                 word if RESERVED_ENDS.contains(&word) => Err(p.unexpected(word)),
-                _ if p.looking_at("((") => {
-                    p.at += 2;
-                    let expr = p.arithmetic_body()?;
-                    Ok(Node::Arithmetic(expr))
-                }
                 _ if p.accept("(") => {
                     let body = Arc::new(p.list(false)?);
-                    p.newlines()?;
+                    p.newlines();
                     if !p.accept(")") {
                         return Err(p.unclosed(")"));
                     }
@@ -318,7 +284,7 @@ impl<'a> Parser<'a> {
                             if !p.accept(")") {
                                 return Err(p.unexpected("("));
                             }
-                            p.newlines()?;
+                            p.newlines();
                             let body = Arc::new(p.command()?);
                             let name = name.to_owned();
                             return Ok(Node::Function { name, body });
@@ -351,7 +317,7 @@ impl<'a> Parser<'a> {
             self.reserved("then")?;
             let body = Arc::new(self.list(false)?);
             branches.push((condition, body));
-            self.newlines()?;
+            self.newlines();
             match self.peek_name().as_str() {
                 "elif" => self.at += 4,
                 "else" => {
@@ -371,12 +337,11 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn loop_command(&mut self, until: bool) -> Result<Node, SyntaxError> {
+    fn loop_command(&mut self) -> Result<Node, SyntaxError> {
         self.at += 5;
         let condition = Arc::new(self.list(false)?);
         let (body, redirects) = self.do_group()?;
         Ok(Node::Loop {
-            until,
             condition,
             body,
             redirects,
@@ -394,7 +359,7 @@ impl<'a> Parser<'a> {
         self.at += 3;
         self.blanks();
         let name = self.function_name();
-        self.newlines()?;
+        self.newlines();
         let mut words = None;
         if self.peek_name() == "in" {
             self.at += 2;
@@ -426,7 +391,7 @@ impl<'a> Parser<'a> {
         self.reserved("in")?;
         let mut arms = Vec::new();
         loop {
-            self.newlines()?;
+            self.newlines();
             if self.peek_name() == "esac" {
                 self.at += 4;
                 break;
@@ -449,7 +414,7 @@ impl<'a> Parser<'a> {
             }
             let body = Arc::new(self.list(false)?);
             arms.push((patterns, body));
-            self.newlines()?;
+            self.newlines();
             if !self.accept(";;") {
                 self.reserved("esac")?;
                 break;
@@ -461,31 +426,6 @@ impl<'a> Parser<'a> {
             arms,
             redirects,
         })
-    }
-
-    fn condition(&mut self) -> Result<Node, SyntaxError> {
-        self.at += 2;
-        let mut words = Vec::new();
-        loop {
-            self.blanks();
-            if self.accept("]]") {
-                return Ok(Node::Condition(words));
-            }
-            let operator = ["&&", "||", "(", ")", "<", ">"]
-                .into_iter()
-                .find(|o| self.looking_at(o));
-            match (operator, self.peek()) {
-                (_, None) => return Err(self.unclosed("]]")),
-                (Some(o), _) => {
-                    self.at += o.len();
-                    words.push(Word(vec![Part::Text {
-                        text: o.to_owned(),
-                        quoted: false,
-                    }]));
-                }
-                (None, _) => words.push(self.word()?),
-            }
-        }
     }
 
     fn simple(&mut self) -> Result<Node, SyntaxError> {
