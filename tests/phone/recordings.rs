@@ -499,7 +499,7 @@ fn a_heavy_app_gives_a_large_trace() {
 
 #[test]
 fn other_sources_write_theirs() {
-    let phone = phone("android=14,speed=50");
+    let phone = phone("android=14,speed=10");
     let source = |config: pb::DataSourceConfig| pb::trace_config::DataSource {
         config: Some(config),
         ..Default::default()

@@ -106,8 +106,9 @@ impl LiveHeaps {
         let Some(place) = self.workload.heaps.iter().position(|h| h.name == name) else {
             return Blocks::default();
         };
-        let last = now / TICK;
         let spans = history.spans(now);
+        // Who sleeps frees nothing, either.
+        let last = spans.last().map_or(now, |(_, to)| *to) / TICK;
         let mut heap = Heap {
             place,
             forever: Blocks::default(),
