@@ -12,7 +12,7 @@ use crate::error::{ErrorClass, Failure};
 /// Flags of a command that makes packets for a trace.
 #[derive(Debug, clap::Args)]
 pub struct PacketsArgs {
-    /// A recording's folder, a trace (also gzip, zstd, in a ZIP or TAR), or - for stdin
+    /// A recording's folder, a trace (also gzip, zstd, xz, in a ZIP or TAR), or - for stdin
     #[arg(value_name = "TRACE")]
     pub input: PathBuf,
     /// The same as -o

@@ -3,6 +3,7 @@
 //! if appended. Members are told by content, not by name, and only ever streamed: no path of an
 //! archive becomes a path here.
 
+use super::codec::Codec;
 use super::detect::{Kind, detect};
 use super::spool::{Budget, Spool};
 use super::tar::Tar;
@@ -128,12 +129,14 @@ impl Members for Traces<'_> {
             .iter()
             .position(|start| file_name(&name).starts_with(start));
         let kind = detect(&head);
-        let wanted = match kind {
-            Kind::Trace => true,
+        let wanted = match (kind, Codec::of(kind)) {
+            (Kind::Trace, _) => true,
             // Bug reports hold many a packed log.
-            Kind::Gzip | Kind::Zstd => inside(kind, &head).is_none_or(is_promising),
+            (_, Some(codec)) => codec
+                .head(&head)
+                .is_none_or(|inner| is_promising(detect(&inner))),
             // An archive in an archive: as deep as a bundle in a bug report.
-            Kind::Zip | Kind::Tar => true,
+            (Kind::Zip | Kind::Tar, _) => true,
             _ => companion.is_some() && !head.is_empty(),
         };
         if !wanted {
@@ -231,27 +234,8 @@ impl<'a> Traces<'a> {
     }
 }
 
-/// What a packed member holds, by the bytes it begins with; `None` where they do not tell.
-fn inside(kind: Kind, packed: &[u8]) -> Option<Kind> {
-    let mut head = Vec::new();
-    let most = HEAD as u64;
-    // The bytes end inside the stream: what came before will do.
-    let _ = match kind {
-        Kind::Gzip => flate2::bufread::GzDecoder::new(packed)
-            .take(most)
-            .read_to_end(&mut head),
-        Kind::Zstd => zstd::stream::read::Decoder::with_buffer(packed)
-            .and_then(|decoder| decoder.take(most).read_to_end(&mut head)),
-        _ => return None,
-    };
-    (!head.is_empty()).then(|| detect(&head))
-}
-
 fn is_promising(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::Trace | Kind::Gzip | Kind::Zstd | Kind::Zip | Kind::Tar
-    )
+    matches!(kind, Kind::Trace | Kind::Zip | Kind::Tar) || Codec::of(kind).is_some()
 }
 
 fn file_name(path: &str) -> &str {

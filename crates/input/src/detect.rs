@@ -79,12 +79,11 @@ impl Kind {
                 "`heaptap top` and `heaptap report` show it; to convert, give the trace it came from"
             }
             Kind::Hprof => "`heaptap hprof info` says what it holds, `heaptap top` shows it",
-            Kind::Xz => "unpack it with `xz -d` first",
             Kind::Bzip2 => "unpack it with `bunzip2` first",
             Kind::Html => "a server's error page may have been saved in place of the trace",
             _ => {
                 "give raw-trace of a recording's folder, a *.pftrace, or one of them in gzip, \
-                 zstd, ZIP or TAR"
+                 zstd, xz, ZIP or TAR"
             }
         }
     }

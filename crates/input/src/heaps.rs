@@ -1,7 +1,8 @@
 //! Opens whatever holds a heap: traces of either kind, pprofs, HPROFs.
 
+use super::codec::innermost;
 use super::detect::Kind;
-use super::hprof::{HprofInput, JavaSource, hprofs_of_bytes, innermost, spool_stream};
+use super::hprof::{HprofInput, JavaSource, hprofs_of_bytes, spool_stream};
 use super::pprof::{self, PprofInput};
 use super::spool::Budget;
 use super::{ImportError, OpenTrace, open_hprofs, open_java};

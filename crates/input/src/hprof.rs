@@ -3,17 +3,16 @@
 //! `android-hprof` decodes it.
 
 use super::archive::{self, Members};
+use super::codec::{Codec, innermost};
 use super::detect::{Kind, detect};
 use super::spool::{Budget, Spool};
-use super::{DEEPEST, HEAD, ImportError, OpenTrace, gzip};
+use super::{DEEPEST, HEAD, ImportError, OpenTrace};
 use heaptap_model::bytes::Bytes;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 /// Further dumps of an archive are not unpacked: each takes room.
 const MOST_DUMPS: usize = 64;
-/// What an xz may use for its dictionary, in KiB: `xz -9` takes 64 MiB.
-const XZ_MEMORY_KIB: u32 = 128 << 10;
 
 /// An HPROF that an input holds.
 #[derive(Debug, Clone)]
@@ -180,41 +179,6 @@ fn open_either(
     }
 }
 
-/// What packed bytes hold, as far as their first bytes tell.
-pub(super) fn innermost(bytes: &[u8]) -> Kind {
-    let mut head = bytes[..bytes.len().min(PACKED_HEAD)].to_vec();
-    for _ in 0..DEEPEST {
-        let kind = detect(&head[..head.len().min(HEAD)]);
-        match unpacked_head(kind, &head) {
-            Some(inner) => head = inner,
-            None => return kind,
-        }
-    }
-    Kind::Unknown
-}
-
-/// Packed bytes that surely unpack to [`HEAD`] at any depth.
-const PACKED_HEAD: usize = 1 << 20;
-
-/// The first bytes inside a packed stream; `None` where it is none, or nothing comes out of it.
-fn unpacked_head(kind: Kind, packed: &[u8]) -> Option<Vec<u8>> {
-    let mut head = Vec::new();
-    let most = HEAD as u64;
-    // The bytes end inside the stream: what came before will do.
-    let _ = match kind {
-        Kind::Gzip => gzip::head(packed).take(most).read_to_end(&mut head),
-        Kind::Zstd => zstd::stream::read::Decoder::with_buffer(packed)
-            .and_then(|decoder| decoder.take(most).read_to_end(&mut head)),
-        Kind::Xz => xz(packed).take(most).read_to_end(&mut head),
-        _ => return None,
-    };
-    (!head.is_empty()).then_some(head)
-}
-
-fn xz(packed: &[u8]) -> impl Read + '_ {
-    lzma_rust2::XzReader::new_mem_limit(packed, true, XZ_MEMORY_KIB)
-}
-
 fn the_only(mut found: Vec<HprofInput>, name: &str) -> Result<HprofInput, ImportError> {
     match (found.pop(), found.is_empty()) {
         (Some(only), true) => Ok(only),
@@ -257,62 +221,45 @@ fn find(
     found: &mut Vec<HprofInput>,
 ) -> Result<(), ImportError> {
     let kind = detect(&bytes[..bytes.len().min(HEAD)]);
-    let packed = matches!(
-        kind,
-        Kind::Gzip | Kind::Zstd | Kind::Xz | Kind::Zip | Kind::Tar
-    );
-    if packed && depth >= DEEPEST {
+    let codec = Codec::of(kind);
+    let is_packed = codec.is_some() || matches!(kind, Kind::Zip | Kind::Tar);
+    if is_packed && depth >= DEEPEST {
         return Err(ImportError::Damaged {
             name: name.to_owned(),
             what: "it is packed more than four times over".to_owned(),
         });
     }
-    let mut spool = Spool::new(name, budget);
-    let (codec, damage) = match kind {
-        Kind::Hprof => {
-            found.push(HprofInput {
-                name: name.to_owned(),
-                bytes,
-                damage: None,
-            });
-            return Ok(());
-        }
-        Kind::Gzip => ("gzip", gzip::unpack(&bytes, &mut spool)?),
-        Kind::Zstd => match zstd::stream::read::Decoder::with_buffer(&bytes[..]) {
-            Ok(reader) => ("zstd", spool.append(reader)?),
-            Err(error) => ("zstd", Some(error.to_string())),
-        },
-        Kind::Xz => ("xz", spool.append(xz(&bytes))?),
-        Kind::Zip => {
-            let mut members = Hprofs::new(name, depth, budget, found);
-            archive::each_in_zip(Cursor::new(&bytes[..]), name, &mut members)?;
-            return members.finish();
-        }
-        Kind::Tar => {
-            let mut members = Hprofs::new(name, depth, budget, found);
-            archive::each_in_tar(&bytes[..], &mut members)?;
-            return members.finish();
-        }
-        what => {
-            return Err(ImportError::NotAnHprof {
+    let Some(codec) = codec else {
+        return match kind {
+            Kind::Hprof => {
+                found.push(HprofInput {
+                    name: name.to_owned(),
+                    bytes,
+                    damage: None,
+                });
+                Ok(())
+            }
+            Kind::Zip => {
+                let mut members = Hprofs::new(name, depth, budget, found);
+                archive::each_in_zip(Cursor::new(&bytes[..]), name, &mut members)?;
+                members.finish()
+            }
+            Kind::Tar => {
+                let mut members = Hprofs::new(name, depth, budget, found);
+                archive::each_in_tar(&bytes[..], &mut members)?;
+                members.finish()
+            }
+            what => Err(ImportError::NotAnHprof {
                 name: name.to_owned(),
                 what,
-            });
-        }
+            }),
+        };
     };
-    let size = spool.size();
+    let mut spool = Spool::new(name, budget);
+    let damage = codec.unpack(&bytes, &mut spool)?;
+    let damage = codec.damage(name, spool.size(), damage)?;
     let unpacked = spool.into_bytes()?;
     drop(bytes);
-    let damage =
-        damage.map(|what| format!("its {codec} stream breaks off after {size} bytes: {what}"));
-    if size == 0
-        && let Some(what) = damage
-    {
-        return Err(ImportError::Damaged {
-            name: name.to_owned(),
-            what,
-        });
-    }
     let before = found.len();
     find(unpacked, name, depth + 1, budget, found)?;
     if damage.is_some()

@@ -1,5 +1,5 @@
 //! Opens any file or folder that can have a heap in it: a Perfetto trace, an HPROF or a pprof, raw
-//! or in gzip, zstd, ZIP or TAR, in a recording's folder, or on stdin. The crate owns detection and
+//! or in gzip, zstd, xz, ZIP or TAR, in a recording's folder, or on stdin. The crate owns detection and
 //! unpacking. `perfetto-heap` decodes a trace; `android-hprof` decodes an HPROF.
 //!
 //! | function | gives |
@@ -22,7 +22,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `detect` | kinds, and the advice for each |
-//! | `archive`, `tar`, `gzip` | what is around a trace or a heap dump |
+//! | `codec`, `parallel_gzip`, `archive`, `tar` | what is around a trace or a heap dump |
 //! | `spool` | unpacked copies |
 //! | `hprof`, `pprof`, `heaps` | heap dumps, pprofs, and whatever of them a file has |
 //! | `shared` | one source for two readers |
@@ -38,10 +38,11 @@
 //! ```
 
 mod archive;
+mod codec;
 mod detect;
-mod gzip;
 mod heaps;
 mod hprof;
+mod parallel_gzip;
 mod pprof;
 mod shared;
 mod spool;
@@ -56,6 +57,7 @@ pub use hprof::{
 pub use pprof::{Pprof, PprofDamage, PprofInput, read_pprof};
 pub use shared::share;
 
+use codec::Codec;
 use heaptap_model::error::{Classified, ErrorClass};
 use heaptap_model::folder::{MARKER, OWN_PREFIX, RAW_TRACE, SYMBOLIZED_TRACE};
 use heaptap_model::near::nearest;
@@ -412,12 +414,18 @@ fn unpack(
         .map_err(unreadable)?;
     source.seek(SeekFrom::Start(0)).map_err(unreadable)?;
     let kind = detect(&head);
-    let packed = matches!(kind, Kind::Gzip | Kind::Zstd | Kind::Zip | Kind::Tar);
-    if packed && depth >= DEEPEST {
+    let codec = Codec::of(kind);
+    let is_packed = codec.is_some() || matches!(kind, Kind::Zip | Kind::Tar);
+    if is_packed && depth >= DEEPEST {
         return Err(ImportError::Damaged {
             name: name.to_owned(),
             what: "it is packed more than four times over".to_owned(),
         });
+    }
+    if let Some(codec) = codec {
+        let packed = io::BufReader::with_capacity(HEAD, source);
+        let reader = codec.reader(packed).map_err(unreadable)?;
+        return unpack_stream(reader, name, codec, depth, budget);
     }
     match kind {
         Kind::Trace => Ok(vec![OpenTrace {
@@ -425,14 +433,6 @@ fn unpack(
             source,
             damage: None,
         }]),
-        Kind::Gzip => {
-            let reader = flate2::bufread::MultiGzDecoder::new(io::BufReader::new(source));
-            unpack_stream(reader, name, "gzip", depth, budget)
-        }
-        Kind::Zstd => {
-            let reader = zstd::stream::read::Decoder::new(source).map_err(unreadable)?;
-            unpack_stream(reader, name, "zstd", depth, budget)
-        }
         Kind::Zip => archive::open_zip(source, name, depth, budget),
         Kind::Tar => archive::open_tar(source, name, depth, budget),
         what => Err(ImportError::NotATrace {
@@ -445,25 +445,12 @@ fn unpack(
 fn unpack_stream(
     reader: impl Read,
     name: &str,
-    codec: &str,
+    codec: Codec,
     depth: u32,
     budget: &Budget,
 ) -> Result<Vec<OpenTrace>, ImportError> {
     let spooled = Spool::new(name, budget).copy(reader)?;
-    let damage = spooled.damage.map(|what| {
-        format!(
-            "its {codec} stream breaks off after {} bytes: {what}",
-            spooled.size
-        )
-    });
-    if spooled.size == 0
-        && let Some(what) = damage
-    {
-        return Err(ImportError::Damaged {
-            name: name.to_owned(),
-            what,
-        });
-    }
+    let damage = codec.damage(name, spooled.size, spooled.damage)?;
     let mut traces = unpack(spooled.source, name, depth + 1, budget)?;
     if damage.is_some()
         && let Some(last) = traces.last_mut()

@@ -14,7 +14,7 @@ use std::path::PathBuf;
     heaptap convert rec --format parquet -o tables     for DuckDB: views.sql is with them\n\n\
     docs/export.md describes every format.")]
 pub struct Args {
-    /// A recording's folder, a trace (also gzip, zstd, in a ZIP or TAR), a pprof of any tool, an
+    /// A recording's folder, a trace (also gzip, zstd, xz, in a ZIP or TAR), a pprof of any tool, an
     /// HPROF, or - for one on stdin; PATH@LABEL, PATH@N or PATH@last for one dump
     #[arg(value_name = "INPUT")]
     pub input: OsString,

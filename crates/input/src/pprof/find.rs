@@ -1,6 +1,7 @@
 //! Where pprofs are: a file, packed or not, or a folder of those that a conversion left.
 
-use super::super::detect::{Kind, detect};
+use super::super::codec::Codec;
+use super::super::detect::detect;
 use super::super::spool::{Budget, Spool};
 use super::super::{DEEPEST, HEAD, ImportError};
 use heaptap_model::bytes::Bytes;
@@ -26,25 +27,12 @@ pub(crate) fn of_bytes(
 ) -> Result<PprofInput, ImportError> {
     let mut damage = None;
     for _ in 0..DEEPEST {
-        let mut spool = Spool::new(name, budget);
-        let unpacked = match detect(&bytes[..bytes.len().min(HEAD)]) {
-            Kind::Gzip => spool.append(flate2::bufread::MultiGzDecoder::new(&bytes[..]))?,
-            Kind::Zstd => match zstd::stream::read::Decoder::with_buffer(&bytes[..]) {
-                Ok(decoder) => spool.append(decoder)?,
-                Err(error) => Some(error.to_string()),
-            },
-            _ => break,
+        let Some(codec) = Codec::of(detect(&bytes[..bytes.len().min(HEAD)])) else {
+            break;
         };
-        let size = spool.size();
-        if let Some(what) = unpacked {
-            if size == 0 {
-                return Err(ImportError::Damaged {
-                    name: name.to_owned(),
-                    what,
-                });
-            }
-            damage.get_or_insert(format!("it breaks off after {size} bytes unpacked: {what}"));
-        }
+        let mut spool = Spool::new(name, budget);
+        let unpacked = codec.unpack(&bytes, &mut spool)?;
+        damage = damage.or(codec.damage(name, spool.size(), unpacked)?);
         bytes = spool.into_bytes()?;
     }
     Ok(PprofInput {

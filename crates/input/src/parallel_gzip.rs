@@ -6,7 +6,6 @@
 
 use super::ImportError;
 use super::spool::Spool;
-use std::io;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 /// How a member without name, time and comment begins.
@@ -96,11 +95,6 @@ fn unpack_block(block: &[u8]) -> Option<Vec<u8>> {
     checksum.update(&bytes);
     let whole = written == size && checksum.sum() == u32::from_le_bytes([c0, c1, c2, c3]);
     whole.then_some(bytes)
-}
-
-/// A reader of the first bytes that come out of a gzip.
-pub(super) fn head(packed: &[u8]) -> impl io::Read + '_ {
-    flate2::bufread::GzDecoder::new(packed)
 }
 
 #[cfg(test)]

@@ -1,0 +1,151 @@
+//! What packs one stream: which codecs there are, and what comes out of them. What packs several
+//! files is `archive`'s.
+
+use super::detect::{Kind, detect};
+use super::spool::Spool;
+use super::{DEEPEST, HEAD, ImportError, parallel_gzip};
+use std::io::{self, BufRead, Read};
+
+/// What an xz may use for its dictionary, in KiB: `xz -9` takes 64 MiB.
+const XZ_MEMORY_KIB: u32 = 128 << 10;
+/// Packed bytes that surely unpack to [`HEAD`] at any depth.
+const PACKED_HEAD: usize = 1 << 20;
+
+/// A codec of one stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Codec {
+    Gzip,
+    Zstd,
+    Xz,
+}
+
+impl Codec {
+    /// The codec of a file of this kind.
+    pub(super) fn of(kind: Kind) -> Option<Codec> {
+        match kind {
+            Kind::Gzip => Some(Codec::Gzip),
+            Kind::Zstd => Some(Codec::Zstd),
+            Kind::Xz => Some(Codec::Xz),
+            _ => None,
+        }
+    }
+
+    /// What comes out of a stream, as it is read.
+    ///
+    /// # Errors
+    /// Where there is no memory for it.
+    pub(super) fn reader<'a>(self, packed: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
+        Ok(match self {
+            Codec::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(packed)),
+            Codec::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(packed)?),
+            Codec::Xz => Box::new(lzma_rust2::XzReader::new_mem_limit(
+                packed,
+                true,
+                XZ_MEMORY_KIB,
+            )),
+        })
+    }
+
+    /// Unpacks what is in memory. Where it breaks off, what came before stays; the reason is given.
+    pub(super) fn unpack(
+        self,
+        packed: &[u8],
+        spool: &mut Spool,
+    ) -> Result<Option<String>, ImportError> {
+        if self == Codec::Gzip {
+            return parallel_gzip::unpack(packed, spool);
+        }
+        match self.reader(packed) {
+            Ok(reader) => spool.append(reader),
+            Err(error) => Ok(Some(error.to_string())),
+        }
+    }
+
+    /// The first bytes that come out of a stream whose own are these; `None` where they are too
+    /// few to tell.
+    pub(super) fn head(self, packed: &[u8]) -> Option<Vec<u8>> {
+        let mut head = Vec::new();
+        // The bytes end inside the stream: what came before will do.
+        let _ = self
+            .reader(packed)
+            .and_then(|reader| reader.take(HEAD as u64).read_to_end(&mut head));
+        (!head.is_empty()).then_some(head)
+    }
+
+    /// That a stream broke off when `size` bytes had come out of it, and why.
+    ///
+    /// # Errors
+    /// [`ImportError::Damaged`] where that were none.
+    pub(super) fn damage(
+        self,
+        name: &str,
+        size: u64,
+        why: Option<String>,
+    ) -> Result<Option<String>, ImportError> {
+        let codec = match self {
+            Codec::Gzip => "gzip",
+            Codec::Zstd => "zstd",
+            Codec::Xz => "xz",
+        };
+        let what =
+            why.map(|why| format!("its {codec} stream breaks off after {size} bytes: {why}"));
+        match what {
+            Some(what) if size == 0 => Err(ImportError::Damaged {
+                name: name.to_owned(),
+                what,
+            }),
+            what => Ok(what),
+        }
+    }
+}
+
+/// What packed bytes hold, as far as their first bytes tell.
+pub(super) fn innermost(bytes: &[u8]) -> Kind {
+    let mut head = bytes[..bytes.len().min(PACKED_HEAD)].to_vec();
+    for _ in 0..DEEPEST {
+        let kind = detect(&head[..head.len().min(HEAD)]);
+        match Codec::of(kind).and_then(|codec| codec.head(&head)) {
+            Some(inner) => head = inner,
+            None => return kind,
+        }
+    }
+    Kind::Unknown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A packet of 104 bytes, four times.
+    fn trace() -> Vec<u8> {
+        [&[0x0a, 0x66, 0x50, 1, 0x7a, 98][..], &[0; 98]]
+            .concat()
+            .repeat(4)
+    }
+
+    /// What `xz --check=crc32` makes of it.
+    const XZ: &[u8] = b"\
+        \xfd\x37\x7a\x58\x5a\x00\x00\x01\x69\x22\xde\x36\x02\x00\x21\x01\x16\x00\x00\x00\
+        \x74\x2f\xe5\xa3\xe0\x01\x9f\x00\x12\x5d\x00\x05\x1a\x87\x9d\x94\x29\x27\x41\x32\
+        \xe5\x97\x5c\x1c\x83\x0a\xa6\x80\x00\x00\x00\x00\x2a\x76\x84\x89\x00\x01\x2a\xa0\
+        \x03\x00\x00\x00\xf5\xc2\xf0\x07\x3e\x30\x0d\x8b\x02\x00\x00\x00\x00\x01\x59\x5a";
+
+    #[test]
+    fn a_trace_in_xz_is_a_trace() {
+        assert_eq!(innermost(XZ), Kind::Trace);
+        let mut traces = crate::open_stream(XZ, "trace.xz").unwrap();
+        let mut bytes = Vec::new();
+        traces[0].source.read_to_end(&mut bytes).unwrap();
+        assert_eq!(bytes, trace());
+        assert_eq!(traces[0].damage, None);
+    }
+
+    #[test]
+    fn a_cut_is_told_with_its_codec_and_nothing_at_all_is_an_error() {
+        let damage = |size| Codec::Xz.damage("x", size, Some("it ends".to_owned()));
+        let told = damage(7).unwrap().unwrap();
+        assert_eq!(told, "its xz stream breaks off after 7 bytes: it ends");
+        assert!(matches!(damage(0), Err(ImportError::Damaged { .. })));
+        assert!(crate::open_stream(&XZ[..24], "trace.xz").is_err());
+    }
+}
