@@ -369,13 +369,26 @@ fn named_from(module: &[&str], code: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Folders whose modules call each other by nature, and why.
-const CIRCLES: [(&str, &str); 0] = [];
+/// The paths of `use` statements, from the module on that has them.
+fn handed_on_by(code: &str) -> Vec<Vec<String>> {
+    let statements = code.match_indices("use ").filter(|(at, _)| {
+        let line = code[..*at].rsplit('\n').next().unwrap_or_default();
+        line.is_empty() || (line.starts_with("pub") && line.ends_with(' '))
+    });
+    statements
+        .flat_map(|(at, word)| {
+            let path = &code[at + word.len()..];
+            paths_at(path.strip_prefix("self::").unwrap_or(path))
+        })
+        .collect()
+}
 
 /// The modules of each folder that import one another in a circle.
 fn circles(sources: &[Source]) -> BTreeMap<String, BTreeSet<String>> {
     // Of a folder: its modules, and which of their siblings each names.
     let mut folders: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
+    // Of a folder and an item that it hands on: the module that has it.
+    let mut handed_on: BTreeMap<(String, String), String> = BTreeMap::new();
     let mut named = Vec::new();
     for source in sources {
         let path = source.path.strip_suffix(".rs").expect("a source");
@@ -389,6 +402,13 @@ fn circles(sources: &[Source]) -> BTreeMap<String, BTreeSet<String>> {
             let siblings = folders.entry(folder).or_default();
             siblings.entry(module[depth].to_owned()).or_default();
         }
+        let below = format!("{src}{}", module.join("/"));
+        for path in handed_on_by(&source.code) {
+            let [child, .., item] = &path[..] else {
+                continue;
+            };
+            handed_on.insert((below.clone(), item.clone()), child.clone());
+        }
         for other in named_from(&module, &source.code) {
             let shared = module.iter().zip(&other).take_while(|(a, b)| a == b);
             let shared = shared.count();
@@ -400,10 +420,13 @@ fn circles(sources: &[Source]) -> BTreeMap<String, BTreeSet<String>> {
     }
     for (folder, module, other) in named {
         let siblings = folders.get_mut(&folder).expect("of a source");
-        // What is no module is an item of the parent.
-        if siblings.contains_key(&other) {
-            siblings.entry(module).or_default().insert(other);
-        }
+        // What is no module is an item of the parent, or one that it hands on.
+        let other = match siblings.contains_key(&other) {
+            true => Some(other),
+            false => handed_on.get(&(folder, other)).cloned(),
+        };
+        let sibling = other.filter(|other| *other != module && siblings.contains_key(other));
+        siblings.entry(module).or_default().extend(sibling);
     }
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (folder, siblings) in folders {
@@ -437,18 +460,25 @@ fn modules_import_each_other_in_no_circle() {
         source("x/two.rs", "use super::{One, one::One as O};"),
         source("y.rs", "super::w::f()"),
         source("w.rs", "use super::Parent;"),
+        source(
+            "v/mod.rs",
+            "pub(crate) use self::first::{A, First};\nuse second::Second;",
+        ),
+        source("v/first.rs", "use super::{Other, Second};"),
+        source("v/second.rs", "use crate::v::First;"),
     ];
     let circle = circles(&made);
-    assert_eq!(circle.len(), 1, "{circle:?}");
+    assert_eq!(circle.len(), 2, "{circle:?}");
+    assert_eq!(
+        Vec::from_iter(&circle["crates/a/src/v"]),
+        ["first", "second"]
+    );
     assert_eq!(
         Vec::from_iter(&circle["crates/a/src/x"]),
         ["one", "two"],
         "{circle:?}"
     );
-    let mut found = circles(&sources());
-    for (folder, why) in CIRCLES {
-        assert!(found.remove(folder).is_some(), "{folder} has none: {why}");
-    }
+    let found = circles(&sources());
     assert!(found.is_empty(), "modules import one another: {found:#?}");
 }
 

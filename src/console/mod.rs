@@ -8,10 +8,10 @@
 //! Writing never fails for the caller: a reader that left (`| head`) is remembered and the
 //! rest is dropped; any other error of stdout is told at the end of the run.
 
-pub mod gate;
-pub mod keep;
+pub mod fail_checks;
 pub mod keys;
 pub mod render;
+pub mod save_file;
 pub mod signals;
 pub mod sparkline;
 pub mod table;

@@ -20,7 +20,7 @@ use crate::export::gzip::Gzip;
 use crate::jdwp::{Allocations, Frame, LONGEST, LONGEST_NAME, MethodFrame};
 use crate::naming::r8_mappings::R8Mappings;
 use crate::profile::DumpNumbers;
-use crate::results::manifest::{self, BesideFile, JavaAllocations, Manifest, TrackedDump};
+use crate::results::manifest::{self, CompanionFile, JavaAllocations, Manifest, TrackedDump};
 use crate::results::output::is_below;
 use crate::results::recorded::Recorded;
 use crate::results::whole_file::{open_inside, write_named};
@@ -46,10 +46,10 @@ pub(crate) struct List {
 }
 
 /// The lists among what was recorded beside, in order.
-pub(crate) fn lists(files: &[BesideFile], process_of: impl Fn(u32) -> String) -> Vec<List> {
-    let mut lists: Vec<&BesideFile> = files.iter().filter(|file| file.what == WHAT).collect();
+pub(crate) fn lists(files: &[CompanionFile], process_of: impl Fn(u32) -> String) -> Vec<List> {
+    let mut lists: Vec<&CompanionFile> = files.iter().filter(|file| file.what == WHAT).collect();
     lists.sort_by_key(|file| (file.number, file.pid));
-    let list = |file: &BesideFile| List {
+    let list = |file: &CompanionFile| List {
         number: None,
         file: file.file.clone(),
         pid: file.pid,

@@ -1,16 +1,12 @@
 //! Which Java heap to look at and how its references are followed: the flags that `top`,
 //! `paths`, `diff` and `leaks` share.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
 use clap::{Args, ValueEnum, ValueHint};
-use regex::Regex;
 
-use super::pattern::pattern;
-use crate::analyze::filter::Filter;
-use crate::flags::names::mapping;
+use crate::flags::names::{mapping, proguard_variable};
 use crate::heap_graph::{Follow, HeapKind, SizeModel};
 use crate::heaps::java::JavaOptions;
 use crate::naming::names::{NameOptions, absolute};
@@ -110,39 +106,6 @@ impl JavaArgs {
             weak: !has(Excluded::Weak),
             finalizer: !has(Excluded::Finalizer),
             phantom: !has(Excluded::Phantom),
-        }
-    }
-}
-
-/// The variable that names mapping files, where it is set.
-pub(super) fn proguard_variable() -> BTreeMap<String, String> {
-    let name = "PERFETTO_PROGUARD_MAP";
-    let value = std::env::var_os(name).filter(|value| !value.is_empty());
-    let value = value.map(|value| (name.to_owned(), value.to_string_lossy().into_owned()));
-    value.into_iter().collect()
-}
-
-/// Which stacks or objects count.
-#[derive(Debug, Clone, Default, Args)]
-pub struct FilterArgs {
-    /// Only stacks with a frame that matches; of Java: only classes that match; may be repeated
-    ///
-    /// A frame matches by its function, its source file or its library. A pattern is
-    /// case-sensitive only if it has a capital letter; (?i) and (?-i) override that.
-    #[arg(long, visible_alias = "class", value_name = "REGEX", value_parser = pattern)]
-    pub focus: Vec<Regex>,
-    /// No stacks with a frame that matches; of Java: no classes that match; may be repeated
-    #[arg(long, value_name = "REGEX", value_parser = pattern)]
-    pub ignore: Vec<Regex>,
-}
-
-impl FilterArgs {
-    /// The filter; of the whole heap, or one of the runtime's.
-    pub fn filter(&self, heap: Option<HeapKind>) -> Filter {
-        Filter {
-            focus: self.focus.clone(),
-            ignore: self.ignore.clone(),
-            heap,
         }
     }
 }

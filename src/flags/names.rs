@@ -1,7 +1,8 @@
 //! The options that say where names of frames come from, shared by every command that names
 //! frames. Here is only what may be typed and what the environment says; what it means is
-//! decided in `app::names`.
+//! decided in `naming::names`.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,14 @@ use crate::console::Console;
 use crate::error::{ErrorClass, Failure};
 use crate::naming::device_libs::PullLibs;
 use crate::naming::names::{LookupMode, MappingOption, NameOptions, VARIABLES, absolute};
+
+/// The variable that names mapping files, where it is set.
+pub(super) fn proguard_variable() -> BTreeMap<String, String> {
+    let name = "PERFETTO_PROGUARD_MAP";
+    let value = std::env::var_os(name).filter(|value| !value.is_empty());
+    let value = value.map(|value| (name.to_owned(), value.to_string_lossy().into_owned()));
+    value.into_iter().collect()
+}
 
 /// Where names come from.
 #[derive(Debug, Clone, Default, Args)]

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 
 use crate::error::{ErrorClass, Failure};
-use crate::flags::java::{HeapArg, JavaArgs, proguard_variable};
-use crate::flags::names::{existing, mapping};
+use crate::flags::java::{HeapArg, JavaArgs};
+use crate::flags::names::{existing, mapping, proguard_variable};
 use crate::heap_graph::HeapKind;
 use crate::heaps::input::{DumpScope, LookOptions};
 use crate::heaps::selector::{DumpSelector, JavaInput};

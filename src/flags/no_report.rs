@@ -2,7 +2,7 @@
 
 /// Whether a recording leaves a page.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
-pub struct LeaveArgs {
+pub struct NoReportArgs {
     /// Leave no report.html in the folder
     #[arg(long)]
     pub no_report: bool,

@@ -6,7 +6,7 @@ use regex::Regex;
 
 use super::pattern::pattern;
 use crate::analyze::native::filter::Filter;
-use crate::flags::java::FilterArgs;
+use crate::flags::filter::FilterArgs;
 
 /// What is shown of stacks.
 #[derive(Debug, Clone, Default, Args)]

@@ -38,7 +38,7 @@ type TellPull = Arc<dyn Fn(PullEvent) + Send + Sync>;
 
 impl std::fmt::Debug for LookupControl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Watch")
+        f.debug_struct("LookupControl")
             .field("cancelled", &self.cancelled)
             .finish_non_exhaustive()
     }

@@ -8,8 +8,8 @@ mod growth;
 mod java;
 mod native;
 mod open;
+mod process_total;
 mod unseen;
-mod whole;
 
 pub use error::ReportError;
 pub use file::{PAGE, PagePlace, ReportFile, is_page};
@@ -21,7 +21,7 @@ use time::OffsetDateTime;
 
 use self::compare::{diff, joined};
 use self::open::{Comparison, Opened, open, to_open};
-use self::whole::Measured;
+use self::process_total::Measured;
 use crate::error::ErrorClass;
 use crate::heaps::input::{DumpScope, LookOptions, NativeFile};
 use crate::heaps::java::{JavaOptions, ProgressReporter};

@@ -1,7 +1,7 @@
 //! What a profile cannot see, in words: never hidden, however good the rest looks. Facts of
 //! heapprofd, of Java heap graphs, and of what was left out of this recording.
 
-use super::whole::Measured;
+use super::process_total::Measured;
 use crate::profile::DumpKind;
 use crate::report::data::header::Unseen;
 use crate::stacks::{Dump, StackProfile};

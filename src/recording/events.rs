@@ -23,7 +23,7 @@ pub enum RecordEvent {
     /// A library of the phone is fetched.
     Library(PullEvent),
     /// Beside the recording.
-    Beside(CompanionEvent),
+    Companion(CompanionEvent),
     /// Another step.
     Step(Step),
 }

@@ -200,7 +200,7 @@ async fn finish_session(
     let cause = cause.with_log(&log);
     let why_empty = causes::why_empty(&plan, &converted, cause, &log, &empty);
     causes::settle(&mut converted, cause, !why_empty.is_empty());
-    let beside = beside_section(&output, plan.companions).await;
+    let beside = companion_section(&output, plan.companions).await;
     let tracked = tracked(&session, &plan, beside.as_ref(), staging.path()).await?;
     let sampled = converted.dumps.iter().any(|d| d.file.is_some())
         || converted.java.iter().any(|d| d.file.is_some())
@@ -261,7 +261,7 @@ async fn finish_session(
             .warnings
             .extend(unwritten.map(Finding::into_warning));
     }
-    manifest.beside = beside_section(&output, plan.companions).await;
+    manifest.beside = companion_section(&output, plan.companions).await;
     if let Some(beside) = &mut manifest.beside {
         beside.collections = collections;
         manifest.warnings.extend(companion::warnings(beside));
@@ -310,7 +310,10 @@ async fn finish_session(
 }
 
 /// What was recorded beside: its timeline may have hundreds of megabytes.
-async fn beside_section(folder: &Path, companions: CompanionOptions) -> Option<manifest::Beside> {
+async fn companion_section(
+    folder: &Path,
+    companions: CompanionOptions,
+) -> Option<manifest::Companions> {
     let folder = folder.to_owned();
     blocking(move || companion::section(&folder, companions)).await
 }
@@ -319,7 +322,7 @@ async fn beside_section(folder: &Path, companions: CompanionOptions) -> Option<m
 async fn tracked(
     session: &Session,
     plan: &Plan,
-    beside: Option<&manifest::Beside>,
+    beside: Option<&manifest::Companions>,
     goal: &Path,
 ) -> Result<Option<Written>, Failure> {
     if !plan.companions.allocations {

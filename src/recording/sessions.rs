@@ -1,16 +1,16 @@
 //! `status`, `snapshot`, `stop`, `collect`: go on with sessions that another process began,
 //! from the journal, or from the name of a trace on a device where this host has none.
 
+mod before_start;
 mod choice;
 mod collect;
 mod phone;
 mod status;
-mod way;
 
+pub(super) use before_start::{abandon, make_way};
 pub use choice::{Scope, SessionSelector, at_server};
 pub use collect::collect;
 pub use status::{SessionStatus, State, status};
-pub(super) use way::{abandon, make_way};
 
 use std::path::{Path, PathBuf};
 

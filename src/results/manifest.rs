@@ -10,7 +10,8 @@ mod recording;
 mod symbolization;
 
 pub use companion::{
-    Beside, BesideCost, BesideFile, BesideGap, BesideMissed, BesideTimeline, BesideUnread,
+    CompanionCost, CompanionFile, CompanionGap, CompanionMissed, CompanionTimeline,
+    CompanionUnread, Companions,
 };
 pub use file::{FILE_NAME, ManifestError};
 pub use java::{
@@ -66,7 +67,7 @@ pub struct Manifest {
     pub labels: Vec<Label>,
     /// What was recorded beside the native heap; absent where nothing was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub beside: Option<Beside>,
+    pub beside: Option<Companions>,
     /// How many frames carry names, and whose libraries do not.
     pub symbolization: Option<Symbolization>,
     /// The page in the folder; absent where there is none.

@@ -3,8 +3,8 @@
 use crate::error::Failure;
 use crate::flags::context::Context;
 use crate::flags::java::JavaArgs;
-use crate::flags::leave::LeaveArgs;
 use crate::flags::native::NativeArgs;
+use crate::flags::no_report::NoReportArgs;
 use crate::heap_graph::Follow;
 use crate::heaps::input::DumpScope;
 use crate::pages::PAGE;
@@ -47,7 +47,7 @@ pub(crate) fn show(ctx: &Context, goal: &Path, outcome: &ReportOutcome) {
 /// with it, and nothing of the recording depends on it. Where the page is if it was written.
 pub(crate) async fn leave(
     ctx: &Context,
-    args: LeaveArgs,
+    args: NoReportArgs,
     finished: &mut Finished,
 ) -> Option<PathBuf> {
     let dumps = &finished.manifest.dumps.native;

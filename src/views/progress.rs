@@ -213,7 +213,7 @@ impl Show {
             RecordEvent::Checked(checked) => self.checked(checked),
             RecordEvent::Session(event) => self.session(event),
             RecordEvent::Library(event) => self.library(event),
-            RecordEvent::Beside(event) => self.beside(event),
+            RecordEvent::Companion(event) => self.beside(event),
             RecordEvent::Step(step) => self.step(step),
         }
         self.draw();

@@ -1,15 +1,7 @@
 //! Checks of native heaps, on recorded traces: what chance does to their figures is the same each
 //! time.
 
-/// What it says on stderr, and its exit code.
-fn ended(args: &[&str]) -> (String, Option<i32>) {
-    let output = crate::program::heaptap()
-        .args(args)
-        .output()
-        .expect("heaptap runs");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    (said, output.status.code())
-}
+use crate::native_tables::ended;
 
 #[test]
 fn a_heap_that_the_second_input_lacks_leaves_a_check_open() {

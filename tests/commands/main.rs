@@ -19,5 +19,5 @@ mod judges;
 mod leaks;
 mod look;
 mod native_tables;
+mod printed;
 mod query;
-mod seen;

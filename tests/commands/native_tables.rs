@@ -408,7 +408,7 @@ fn a_difference_goes_into_a_page_and_a_profile() {
 }
 
 /// What it says on stderr, and its exit code.
-fn ended(args: &[&str]) -> (String, Option<i32>) {
+pub(crate) fn ended(args: &[&str]) -> (String, Option<i32>) {
     let output = heaptap(args);
     (said(&output), output.status.code())
 }

@@ -34,6 +34,12 @@ macro_rules! shows {
     };
 }
 
+// What the system says of it differs by system.
+#[cfg(unix)]
+shows! {
+    no_such_file: "top conversions/c_cont.pftrac",
+}
+
 shows! {
     native_table: "top conversions/c_cont.pftrace",
     native_tree: "top --tree conversions/rust_cont_symbolized.pftrace",
@@ -44,13 +50,12 @@ shows! {
     java_classes: "top hprof/leaklab-after.hprof.zst",
     java_leaks: "leaks hprof/leaklab-after.hprof.zst",
     java_difference: "diff hprof/leaklab-before.hprof.zst hprof/leaklab-after.hprof.zst",
-    java_no_such_object: "paths hprof/android-a.hprof.gz android.app.Activity",
+    java_no_such_object: "paths hprof/android-a.hprof.gz --class NoSuchActivity",
     java_heap_graph: "top heap_graphs/graph_10k.pftrace.zst",
     hprof_described: "hprof info hprof/android-a.hprof.gz",
     gc_log: "gc gclog/gc_forms.log",
     meminfo: "meminfo meminfo/synthetic_api34_d.txt",
     meminfo_difference: "diff meminfo/synthetic_api26_a.txt meminfo/synthetic_api26_d.txt",
-    no_such_file: "top conversions/c_cont.pftrac",
     no_heap_in_it: "top meminfo/synthetic_api34_d.txt",
     no_such_statement: "query conversions/c_cont.pftrace SELECT",
 }

@@ -58,7 +58,7 @@ impl Lab {
     }
 
     /// A request for a library of the phone, as it is there.
-    fn request(&self, path: &str) -> LibraryRequest {
+    fn library_request(&self, path: &str) -> LibraryRequest {
         let bytes = self.phone.file(path).expect("it is there");
         let build_id = identify(&bytes).expect("an ELF file").build_id;
         LibraryRequest {
@@ -77,7 +77,7 @@ impl Lab {
     }
 
     /// A request for a library stored in the APK, and its bytes.
-    fn wish_in_apk(&self, name: &str) -> (LibraryRequest, Vec<u8>) {
+    fn library_request_in_apk(&self, name: &str) -> (LibraryRequest, Vec<u8>) {
         let apk = self.apk();
         let bytes = self.phone.file(&apk).expect("an APK");
         let mut archive = zip::ZipArchive::new(std::io::Cursor::new(&bytes)).expect("a ZIP");
@@ -97,7 +97,7 @@ impl Lab {
     }
 
     /// What was asked of the phone about files.
-    fn requests(&self) -> Vec<String> {
+    fn asked(&self) -> Vec<String> {
         let of_files = |r: &String| {
             ["STA2", "STAT", "RECV", "dd "]
                 .iter()
@@ -114,7 +114,7 @@ fn kept(outcome: &Outcome) -> bool {
 #[test]
 fn a_library_comes_once_and_is_kept() {
     let lab = Lab::new("");
-    let requests = || vec![lab.request(UTILS), lab.request(HWUI)];
+    let requests = || vec![lab.library_request(UTILS), lab.library_request(HWUI)];
     let events = Mutex::new(Vec::new());
     let tell = |event| events.lock().expect("no panic").push(event);
     let fetched = lab
@@ -130,14 +130,14 @@ fn a_library_comes_once_and_is_kept() {
             .expect("kept");
         assert_eq!(*bytes, *lab.phone.file(&request.path).expect("it is there"));
     }
-    let asked = lab.requests();
+    let asked = lab.asked();
     assert_eq!(asked.len(), 4, "{asked:?}");
     let again = lab.fetch(PullLibs::Always, requests());
     assert!(
         again.iter().all(|f| f.outcome == Outcome::Cached),
         "{again:?}"
     );
-    assert_eq!(lab.requests(), asked, "nothing more is asked of the phone");
+    assert_eq!(lab.asked(), asked, "nothing more is asked of the phone");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn what_costs_most_comes_first_and_what_is_not_worth_it_only_on_demand() {
     let request = |path: &str, nameless, without_lines| LibraryRequest {
         nameless,
         without_lines,
-        ..lab.request(path)
+        ..lab.library_request(path)
     };
     let requests = || {
         vec![
@@ -166,7 +166,7 @@ fn what_costs_most_comes_first_and_what_is_not_worth_it_only_on_demand() {
     let paths =
         |fetched: Vec<Fetched>| -> Vec<String> { fetched.into_iter().map(|f| f.path).collect() };
     assert!(lab.fetch(PullLibs::Never, requests()).is_empty());
-    assert_eq!(lab.requests(), Vec::<String>::new());
+    assert_eq!(lab.asked(), Vec::<String>::new());
     assert_eq!(paths(lab.fetch(PullLibs::Cheap, requests())), [HWUI, UTILS]);
     let all = paths(lab.fetch(PullLibs::Always, requests()));
     assert_eq!(all, [HWUI, UTILS, "/system/lib64/libsqlite.so"]);
@@ -175,13 +175,13 @@ fn what_costs_most_comes_first_and_what_is_not_worth_it_only_on_demand() {
 #[test]
 fn of_an_apk_only_the_library_comes() {
     let lab = Lab::new("stripped=no");
-    let (request, library) = lab.wish_in_apk("libjson.so");
+    let (request, library) = lab.library_request_in_apk("libjson.so");
     let id = request.build_id.clone();
     let Outcome::Kept(bytes) = lab.outcome(PullLibs::Cheap, request) else {
         panic!("it is readable");
     };
     assert!(bytes < library.len() as u64 + 2 * 4096, "{bytes}");
-    assert!(lab.requests().iter().all(|r| !r.starts_with("RECV")));
+    assert!(lab.asked().iter().all(|r| !r.starts_with("RECV")));
     let (_, found) = lab
         .cache()
         .libraries()
@@ -193,7 +193,7 @@ fn of_an_apk_only_the_library_comes() {
 #[test]
 fn a_phone_that_cannot_read_parts_gives_the_whole_apk() {
     let lab = Lab::new("fault=no-shell-v2");
-    let (request, library) = lab.wish_in_apk("libengine.so");
+    let (request, library) = lab.library_request_in_apk("libengine.so");
     let id = request.build_id.clone();
     let apk = lab.phone.file(&lab.apk()).expect("an APK");
     assert_eq!(
@@ -213,18 +213,18 @@ fn another_build_is_refused_and_remembered_until_the_file_changes() {
     let lab = Lab::new("");
     let request = || LibraryRequest {
         build_id: BuildId(vec![7; 20]),
-        ..lab.request(UTILS)
+        ..lab.library_request(UTILS)
     };
-    let there = lab.request(UTILS).build_id;
+    let there = lab.library_request(UTILS).build_id;
     let outcome = lab.outcome(PullLibs::Always, request());
     assert_eq!(outcome, Outcome::Not(WhyNot::OtherBuildId(there)));
-    let before = lab.requests().len();
+    let before = lab.asked().len();
     let outcome = lab.outcome(PullLibs::Always, request());
     assert!(
         matches!(outcome, Outcome::Not(WhyNot::Device(_))),
         "{outcome:?}"
     );
-    let after = lab.requests();
+    let after = lab.asked();
     assert_eq!(after[before..], [format!("STA2:{UTILS}")]);
     let other = lab.phone.file(HWUI).expect("it is there");
     lab.phone.put_file(UTILS, &other, 0o644);
@@ -242,7 +242,7 @@ fn what_is_no_readable_library_is_said() {
     };
     let at = |path: &str| LibraryRequest {
         path: path.to_owned(),
-        ..lab.request(UTILS)
+        ..lab.library_request(UTILS)
     };
     assert_eq!(why(at("/vendor/lib64/libgone.so")), WhyNot::NotThere);
     assert_eq!(why(at("/system/lib64")), WhyNot::NotAFile);
@@ -256,7 +256,7 @@ fn what_is_no_readable_library_is_said() {
         why(at("/system/lib64/libtext.so")),
         WhyNot::Damaged(_)
     ));
-    let (inside, _) = lab.wish_in_apk("libjson.so");
+    let (inside, _) = lab.library_request_in_apk("libjson.so");
     let beside = LibraryRequest {
         start_offset: inside.start_offset + 4096,
         ..inside.clone()
@@ -272,7 +272,7 @@ fn what_is_no_readable_library_is_said() {
 #[test]
 fn too_much_is_left_there_unless_it_is_asked_for() {
     let lab = Lab::new("fault=stat-lies@100000000");
-    let outcome = lab.outcome(PullLibs::Cheap, lab.request(UTILS));
+    let outcome = lab.outcome(PullLibs::Cheap, lab.library_request(UTILS));
     let Outcome::Not(WhyNot::OverBudget(text)) = outcome else {
         panic!("{outcome:?}");
     };
@@ -280,8 +280,10 @@ fn too_much_is_left_there_unless_it_is_asked_for() {
         text.contains("64.0 MiB") && text.contains("--pull-libs"),
         "{text}"
     );
-    assert!(lab.requests().iter().all(|r| !r.starts_with("RECV")));
-    assert!(kept(&lab.outcome(PullLibs::Always, lab.request(UTILS))));
+    assert!(lab.asked().iter().all(|r| !r.starts_with("RECV")));
+    assert!(kept(
+        &lab.outcome(PullLibs::Always, lab.library_request(UTILS))
+    ));
 }
 
 #[test]
@@ -290,9 +292,9 @@ fn a_phone_that_goes_is_asked_no_more() {
         let lab = Lab::new("");
         let source = lab.source(PullLibs::Cheap);
         let requests = vec![
-            lab.request(UTILS),
-            lab.request(HWUI),
-            lab.request("/system/lib64/libsqlite.so"),
+            lab.library_request(UTILS),
+            lab.library_request(HWUI),
+            lab.library_request("/system/lib64/libsqlite.so"),
         ];
         lab.phone
             .faults()
@@ -317,10 +319,10 @@ fn whoever_does_not_want_to_wait_goes_on_without() {
     let source = lab.source(PullLibs::Always);
     let interrupt = source.interrupt();
     assert!(!interrupt.skip(), "nothing is under way");
-    let requests = vec![lab.request(UTILS), lab.request(HWUI)];
+    let requests = vec![lab.library_request(UTILS), lab.library_request(HWUI)];
     let fetched = std::thread::scope(|scope| {
         let fetching = scope.spawn(|| source.fetch(&lab.cache(), requests, &|_| {}));
-        while !lab.requests().iter().any(|r| r.starts_with("RECV")) {
+        while !lab.asked().iter().any(|r| r.starts_with("RECV")) {
             std::thread::yield_now();
         }
         assert!(interrupt.skip());

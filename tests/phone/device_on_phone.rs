@@ -1,5 +1,5 @@
 //! The device layer against the virtual phone over TCP: what works, however the phone answers,
-//! and what each fault becomes. Scripted servers (src/device/tests) cut every byte; here a
+//! and what each fault becomes. Scripted servers (crates/adb/src/tests) cut every byte; here a
 //! whole phone with a shell and files of its own stands behind the wire.
 
 use std::time::Duration;

@@ -89,6 +89,7 @@ pub(crate) fn run(cmd: &mut Cmd) -> Result<u8, Stop> {
     };
     let name = match argv0.rsplit_once('/') {
         Some((dir, name)) if dir == "/system/bin" || dir == "/bin" || dir == "/vendor/bin" => name,
+        // A script is run by `sh FILE` only.
         Some(_) => "",
         None => &argv0,
     };

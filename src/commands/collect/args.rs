@@ -1,7 +1,7 @@
 //! The flags of `heaptap collect`.
 
-use crate::flags::leave::LeaveArgs;
 use crate::flags::names::NamesArgs;
+use crate::flags::no_report::NoReportArgs;
 
 /// Flags of `collect`.
 #[derive(Debug, clap::Args)]
@@ -19,7 +19,7 @@ pub struct Args {
     pub output: Option<std::path::PathBuf>,
     /// Whether a page is left.
     #[command(flatten)]
-    pub leave: LeaveArgs,
+    pub leave: NoReportArgs,
     /// Where names come from, beside what the recording was started with.
     #[command(flatten)]
     pub names: NamesArgs,

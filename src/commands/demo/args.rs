@@ -1,6 +1,6 @@
 //! The flags of `heaptap demo`.
 
-use crate::flags::leave::LeaveArgs;
+use crate::flags::no_report::NoReportArgs;
 use std::path::PathBuf;
 
 /// Flags of `demo`.
@@ -12,5 +12,5 @@ pub struct Args {
     pub output: Option<PathBuf>,
     /// Whether a page is left.
     #[command(flatten)]
-    pub leave: LeaveArgs,
+    pub leave: NoReportArgs,
 }

@@ -1,8 +1,9 @@
 //! The flags of `heaptap diff`.
 
 use crate::analyze::native::groups::RowKey;
+use crate::flags::filter::FilterArgs;
 use crate::flags::iterations::iterations;
-use crate::flags::java::{FilterArgs, JavaArgs};
+use crate::flags::java::JavaArgs;
 use crate::flags::native::NativeArgs;
 use crate::flags::stack::StackArgs;
 use crate::units::ByteSize;

@@ -14,7 +14,7 @@ use super::args::{Args, ByArg, SortArg, ViewArg};
 use super::run::{Compared, DiffError, DiffRequest, Per, ProfileFile, diff};
 use crate::analyze::native::diff::Growing;
 use crate::analyze::native::groups::RowKey;
-use crate::console::gate;
+use crate::console::fail_checks;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
@@ -47,7 +47,7 @@ const PAGE_OF_NOISE: usize = 5;
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let judges = args.fail_over.is_some();
     let outcome = of_any_kind(ctx, args).await;
-    outcome.map_err(|failure| gate::failure(judges, failure))
+    outcome.map_err(|failure| fail_checks::failure(judges, failure))
 }
 
 async fn of_any_kind(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
@@ -371,7 +371,7 @@ async fn native(
     let judged = match (&report.verdict, report.matches()) {
         (None, _) => None,
         (Some(_), false) => {
-            gate::warn_nothing_judged(console, gate::Judged::Samples, is_filtered);
+            fail_checks::warn_nothing_judged(console, fail_checks::Judged::Samples, is_filtered);
             Some(ErrorClass::Inconclusive)
         }
         (Some(verdict), true) => native::judge(console, &report, verdict),

@@ -1,6 +1,7 @@
 //! The flags of `heaptap leaks`.
 
-use crate::flags::java::{FilterArgs, JavaArgs};
+use crate::flags::filter::FilterArgs;
+use crate::flags::java::JavaArgs;
 use crate::flags::native::NativeArgs;
 use crate::flags::stack::StackArgs;
 use crate::units::ByteSize;

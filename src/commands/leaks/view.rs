@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::args::{Args, OnlyArg};
-use crate::console::gate;
+use crate::console::fail_checks;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
@@ -37,7 +37,7 @@ const PAGE: usize = 10;
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let judges = args.fail;
     let outcome = either(ctx, args).await;
-    outcome.map_err(|failure| gate::failure(judges, failure))
+    outcome.map_err(|failure| fail_checks::failure(judges, failure))
 }
 
 async fn either(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
@@ -126,10 +126,11 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Result<Outcome, Open
     }
     if args.fail && !found.matches {
         let is_filtered = found.document.is_filtered;
-        gate::warn_nothing_judged(console, gate::Judged::Samples, is_filtered);
+        fail_checks::warn_nothing_judged(console, fail_checks::Judged::Samples, is_filtered);
     }
     // Of data that are missing nobody knows what they would have come to.
-    let lacks = found.class.is_some() || gate::is_open(found.findings.iter().map(|f| f.kind));
+    let lacks =
+        found.class.is_some() || fail_checks::is_open(found.findings.iter().map(|f| f.kind));
     let inconclusive = found.inconclusive || !found.matches || lacks;
     let verdict = match (args.fail, found.found, inconclusive) {
         (true, true, _) => Some(ErrorClass::Budget),
@@ -218,10 +219,10 @@ async fn java_leaks(ctx: &Context, args: Args, opened: OpenedJava) -> Result<Out
         java_view::warn(console, heap);
     }
     if args.fail && !report.matches {
-        gate::warn_nothing_judged(console, gate::Judged::Objects, is_filtered);
+        fail_checks::warn_nothing_judged(console, fail_checks::Judged::Objects, is_filtered);
     }
     let warnings = document.heaps.iter().flat_map(|heap| &heap.warnings);
-    let lacks = gate::is_open(warnings.map(|warning| warning.kind));
+    let lacks = fail_checks::is_open(warnings.map(|warning| warning.kind));
     let outcome = Outcome::of_budget(
         args.fail.then_some(report.matches),
         report.found(),

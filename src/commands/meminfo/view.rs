@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::args::Args;
 use super::live::view as live;
 use crate::config::Targets;
-use crate::console::{Console, keep};
+use crate::console::{Console, save_file};
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::export::csv::cell;
@@ -63,7 +63,7 @@ pub async fn run(ctx: &Context, mut args: Args) -> Result<Outcome, Failure> {
     if args.live.every.is_some() {
         return live::run(ctx, &args.live, targets(&args.targets), args.csv).await;
     }
-    keep::check(args.save.as_deref(), args.force)?;
+    save_file::check(args.save.as_deref(), args.force)?;
     let document = match args.file.clone() {
         Some(path) => {
             blocking::stepwise(ctx, move |progress| {
@@ -171,7 +171,7 @@ async fn ask(ctx: &Context, args: &Args) -> Result<Document, Failure> {
     let device = ctx.device().await?;
     let answer = meminfo::ask(device, &question).await?;
     if let Some(file) = &args.save {
-        keep::write(&ctx.console, file, &answer.text)?;
+        save_file::write(&ctx.console, file, &answer.text)?;
     }
     Ok(answer.document)
 }

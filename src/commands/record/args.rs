@@ -1,8 +1,8 @@
 //! The flags of `heaptap record`.
 
 use crate::flags::capture::{CaptureArgs, TargetArgs, milliseconds};
-use crate::flags::leave::LeaveArgs;
 use crate::flags::names::NamesArgs;
+use crate::flags::no_report::NoReportArgs;
 use crate::flags::sample_names::SampleNamesArg;
 use crate::recording::companion_options::Source;
 use std::path::PathBuf;
@@ -86,7 +86,7 @@ pub struct Args {
     pub disable_selinux: bool,
     /// Whether a page is left.
     #[command(flatten, next_help_heading = "How to record")]
-    pub leave: LeaveArgs,
+    pub leave: NoReportArgs,
     /// Where names come from.
     #[command(flatten)]
     pub names: NamesArgs,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::args::{Args, ByArg};
 use crate::console::table::{Table, show_fitting};
-use crate::console::{Console, Style, keep};
+use crate::console::{Console, Style, save_file};
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
@@ -25,7 +25,7 @@ const MUCH: u64 = 10;
 /// # Errors
 /// Where the process does not run, may not be read, or the input holds no mappings.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
-    keep::check(args.save.as_deref(), args.force)?;
+    save_file::check(args.save.as_deref(), args.force)?;
     let mapped = match Named::parse(&args.input)? {
         Named::File(input) => load(ctx, input, args.process.clone()).await?,
         Named::Process(target) => {
@@ -68,7 +68,7 @@ fn save(console: &Console, file: &Path, mapped: &Mapped) -> Result<(), Failure> 
         )
         .with_help("use --json or --csv for the rows"));
     };
-    keep::write(console, file, text)
+    save_file::write(console, file, text)
 }
 
 fn size(bytes: Option<u64>) -> String {

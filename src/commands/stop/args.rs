@@ -1,7 +1,7 @@
 //! The flags of `heaptap stop`.
 
-use crate::flags::leave::LeaveArgs;
 use crate::flags::names::NamesArgs;
+use crate::flags::no_report::NoReportArgs;
 
 /// Flags of `stop`.
 #[derive(Debug, clap::Args)]
@@ -15,7 +15,7 @@ pub struct Args {
     pub output: Option<std::path::PathBuf>,
     /// Whether a page is left.
     #[command(flatten)]
-    pub leave: LeaveArgs,
+    pub leave: NoReportArgs,
     /// Where names come from, beside what the recording was started with.
     #[command(flatten)]
     pub names: NamesArgs,

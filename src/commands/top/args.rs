@@ -3,7 +3,8 @@
 use super::run as native_top;
 use super::run::java::{Grouping, Order};
 use crate::analyze::native::groups::RowKey;
-use crate::flags::java::{FilterArgs, JavaArgs};
+use crate::flags::filter::FilterArgs;
+use crate::flags::java::JavaArgs;
 use crate::flags::native::NativeArgs;
 use crate::flags::pattern::pattern;
 use crate::flags::stack::StackArgs;

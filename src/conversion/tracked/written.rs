@@ -65,7 +65,7 @@ impl Written {
 
     /// Says so where nobody fetched what belongs to the end: who held the connections was killed,
     /// or did not wait.
-    pub(crate) fn note_end(&mut self, beside: &manifest::Beside) {
+    pub(crate) fn note_end(&mut self, beside: &manifest::Companions) {
         let lists = self.section.dumps.iter();
         let fetched = lists.clone().any(|dump| dump.label.is_none());
         let mut missed = beside.missed.iter();
@@ -90,7 +90,7 @@ impl Written {
     pub(crate) fn class(
         &self,
         other: Option<ErrorClass>,
-        beside: Option<&manifest::Beside>,
+        beside: Option<&manifest::Companions>,
     ) -> Option<ErrorClass> {
         if !self.any() {
             let other = other.filter(|class| *class != ErrorClass::Empty);
@@ -122,19 +122,19 @@ mod tests {
             names_changed: false,
         };
         let mut alone = written();
-        alone.note_end(&manifest::Beside::default());
+        alone.note_end(&manifest::Companions::default());
         assert_eq!(alone.warnings[0].kind, "java-allocations-end");
         let mut told = written();
-        let missed = manifest::BesideMissed {
+        let missed = manifest::CompanionMissed {
             what: WHAT.to_owned(),
             label: None,
             number: 1,
             reason: Some(MissedReason::NoTarget),
             why: String::new(),
         };
-        told.note_end(&manifest::Beside {
+        told.note_end(&manifest::Companions {
             missed: vec![missed],
-            ..manifest::Beside::default()
+            ..manifest::Companions::default()
         });
         assert!(told.warnings.is_empty());
     }

@@ -1,4 +1,4 @@
-//! What is wished of the phone: a library, what its absence costs, and where its file lies.
+//! What is requested of the phone: a library, what its absence costs, and where its file lies.
 //! Paths come from the trace and are not trusted: only absolute normalised ones are ever asked
 //! for, and by default only below the folders of the system, of apps and of pushed programs.
 
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_is_wished_for_by_the_callsites_that_it_leaves_open() {
+    fn a_library_is_requested_for_the_callsites_that_it_leaves_open() {
         let mut recording = Recording::default();
         let tables = &mut recording.tables;
         let mut mapping = |path: &str, id| {

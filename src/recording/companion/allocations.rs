@@ -1,7 +1,7 @@
 //! `--java-allocations` by the runtime's own tracking: each process is connected to as a debugger
 //! is, tracking switched on as soon as the process is there, and its list fetched at each label
 //! and at the end. Owns the connections; what the lists say is read when the recording is
-//! finished (`app::allocations`).
+//! finished (`conversion::allocations`).
 //!
 //! A runtime tracks on while the connection is away: the ring is its own. So a lost cable loses
 //! nothing but what the ring forgets; and whatever was switched on is switched off at the end,
@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::at::{At, NotTaken};
+use super::at_label::{At, NotTaken};
 use crate::conversion::allocations::{ATTACH, AttachError, attach};
 use crate::conversion::tracked::WHAT;
 use crate::device::{DebugStream, Device, DeviceError};

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 
-use super::at::{At, NotTaken};
+use super::at_label::{At, NotTaken};
 use crate::config::JavaSpec;
 use crate::device::Device;
 use crate::eligibility::{Assessment, DeviceFacts, Scope};

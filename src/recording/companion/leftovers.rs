@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::at::At;
+use super::at_label::At;
 use super::file::TimelineFile;
 use super::summary::FoundTimeline;
 use super::{java, logcat};

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::at::{At, NotTaken};
+use super::at_label::{At, NotTaken};
 use crate::device::Command;
 use crate::memory::meminfo::Meminfo;
 use crate::memory::status;

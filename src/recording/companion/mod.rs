@@ -16,16 +16,16 @@
 //! | `summary` | all of it as the manifest lists it |
 
 mod allocations;
-mod at;
+mod at_label;
 mod collections;
 mod file;
 mod java;
-mod later;
-mod left;
+mod leftovers;
 mod logcat;
 mod meminfo;
 mod smaps;
 mod summary;
+mod unobserved;
 mod watching;
 
 use std::collections::VecDeque;
@@ -37,16 +37,16 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use self::allocations::Tracking;
-use self::at::{At, NotTaken};
+use self::at_label::{At, NotTaken};
 pub(super) use self::collections::write as write_collections;
 pub use self::file::TimelineFile;
 use self::java::Heaps;
 pub(super) use self::java::{
     DumpHeaps, HeapsAtLabel, impossible as java_impossible, put_names as put_java_names,
 };
-pub(super) use self::later::complete;
-pub(super) use self::left::{is_part_of, join as join_part, move_along, parts_of};
+pub(super) use self::leftovers::{is_part_of, join as join_part, move_along, parts_of};
 pub(super) use self::summary::{section, warnings};
+pub(super) use self::unobserved::complete;
 pub(crate) use self::watching::Shares;
 use self::watching::Watching;
 use super::companion_options::{CompanionOptions, Source};
@@ -101,7 +101,7 @@ impl Companion {
                 source: timeline::Source::Ftrace,
                 why: NOT_STARTED.to_owned(),
             };
-            on_event(RecordEvent::Beside(CompanionEvent::Unreadable {
+            on_event(RecordEvent::Companion(CompanionEvent::Unreadable {
                 why: format!("{}: {}", unread.source.word(), unread.why),
             }));
             timeline.see(at, 0, Observation::Unread(unread));
@@ -150,7 +150,7 @@ impl Companion {
 }
 
 /// What is to be taken.
-struct Wish {
+struct CaptureRequest {
     number: u32,
     /// `None` at the end.
     label: Option<session::Label>,
@@ -165,7 +165,7 @@ struct Spine {
     windows: OurWindows,
     heaps: Arc<Heaps>,
     on_event: EventHandler,
-    waiting: VecDeque<Wish>,
+    waiting: VecDeque<CaptureRequest>,
     tracking: Option<Tracking>,
 }
 
@@ -215,7 +215,7 @@ impl Spine {
                     if last.is_some() {
                         let number = u32::try_from(self.labels.count()).unwrap_or(u32::MAX);
                         let number = number.saturating_add(1);
-                        self.waiting.push_back(Wish { number, label: None });
+                        self.waiting.push_back(CaptureRequest { number, label: None });
                     }
                 }
             }
@@ -248,7 +248,7 @@ impl Spine {
                 label: label.label.clone(),
             });
             self.timeline.see(label.boot_ns, 0, seen);
-            self.waiting.push_back(Wish {
+            self.waiting.push_back(CaptureRequest {
                 number,
                 label: Some(label),
             });
@@ -276,7 +276,7 @@ impl Spine {
         );
     }
 
-    fn begin(&self, wish: Wish, taking: &mut JoinSet<()>) {
+    fn begin(&self, wish: CaptureRequest, taking: &mut JoinSet<()>) {
         let taker = Taker {
             device: self.device.clone(),
             session_state: self.session_state.clone(),
@@ -309,7 +309,7 @@ struct Taker {
     heaps: Arc<Heaps>,
     on_event: EventHandler,
     tracking: Option<Tracking>,
-    wish: Wish,
+    wish: CaptureRequest,
     /// When the label was set, BOOTTIME ns.
     asked_ns: u64,
 }
@@ -358,7 +358,7 @@ impl Taker {
         if taken.is_empty() && missed.is_empty() {
             return;
         }
-        (self.on_event)(RecordEvent::Beside(CompanionEvent::Captured {
+        (self.on_event)(RecordEvent::Companion(CompanionEvent::Captured {
             label: label.to_owned(),
             taken,
             missed,

@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::at::{At, NotTaken};
+use super::at_label::{At, NotTaken};
 use crate::device::Device;
 use crate::memory::smaps;
 use crate::recording::events::{EventHandler, warn};

@@ -9,7 +9,8 @@ use crate::bytes::open_regular;
 use crate::recording::companion_options::CompanionOptions;
 use crate::results::lists::join_list;
 use crate::results::manifest::{
-    Beside, BesideCost, BesideFile, BesideGap, BesideMissed, BesideTimeline, BesideUnread, Warning,
+    CompanionCost, CompanionFile, CompanionGap, CompanionMissed, CompanionTimeline,
+    CompanionUnread, Companions, Warning,
 };
 use crate::results::output::is_below;
 use crate::timeline::{self, Entry, MissedReason, Observation, Timeline};
@@ -20,16 +21,16 @@ const LARGEST: u64 = 256 << 20;
 const LISTED: usize = 1000;
 
 /// The manifest's section; `None` where nothing was to be recorded beside.
-pub(crate) fn section(folder: &Path, companions: CompanionOptions) -> Option<Beside> {
+pub(crate) fn section(folder: &Path, companions: CompanionOptions) -> Option<Companions> {
     if companions.is_empty() {
         return None;
     }
-    let mut beside = Beside {
+    let mut beside = Companions {
         with: companions
             .sources()
             .map(|source| source.word().to_owned())
             .collect(),
-        ..Beside::default()
+        ..Companions::default()
     };
     let Some(found) = FoundTimeline::read(folder) else {
         return Some(beside);
@@ -40,11 +41,11 @@ pub(crate) fn section(folder: &Path, companions: CompanionOptions) -> Option<Bes
     let log = super::logcat::FILE;
     let has_log = found.is_ours() && folder.join(log).is_file();
     beside.log = has_log.then(|| log.to_owned());
-    let mut counted = BesideTimeline {
+    let mut counted = CompanionTimeline {
         file: timeline::FILE.to_owned(),
         entries: found.timeline.entries.len() as u64,
         strange: found.strange as u64,
-        ..BesideTimeline::default()
+        ..CompanionTimeline::default()
     };
     for entry in &found.timeline.entries {
         count(entry, &mut counted);
@@ -54,7 +55,7 @@ pub(crate) fn section(folder: &Path, companions: CompanionOptions) -> Option<Bes
     Some(beside)
 }
 
-fn count(entry: &Entry, counted: &mut BesideTimeline) {
+fn count(entry: &Entry, counted: &mut CompanionTimeline) {
     match &entry.seen {
         Observation::Resident(_) => counted.resident += 1,
         Observation::Parts(_) => counted.parts += 1,
@@ -65,7 +66,7 @@ fn count(entry: &Entry, counted: &mut BesideTimeline) {
     }
 }
 
-fn list(folder: &Path, entry: &Entry, beside: &mut Beside) {
+fn list(folder: &Path, entry: &Entry, beside: &mut Companions) {
     let label = |label: &str| (!label.is_empty()).then(|| label.to_owned());
     match &entry.seen {
         // A file that is not there any more is not listed: what the manifest names is whole, and
@@ -80,7 +81,7 @@ fn list(folder: &Path, entry: &Entry, beside: &mut Beside) {
                 let of_file = (&file.what, file.pid, file.number, &file.label);
                 of_file != (&kept.what, entry.pid, kept.number, &label(&kept.label))
             });
-            beside.files.push(BesideFile {
+            beside.files.push(CompanionFile {
                 what: kept.what.clone(),
                 file: kept.file.clone(),
                 pid: entry.pid,
@@ -90,7 +91,7 @@ fn list(folder: &Path, entry: &Entry, beside: &mut Beside) {
             });
         }
         Observation::Missed(missed) if beside.missed.len() < LISTED => {
-            beside.missed.push(BesideMissed {
+            beside.missed.push(CompanionMissed {
                 what: missed.what.clone(),
                 label: label(&missed.label),
                 number: missed.number,
@@ -100,13 +101,13 @@ fn list(folder: &Path, entry: &Entry, beside: &mut Beside) {
                 why: missed.why.clone(),
             })
         }
-        Observation::Gap(gap) if beside.gaps.len() < LISTED => beside.gaps.push(BesideGap {
+        Observation::Gap(gap) if beside.gaps.len() < LISTED => beside.gaps.push(CompanionGap {
             from_ns: entry.boot_ns,
             until_ns: gap.until_ns,
             why: gap.why.clone(),
         }),
         Observation::Unread(unread) if beside.unread.len() < LISTED => {
-            beside.unread.push(BesideUnread {
+            beside.unread.push(CompanionUnread {
                 source: unread.source.word().to_owned(),
                 pid: entry.pid,
                 why: unread.why.clone(),
@@ -114,7 +115,7 @@ fn list(folder: &Path, entry: &Entry, beside: &mut Beside) {
         }
         Observation::Spent(spent) => {
             if let Some(shares) = Shares::of(spent, entry.boot_ns) {
-                beside.cost = Some(BesideCost {
+                beside.cost = Some(CompanionCost {
                     core: shares.core,
                     services: shares.services,
                     bytes_per_s: shares.bytes_per_s,
@@ -128,7 +129,7 @@ fn list(folder: &Path, entry: &Entry, beside: &mut Beside) {
 }
 
 /// What the user should know: what is missing of what was asked for.
-pub(crate) fn warnings(beside: &Beside) -> Vec<Warning> {
+pub(crate) fn warnings(beside: &Companions) -> Vec<Warning> {
     let warning = |kind: &str, message: String, help: Option<&str>| Warning {
         kind: kind.to_owned(),
         message,
@@ -149,7 +150,7 @@ pub(crate) fn warnings(beside: &Beside) -> Vec<Warning> {
         .iter()
         .any(|missed| missed.reason == Some(MissedReason::NoTarget));
     let never = observes && nothing && !looked;
-    let untaken: Vec<&BesideMissed> = beside.missed.iter().filter(|m| is_untaken(m)).collect();
+    let untaken: Vec<&CompanionMissed> = beside.missed.iter().filter(|m| is_untaken(m)).collect();
     let was_killed = untaken
         .iter()
         .any(|missed| missed.reason == Some(MissedReason::Stopped));
@@ -205,7 +206,7 @@ pub(crate) fn warnings(beside: &Beside) -> Vec<Warning> {
 }
 
 /// Whether it was missed because no heaptap followed the recording.
-fn is_untaken(missed: &BesideMissed) -> bool {
+fn is_untaken(missed: &CompanionMissed) -> bool {
     matches!(
         missed.reason,
         Some(MissedReason::Detached | MissedReason::Stopped)
@@ -213,7 +214,7 @@ fn is_untaken(missed: &BesideMissed) -> bool {
 }
 
 /// What is missing, label by label: `at snapshot a2: java, meminfo; at the end: java`.
-fn in_moments(untaken: &[&BesideMissed]) -> String {
+fn in_moments(untaken: &[&CompanionMissed]) -> String {
     let mut moments: Vec<(u32, String, Vec<&str>)> = Vec::new();
     for missed in untaken {
         match moments

@@ -168,13 +168,13 @@ impl Seeing {
             }
             Observation::Collection(collection) if !collection.ours => self.tally.collections += 1,
             Observation::Process(process) if process.restarted => {
-                (self.on_event)(RecordEvent::Beside(CompanionEvent::Restarted {
+                (self.on_event)(RecordEvent::Companion(CompanionEvent::Restarted {
                     name: process.name.clone(),
                     pid: entry.pid,
                 }));
             }
             Observation::Unread(unread) => {
-                (self.on_event)(RecordEvent::Beside(CompanionEvent::Unreadable {
+                (self.on_event)(RecordEvent::Companion(CompanionEvent::Unreadable {
                     why: format!("{}: {}", unread.source.word(), unread.why),
                 }))
             }
@@ -206,7 +206,7 @@ impl Seeing {
             .spent
             .map(|(until, spent)| Shares::of(&spent, until));
         let shares = shares.flatten();
-        (self.on_event)(RecordEvent::Beside(CompanionEvent::Observed {
+        (self.on_event)(RecordEvent::Companion(CompanionEvent::Observed {
             samples: self.tally.samples,
             collections: self.tally.collections,
             core: shares.map(|shares| shares.core),

@@ -7,11 +7,11 @@ use crate::timeline::MissedReason;
 /// What was recorded beside the native heap (`record --with`).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Beside {
+pub struct Companions {
     /// What was asked for: `java`, `meminfo`, `smaps`, `gc`.
     pub with: Vec<String>,
     /// What was seen over time; absent where nobody wrote it.
-    pub timeline: Option<BesideTimeline>,
+    pub timeline: Option<CompanionTimeline>,
     /// The collections, what log and trace tell of each joined (`gc.jsonl`); absent where none
     /// was seen.
     pub collections: Option<String>,
@@ -19,20 +19,20 @@ pub struct Beside {
     /// followed it.
     pub log: Option<String>,
     /// What was taken at labels and at the end, in order.
-    pub files: Vec<BesideFile>,
+    pub files: Vec<CompanionFile>,
     /// What should have been taken, and was not.
-    pub missed: Vec<BesideMissed>,
+    pub missed: Vec<CompanionMissed>,
     /// When nothing was seen.
-    pub gaps: Vec<BesideGap>,
+    pub gaps: Vec<CompanionGap>,
     /// What could not be read on this phone.
-    pub unread: Vec<BesideUnread>,
+    pub unread: Vec<CompanionUnread>,
     /// What observing took of the phone.
-    pub cost: Option<BesideCost>,
+    pub cost: Option<CompanionCost>,
 }
 
 /// The timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct BesideTimeline {
+pub struct CompanionTimeline {
     /// Its name in the folder (`memory.jsonl`).
     pub file: String,
     /// Lines of it.
@@ -53,7 +53,7 @@ pub struct BesideTimeline {
 
 /// A file of one process and one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BesideFile {
+pub struct CompanionFile {
     /// `meminfo`, `smaps`, `java-heap`, `malloc-info` …
     pub what: String,
     /// Its name in the folder, with forward slashes.
@@ -70,12 +70,12 @@ pub struct BesideFile {
 
 /// Something that was not taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BesideMissed {
-    /// As in [`BesideFile::what`].
+pub struct CompanionMissed {
+    /// As in [`CompanionFile::what`].
     pub what: String,
-    /// As in [`BesideFile::label`].
+    /// As in [`CompanionFile::label`].
     pub label: Option<String>,
-    /// As in [`BesideFile::number`].
+    /// As in [`CompanionFile::number`].
     pub number: u32,
     /// Which of the reasons that others ask for; absent for any other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,7 +86,7 @@ pub struct BesideMissed {
 
 /// A time of which nothing is known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BesideGap {
+pub struct CompanionGap {
     /// Its begin, BOOTTIME, ns.
     pub from_ns: u64,
     /// Its end.
@@ -97,7 +97,7 @@ pub struct BesideGap {
 
 /// A source that this phone does not give.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BesideUnread {
+pub struct CompanionUnread {
     /// `status`, `meminfo-local`, `gfxinfo`, `dmabuf`, `log` …
     pub source: String,
     /// The process; 0 for the whole phone.
@@ -108,7 +108,7 @@ pub struct BesideUnread {
 
 /// What observing took of the phone.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct BesideCost {
+pub struct CompanionCost {
     /// Of one core: the loop on the phone, with the programs that it started.
     pub core: f64,
     /// Of one core, at most: services of the phone that answered.
@@ -123,17 +123,17 @@ pub struct BesideCost {
 
 /// One with every field set.
 #[cfg(test)]
-pub(super) fn example() -> Beside {
-    Beside {
+pub(super) fn example() -> Companions {
+    Companions {
         with: vec!["meminfo".to_owned()],
-        timeline: Some(BesideTimeline {
+        timeline: Some(CompanionTimeline {
             file: "memory.jsonl".to_owned(),
             entries: 100,
-            ..BesideTimeline::default()
+            ..CompanionTimeline::default()
         }),
         collections: Some("gc.jsonl".to_owned()),
         log: Some("logcat.txt".to_owned()),
-        files: vec![BesideFile {
+        files: vec![CompanionFile {
             what: "meminfo".to_owned(),
             file: "meminfo/01-after-login.txt".to_owned(),
             pid: 4242,
@@ -141,24 +141,24 @@ pub(super) fn example() -> Beside {
             number: 1,
             time_ns: 5_000_000_000,
         }],
-        missed: vec![BesideMissed {
+        missed: vec![CompanionMissed {
             what: "java-heap".to_owned(),
             label: Some("after-login".to_owned()),
             number: 1,
             reason: Some(MissedReason::NoTarget),
             why: MissedReason::NoTarget.why().to_owned(),
         }],
-        gaps: vec![BesideGap {
+        gaps: vec![CompanionGap {
             from_ns: 1,
             until_ns: 2,
             why: "the cable".to_owned(),
         }],
-        unread: vec![BesideUnread {
+        unread: vec![CompanionUnread {
             source: "dmabuf".to_owned(),
             pid: 0,
             why: "not for the shell".to_owned(),
         }],
-        cost: Some(BesideCost {
+        cost: Some(CompanionCost {
             core: 0.002,
             services: 0.01,
             bytes_per_s: 900.0,

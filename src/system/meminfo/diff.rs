@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::document::{Document, Figure, ProcessFacts};
 use super::error::MeminfoError;
-use super::whole::PhoneFacts;
+use super::whole_phone::PhoneFacts;
 
 /// What changed.
 #[derive(Debug, Clone, PartialEq, Serialize)]

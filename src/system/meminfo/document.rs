@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::whole::PhoneFacts;
+use super::whole_phone::PhoneFacts;
 use crate::memory::meminfo::{Column, Database, Meminfo, Pairs, Process, Row, Rule, Table};
 use crate::timeline::{Cost, Parts, Source};
 

@@ -14,7 +14,7 @@ mod diff;
 mod document;
 mod error;
 mod file;
-mod whole;
+mod whole_phone;
 
 pub use ask::{Answer, Question, ask};
 pub use diff::{Change, Changes, ProcessChanges, UnpairedProcess, diff};
@@ -23,7 +23,7 @@ pub use document::{
 };
 pub use error::MeminfoError;
 pub use file::{looks_like_meminfo, read};
-pub use whole::{By, ItemFacts, ListFacts, PhoneFacts, RamFacts, Share};
+pub use whole_phone::{By, ItemFacts, ListFacts, PhoneFacts, RamFacts, Share};
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::results::manifest::{Beside, JavaAllocations, Manifest, Session};
+use crate::results::manifest::{Companions, JavaAllocations, Manifest, Session};
 use crate::timeline::{Entry, Kept, Observation, Resident, Source, Timeline};
 
 const MIB: i64 = 1 << 20;
@@ -110,9 +110,9 @@ fn recorded(with: &[&str], snapshots_by: Option<&str>) -> Manifest {
             boot_id: None,
             snapshots_by: snapshots_by.map(str::to_owned),
         }),
-        beside: Some(Beside {
+        beside: Some(Companions {
             with: with.iter().map(|&word| word.to_owned()).collect(),
-            ..Beside::default()
+            ..Companions::default()
         }),
         ..Manifest::default()
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::results::manifest::{Beside, Manifest};
+use crate::results::manifest::{Companions, Manifest};
 
 /// The files in words: `memory.jsonl`, `3 meminfo`, `3 smaps`.
 pub(super) fn files(manifest: &Manifest) -> Vec<String> {
@@ -52,7 +52,7 @@ pub(super) fn commands(manifest: &Manifest, place: &str, java: &str) -> Vec<(Str
     next
 }
 
-fn holds_native_figures(beside: &Beside) -> bool {
+fn holds_native_figures(beside: &Companions) -> bool {
     let native = ["meminfo", "smaps", "malloc-info"];
     beside
         .files

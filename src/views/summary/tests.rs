@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::profile::{Figures, HeapDump};
-use crate::results::manifest::{Beside, BesideFile, BesideTimeline};
+use crate::results::manifest::{CompanionFile, CompanionTimeline, Companions};
 use crate::results::summary::NamedFrame;
 
 fn plain() -> Console {
@@ -195,13 +195,13 @@ fn the_next_commands_fit_the_recording() {
     );
     // What was recorded beside has commands of its own, and files.
     let seen = Manifest {
-        beside: Some(Beside {
-            timeline: Some(BesideTimeline {
+        beside: Some(Companions {
+            timeline: Some(CompanionTimeline {
                 file: "memory.jsonl".to_owned(),
                 collections_ours: 1,
-                ..BesideTimeline::default()
+                ..CompanionTimeline::default()
             }),
-            files: vec![BesideFile {
+            files: vec![CompanionFile {
                 what: "smaps".to_owned(),
                 file: "smaps/01-end.smaps.gz".to_owned(),
                 pid: 4242,
@@ -209,7 +209,7 @@ fn the_next_commands_fit_the_recording() {
                 number: 1,
                 time_ns: 1,
             }],
-            ..Beside::default()
+            ..Companions::default()
         }),
         ..manifest.clone()
     };

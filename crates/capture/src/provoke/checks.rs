@@ -7,7 +7,7 @@ use super::action::TrimLevel;
 use super::commands::{self, CheckedCommand};
 use super::error::ProvokeError;
 use super::event::{Effect, Launch};
-use super::look::{self, Front, QUICK, SLOW};
+use super::phone_state::{self, Front, QUICK, SLOW};
 use super::read::{self, Shown};
 use super::run::Runner;
 use super::saved::end_monkey;
@@ -27,13 +27,13 @@ impl Runner<'_> {
     /// Turns the screen: the activity in front has another object afterwards.
     pub(super) async fn turn(&mut self, checked: &CheckedCommand) -> Result<Effect, ProvokeError> {
         let package = &self.plan.target.package;
-        let (_, before) = look::shown(self.device, package).await?;
+        let (_, before) = phone_state::shown(self.device, package).await?;
         let turned_before = match self.in_vain_before {
             true => None,
-            false => look::rotation(self.device).await?,
+            false => phone_state::rotation(self.device).await?,
         };
-        let (begin, _) = look::shown(self.device, package).await?;
-        look::run_quick(self.device, &checked.command, SLOW).await?;
+        let (begin, _) = phone_state::shown(self.device, package).await?;
+        phone_state::run_quick(self.device, &checked.command, SLOW).await?;
         let before_object = |s: &Shown| s.object.clone();
         let Some(old) = before.as_ref().and_then(before_object) else {
             self.pause(Duration::from_secs(1)).await?;
@@ -44,7 +44,7 @@ impl Runner<'_> {
         let activity = before.map_or_else(String::new, |s| s.component);
         loop {
             self.cancel.check()?;
-            let (now, shown) = look::shown(self.device, package).await?;
+            let (now, shown) = phone_state::shown(self.device, package).await?;
             if let Some(shown) = shown
                 && shown.object.as_ref().is_some_and(|new| *new != old)
             {
@@ -63,7 +63,7 @@ impl Runner<'_> {
             }
             self.pause(LOOK_AGAIN).await?;
         }
-        let turned = look::rotation(self.device).await?;
+        let turned = phone_state::rotation(self.device).await?;
         let why = match (turned_before, turned) {
             (Some(a), Some(b)) if a == b => {
                 "the screen did not turn: the activity's orientation is fixed"
@@ -86,7 +86,7 @@ impl Runner<'_> {
     ) -> Result<Result<Front, Front>, ProvokeError> {
         let mut begin = None;
         loop {
-            let front = look::front(self.device).await?;
+            let front = phone_state::front(self.device).await?;
             if fits(&front) {
                 return Ok(Ok(front));
             }
@@ -103,7 +103,7 @@ impl Runner<'_> {
         let package = self.plan.target.package.clone();
         for _ in 0..checked.at_most {
             self.cancel.check()?;
-            look::run_quick(self.device, &checked.command, SLOW).await?;
+            phone_state::run_quick(self.device, &checked.command, SLOW).await?;
             if checked.at_most == 1 {
                 let left = self.front_until(|f| !f.is_of(&package)).await?;
                 return Ok(match left {
@@ -112,7 +112,7 @@ impl Runner<'_> {
                 });
             }
             self.pause(commands::AFTER_INPUT).await?;
-            if !look::front(self.device).await?.is_of(&package) {
+            if !phone_state::front(self.device).await?.is_of(&package) {
                 return Ok(Effect::InBackground);
             }
         }
@@ -127,9 +127,9 @@ impl Runner<'_> {
     ) -> Result<Launch, ProvokeError> {
         let package = &self.plan.target.package;
         let output = self.device.run(&checked.command, SLOW * 2).await?;
-        let (out, err) = look::texts(&output);
+        let (out, err) = phone_state::texts(&output);
         if let Some(why) = read::complaint(output.exit, &out, &err) {
-            return Err(look::refused(self.device, &checked.command, &why));
+            return Err(phone_state::refused(self.device, &checked.command, &why));
         }
         let started = read::started(&out, &err);
         let front = self.front_until(|f| f.is_of(package)).await?;
@@ -153,7 +153,7 @@ impl Runner<'_> {
         level: TrimLevel,
     ) -> Result<Effect, ProvokeError> {
         let output = self.device.run(&checked.command, SLOW).await?;
-        let (out, err) = look::texts(&output);
+        let (out, err) = phone_state::texts(&output);
         let refused = read::complaint(output.exit, &out, &err);
         // HOME before it has the system ask for just that.
         let asked = |why: &String| level == TrimLevel::Hidden && why.contains(ASKED_ALREADY);
@@ -247,7 +247,7 @@ impl Runner<'_> {
     /// Ends the app's process, and looks until it is gone.
     pub(super) async fn end(&self, checked: &CheckedCommand) -> Result<Effect, ProvokeError> {
         let before = self.look().await?;
-        look::run_quick(self.device, &checked.command, SLOW).await?;
+        phone_state::run_quick(self.device, &checked.command, SLOW).await?;
         loop {
             let now = self.look().await?;
             let gone = match (&before.pulse, &now.pulse) {

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::Plan;
 use super::commands::{self, CheckedCommand, press};
 use super::error::ProvokeError;
-use super::look;
+use super::phone_state;
 use super::run::{dismiss, saved, stay_on, wants_front};
 use super::saved::Setting;
 use heaptap_adb::{Command, Device};
@@ -28,7 +28,7 @@ pub struct Planned {
 /// # Errors
 /// As [`super::run()`], as far as it is known beforehand.
 pub async fn dry_run(device: &Device, plan: &Plan) -> Result<Vec<Planned>, ProvokeError> {
-    let facts = look::facts(device, &plan.target).await?;
+    let facts = phone_state::facts(device, &plan.target).await?;
     let plan = &facts.plan(plan);
     let mut saved = saved(device, "", plan, &facts)?;
     let mut all = Vec::new();
@@ -46,7 +46,7 @@ pub async fn dry_run(device: &Device, plan: &Plan) -> Result<Vec<Planned>, Provo
     };
     let mut usable = true;
     if plan.needs_screen() {
-        let (off, locked) = look::screen(device).await?;
+        let (off, locked) = phone_state::screen(device).await?;
         if off == Some(true) {
             saved.screen_off = true;
             all.push(command("prepare", press("KEYCODE_WAKEUP")));
@@ -57,7 +57,12 @@ pub async fn dry_run(device: &Device, plan: &Plan) -> Result<Vec<Planned>, Provo
         all.push(command("prepare", stay_on()));
         usable = off != Some(true) && locked != Some(true);
     }
-    if wants_front(plan) && !(usable && look::front(device).await?.is_of(&plan.target.package)) {
+    if wants_front(plan)
+        && !(usable
+            && phone_state::front(device)
+                .await?
+                .is_of(&plan.target.package))
+    {
         let start = commands::start_as_icon(&facts.phone, &plan.target)?;
         let mut start = planned(None, "prepare", &start);
         if !usable {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::error::ProvokeError;
 use super::event::{Event, PutBack};
-use super::look;
+use super::phone_state;
 use super::run::Runner;
 use super::saved::{end_monkey, try_put_back};
 use super::unrestored::UnrestoredSetting;
@@ -58,14 +58,14 @@ impl Runner<'_> {
     /// and the screen can be used.
     async fn make_ready(&mut self) -> Result<(), ProvokeError> {
         let serial = || self.device.serial().to_owned();
-        let hardware = look::hardware_serial(self.device).await?;
+        let hardware = phone_state::hardware_serial(self.device).await?;
         if !self.saved.hardware_serial.is_empty() && hardware != self.saved.hardware_serial {
             return Err(ProvokeError::OtherPhone {
                 serial: serial(),
                 noted: self.saved.hardware_serial.clone(),
             });
         }
-        if look::boot(self.device).await? != self.boot {
+        if phone_state::boot(self.device).await? != self.boot {
             return Err(ProvokeError::Restarted { serial: serial() });
         }
         if let Some(pid) = self.saved.monkey {

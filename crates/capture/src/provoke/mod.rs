@@ -20,7 +20,6 @@
 //! | `unrestored` | what was not put back, and what a person can type |
 
 mod action;
-mod away;
 mod cancel;
 pub mod catalog;
 mod checks;
@@ -28,7 +27,8 @@ mod commands;
 mod dry;
 mod error;
 mod event;
-mod look;
+mod lost_cable;
+mod phone_state;
 pub mod read;
 mod run;
 mod saved;
@@ -42,7 +42,7 @@ pub use commands::{CheckedCommand, Phone};
 pub use dry::{Planned, dry_run};
 pub use error::ProvokeError;
 pub use event::{Death, Effect, Event, Launch, PutBack, Report, Step};
-pub use look::hardware_serial;
+pub use phone_state::hardware_serial;
 pub use run::run;
 pub use saved::{Journals, Lock, Saved, Setting, identity, put_back};
 pub use settle::Settle;

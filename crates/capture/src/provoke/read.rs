@@ -228,7 +228,7 @@ pub struct Pulse {
     pub resident: Option<u64>,
 }
 
-/// The answer to the script `look::LOOK`: the phone's clock, and each process that was found.
+/// The answer to the script `phone_state::LOOK`: the phone's clock, and each process that was found.
 pub fn pulses(text: &str) -> Option<(u64, Vec<Pulse>)> {
     /// More processes of one name are no answer.
     const MOST: usize = 64;

@@ -9,7 +9,7 @@ use super::cancel::Cancel;
 use super::commands::{self, Check, CheckedCommand, Phone, press};
 use super::error::ProvokeError;
 use super::event::{Effect, Event, Report, Step};
-use super::look::{self, Facts, Reading, SLOW};
+use super::phone_state::{self, Facts, Reading, SLOW};
 use super::read::Pulse;
 use super::saved::{Journals, Saved, Setting, identity, put_back};
 use super::settle::{PAUSE, Resting, Sample};
@@ -35,7 +35,7 @@ pub async fn run(
     cancel: &Cancel,
     tell: &(dyn Fn(&Event) + Send + Sync),
 ) -> Result<Report, ProvokeError> {
-    let hardware_serial = look::hardware_serial(device).await?;
+    let hardware_serial = phone_state::hardware_serial(device).await?;
     let identity = identity(device.serial(), &hardware_serial);
     let _lock = journals.lock(identity)?;
     if let Some(left) = journals.of(identity)? {
@@ -43,7 +43,7 @@ pub async fn run(
             put_back(device, journals, &left).await?,
         ));
     }
-    let facts = look::facts(device, &plan.target).await?;
+    let facts = phone_state::facts(device, &plan.target).await?;
     let plan = &facts.plan(plan);
     // What is not possible is told before anything is changed.
     for place in 0..plan.actions.len() {
@@ -100,7 +100,7 @@ pub(super) fn saved(
         }),
         Err(why) => {
             let get = Command::program("settings").args(["get", space, key]);
-            Err(look::refused(device, &get, why))
+            Err(phone_state::refused(device, &get, why))
         }
     };
     let mut settings = Vec::new();
@@ -233,7 +233,7 @@ impl Runner<'_> {
             }
         }
         self.report.front = loop {
-            match look::front(self.device).await {
+            match phone_state::front(self.device).await {
                 Ok(front) => break front.component,
                 Err(error) => self.wait_for_phone(error).await?,
             }
@@ -339,24 +339,24 @@ impl Runner<'_> {
         Ok(())
     }
 
-    pub(super) async fn look(&self) -> Result<look::Look, ProvokeError> {
-        look::look(self.device, &self.plan.target).await
+    pub(super) async fn look(&self) -> Result<phone_state::Look, ProvokeError> {
+        phone_state::look(self.device, &self.plan.target).await
     }
 
     /// Switches the screen on, unlocks it where that is possible, and keeps it on.
     pub(super) async fn wake(&mut self, first: bool) -> Result<(), ProvokeError> {
-        let (off, locked) = look::screen(self.device).await?;
+        let (off, locked) = phone_state::screen(self.device).await?;
         let off = off == Some(true);
         if first {
             self.saved.screen_off = off;
             self.note()?;
         }
         if off {
-            look::run_quick(self.device, &press("KEYCODE_WAKEUP"), SLOW).await?;
+            phone_state::run_quick(self.device, &press("KEYCODE_WAKEUP"), SLOW).await?;
         }
         // Some phones show the lock screen only once they are awake.
         let locked = match off {
-            true => look::screen(self.device).await?.1,
+            true => phone_state::screen(self.device).await?.1,
             false => locked,
         };
         if locked == Some(true) {
@@ -367,17 +367,17 @@ impl Runner<'_> {
                 unlocked: locked == Some(true),
             });
         }
-        look::run_quick(self.device, &stay_on(), SLOW).await?;
+        phone_state::run_quick(self.device, &stay_on(), SLOW).await?;
         Ok(())
     }
 
     async fn unlock(&mut self) -> Result<(), ProvokeError> {
-        look::run_quick(self.device, &dismiss(), SLOW).await?;
+        phone_state::run_quick(self.device, &dismiss(), SLOW).await?;
         for _ in 0..6 {
-            if look::screen(self.device).await?.1 != Some(true) {
+            if phone_state::screen(self.device).await?.1 != Some(true) {
                 return Ok(());
             }
-            look::pause(self.device, Duration::from_millis(500)).await?;
+            phone_state::pause(self.device, Duration::from_millis(500)).await?;
         }
         let needs = self.plan.actions.iter().find(|a| a.needs_screen());
         Err(ProvokeError::Locked {
@@ -389,7 +389,7 @@ impl Runner<'_> {
     /// Starts the app as its icon does, unless it is in front.
     async fn bring_to_front(&mut self) -> Result<(), ProvokeError> {
         let package = &self.plan.target.package;
-        if look::front(self.device).await?.is_of(package) {
+        if phone_state::front(self.device).await?.is_of(package) {
             return Ok(());
         }
         self.note()?;
@@ -411,7 +411,7 @@ impl Runner<'_> {
     async fn look_how_it_is_turned(&mut self, place: &Place<'_>) -> Result<(), ProvokeError> {
         let upright = commands::is_upright(self.plan, place.at, &self.phone, place.round);
         let expected = upright == place.done.is_multiple_of(2);
-        let turned = look::rotation(self.device).await?;
+        let turned = phone_state::rotation(self.device).await?;
         if turned.is_some_and(|turned| (turned % 2 == 0) != expected) {
             self.phone.upright = !self.phone.upright;
         }
@@ -468,7 +468,7 @@ impl Runner<'_> {
         let next = now.map(|p| p.pid);
         let target = &self.plan.target;
         // Where the cable is lost over this question, the one before still counts as seen last.
-        let death = look::death(self.device, &self.phone, target, died, next).await?;
+        let death = phone_state::death(self.device, &self.phone, target, died, next).await?;
         self.pulse = now.cloned();
         self.deaths_in_a_row += 1;
         let why = death.why();
@@ -495,10 +495,10 @@ impl Runner<'_> {
         self.note()?;
         match &checked.check {
             Check::Accepted => {
-                look::run_quick(self.device, &checked.command, SLOW).await?;
+                phone_state::run_quick(self.device, &checked.command, SLOW).await?;
             }
             Check::Input => {
-                look::run_quick(self.device, &checked.command, SLOW * 2).await?;
+                phone_state::run_quick(self.device, &checked.command, SLOW * 2).await?;
                 self.pause(commands::AFTER_INPUT).await?;
             }
             Check::Wait(long) => self.pause(*long).await?,
@@ -509,7 +509,7 @@ impl Runner<'_> {
                 effects.push(Effect::Launched(launch));
             }
             Check::OtherInFront => {
-                look::run_quick(self.device, &checked.command, SLOW).await?;
+                phone_state::run_quick(self.device, &checked.command, SLOW).await?;
                 let left = self
                     .front_until(|f| !f.is_of(&self.plan.target.package))
                     .await?;
@@ -538,7 +538,7 @@ impl Runner<'_> {
     /// A pause that ends with the run.
     pub(super) async fn pause(&self, long: Duration) -> Result<(), ProvokeError> {
         tokio::select! {
-            done = look::pause(self.device, long) => done,
+            done = phone_state::pause(self.device, long) => done,
             () = self.cancel.wait() => Err(ProvokeError::Interrupted),
         }
     }
@@ -567,7 +567,7 @@ impl Runner<'_> {
         let mut begin = None;
         let (settled, why, after_ms) = loop {
             self.cancel.check()?;
-            let front = look::front(self.device).await?.component;
+            let front = phone_state::front(self.device).await?.component;
             let look = self.look().await?;
             let (now, pulse) = (look.boot_ns, look.pulse);
             let begin = *begin.get_or_insert(now);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::commands::press;
 use super::error::ProvokeError;
 use super::event::PutBack;
-use super::look::{QUICK, hardware_serial, run_quick};
+use super::phone_state::{QUICK, hardware_serial, run_quick};
 use super::read;
 use super::unrestored::UnrestoredSetting;
 use heaptap_adb::{Command, Device};

@@ -55,7 +55,7 @@ pub(super) fn dumpsys(cmd: &mut Cmd) -> Done {
         "procstats" => super::procstats::procstats(cmd, rest)?,
         "battery" => cmd.out("Current Battery Service state:\n  AC powered: false\n  USB powered: true\n  level: 87\n  scale: 100\n")?,
         "window" => {
-            cmd.out(&super::front::windows(cmd))?;
+            cmd.out(&super::dumpsys_screen::windows(cmd))?;
         }
         other => {
             cmd.err(&format!("Can't find service: {other}\n"))?;
@@ -174,8 +174,8 @@ fn activity(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {
         .collect();
     drop(state);
     match rest.first().map(String::as_str) {
-        Some("activities" | "a") => cmd.out(&super::front::activities(cmd)),
-        Some("top") => cmd.out(&super::front::top(cmd)),
+        Some("activities" | "a") => cmd.out(&super::dumpsys_screen::activities(cmd)),
+        Some("top") => cmd.out(&super::dumpsys_screen::top(cmd)),
         Some("processes" | "p" | "lru") => {
             let wanted = rest.get(1);
             let mut out = "ACTIVITY MANAGER RUNNING PROCESSES (dumpsys activity processes)\n  All known processes:\n".to_owned();
@@ -200,7 +200,7 @@ fn activity(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {
             cmd.out(&out)
         }
         Some("exit-info") if cmd.kernel.spec.android >= 11 => {
-            cmd.out(&super::front::exits(cmd, rest.get(1)))
+            cmd.out(&super::dumpsys_screen::exits(cmd, rest.get(1)))
         }
         Some("settings") => cmd.out("ACTIVITY MANAGER SETTINGS (dumpsys activity settings) activity_manager_constants:\n  use_freezer=true\n"),
         _ => cmd.out(&format!("ACTIVITY MANAGER (dumpsys activity)\n  mFocusedApp={top}\n")),

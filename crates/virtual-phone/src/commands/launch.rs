@@ -11,23 +11,17 @@ use crate::shell::Shell;
 
 pub(super) fn sh(cmd: &mut Cmd) -> Done {
     let args = cmd.args();
-    let mut options = Vec::new();
     let mut i = 0;
-    while let Some(arg) = args.get(i) {
-        if arg == "-" {
-            i += 1;
-            break;
+    match args.first().map(String::as_str) {
+        Some("-") => i = 1,
+        Some(option) if option.starts_with('-') && option != "-c" => {
+            cmd.err(&format!("sh: {option}: unknown option\n"))?;
+            return Ok(1);
         }
-        if !arg.starts_with('-') || arg == "-c" {
-            break;
-        }
-        options.push(arg.clone());
-        i += 1;
+        _ => {}
     }
-    // `-ec` and the like carry -c among their letters.
-    let combined = options.last().is_some_and(|o| o.ends_with('c'));
-    if args.get(i).is_some_and(|a| a == "-c") || combined {
-        i += usize::from(!combined);
+    if args.get(i).is_some_and(|a| a == "-c") {
+        i += 1;
         let Some(script) = args.get(i) else {
             cmd.err("sh: -c requires an argument\n")?;
             return Ok(2);
@@ -37,13 +31,8 @@ pub(super) fn sh(cmd: &mut Cmd) -> Done {
             .get(i + 2..)
             .map(<[String]>::to_vec)
             .unwrap_or_default();
-        let set = options
-            .iter()
-            .map(|o| o.trim_end_matches('c'))
-            .filter(|o| o.len() > 1);
-        let set: String = set.map(|o| format!("set {o}\n")).collect();
         let shell = Shell::new(cmd, name, rest);
-        return Ok(shell.run_script(&format!("{set}{script}"))?);
+        return Ok(shell.run_script(script)?);
     }
     match args.get(i) {
         Some(path) => {

@@ -4,8 +4,8 @@
 mod activity;
 mod dumpheap;
 mod dumpsys;
+mod dumpsys_screen;
 mod files;
-mod front;
 mod input;
 mod launch;
 mod logcat;

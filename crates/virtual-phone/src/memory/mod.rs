@@ -11,7 +11,7 @@ mod rows;
 mod system;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(crate) use self::java::{Collection, JavaHeapState, Limits};
 pub(crate) use self::log::log_tag;
@@ -183,14 +183,16 @@ impl Memory {
     /// and whether it has forgotten some of it.
     pub(crate) fn tracked(
         &self,
-        state: &State,
+        state: MutexGuard<'_, State>,
         process: &Process,
         since: BootNs,
         until: BootNs,
     ) -> (Vec<Tracked>, bool) {
-        let (history, heaps) = self.with(state, process, |account| {
+        let (history, heaps) = self.with(&state, process, |account| {
             (account.history.clone(), account.heaps.clone())
         });
+        // The sum takes a while; the phone goes on meanwhile.
+        drop(state);
         lock(&heaps).tracked(&history, since, until)
     }
 

@@ -256,7 +256,7 @@ impl Runtime {
             Some(since) => {
                 self.kernel
                     .memory
-                    .tracked(&self.kernel.state(), &self.process, since, now)
+                    .tracked(self.kernel.state(), &self.process, since, now)
             }
             None => (Vec::new(), false),
         };

@@ -172,6 +172,7 @@ impl Shell {
     /// `set -- ARGUMENT…`; options there are none.
     fn set(&mut self, args: &[String]) -> u8 {
         match args.split_first() {
+            None => {}
             Some((first, rest)) if first == "--" => self.arguments = rest.to_vec(),
             Some((first, _)) if first.starts_with(['-', '+']) => {
                 self.complain(&format!("set: {first}: not supported"));

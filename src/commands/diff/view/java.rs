@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use super::{Args, ByArg};
 use crate::console::table::Table;
-use crate::console::{Console, Style, gate};
+use crate::console::{Console, Style, fail_checks};
 use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
@@ -80,10 +80,10 @@ pub(super) async fn run(
     }
     let judged = args.fail_over.map(|_| report.matches);
     if judged == Some(false) {
-        gate::warn_nothing_judged(console, gate::Judged::Objects, is_filtered);
+        fail_checks::warn_nothing_judged(console, fail_checks::Judged::Objects, is_filtered);
     }
     let warnings = [&report.before, &report.after].into_iter();
-    let is_open = gate::is_open(warnings.flat_map(|heap| &heap.warnings).map(|w| w.kind));
+    let is_open = fail_checks::is_open(warnings.flat_map(|heap| &heap.warnings).map(|w| w.kind));
     let outcome = Outcome::of_budget(judged, excess.is_some(), class);
     Ok(outcome.left_open(judged.is_some() && is_open))
 }

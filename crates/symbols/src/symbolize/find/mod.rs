@@ -457,6 +457,6 @@ impl Shared {
 }
 
 #[cfg(test)]
-pub(in crate::symbolize) mod sample;
+pub(in crate::symbolize) mod sample_files;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 //! be read here.
 
 use super::*;
-use crate::symbolize::find::{Places, sample};
+use crate::symbolize::find::{Places, sample_files};
 use crate::symbolize::library::wanted;
 use heaptap_model::profile::{Frame, FrameId, Mapping, Recording, StringId};
 use heaptap_model::units::BuildId;
@@ -281,7 +281,7 @@ fn who_does_not_want_to_wait_gets_what_is_done() {
 fn behind_a_damaged_file_the_search_goes_on() {
     let lab = Lab::new();
     // It says that it has DWARF, which is the end of a search, and has none that can be read.
-    let damaged = sample::elf(&[1; 20], sample::FULL);
+    let damaged = sample_files::elf(&[1; 20], sample_files::FULL);
     lab.put("first", "lib.so", damaged);
     lab.put("second", "lib.so", symbols(1, &[(0x40, "second")]));
     let mut recording = recording(&[("/lib.so", 1, 0x40, "")]);

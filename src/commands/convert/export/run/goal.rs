@@ -130,7 +130,7 @@ pub(super) struct Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    /// Whoever cancels the watch ends the file that is being written, and leaves none.
+    /// Where the control says stop, the file that is being written goes.
     pub(super) fn new(
         goal: &'a OutputDestination,
         stdout: &'a mut (dyn Write + Send),

@@ -8,7 +8,7 @@ mod places;
 mod servers;
 mod trees;
 
-use super::sample::library;
+use super::sample_files::library;
 use super::{Finder, Found, Place, Places};
 use std::path::Path;
 

@@ -3,7 +3,7 @@
 
 use super::{find, paths, reasons, symbols};
 use crate::symbolize::file::Knowledge;
-use crate::symbolize::find::sample::{FULL, ID, NAMES, OTHER, STRIPPED, elf, library, put};
+use crate::symbolize::find::sample_files::{FULL, ID, NAMES, OTHER, STRIPPED, elf, library, put};
 use crate::symbolize::find::{Attempt, Finder, Place, WhyNot};
 use heaptap_model::units::BuildId;
 
