@@ -1,14 +1,20 @@
-//! Words of a device or server, made safe to show.
+//! Words of a device or server, made safe to show in one line.
 
-/// Bytes of a device or server as text that no terminal acts upon: control characters become
-/// U+FFFD.
+use heaptap_model::untrusted::sanitize;
+
+/// Bytes of a device or server as one line that no terminal acts upon: line ends and tabs become
+/// spaces, what else is unsafe U+FFFD.
 pub(super) fn printable(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes)
-        .chars()
-        .map(|c| match c {
-            '\n' | '\t' => ' ',
-            c if c.is_control() => char::REPLACEMENT_CHARACTER,
-            c => c,
-        })
-        .collect()
+    sanitize(&String::from_utf8_lossy(bytes).replace(['\n', '\t'], " ")).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_names_itself_in_one_line_and_hides_nothing() {
+        let told = printable(b"Pixel\n9\t\x1b[2J\xe2\x80\xae3 \xff");
+        assert_eq!(told, "Pixel 9 \u{fffd}[2J\u{fffd}3 \u{fffd}");
+    }
 }

@@ -99,6 +99,22 @@ impl Codec {
     }
 }
 
+/// The codec of what was found `depth` packings deep, if one packs it.
+///
+/// # Errors
+/// [`ImportError::Damaged`] where it is packed, by a codec or an archive, deeper than [`DEEPEST`].
+pub(super) fn codec_at(kind: Kind, depth: u32, name: &str) -> Result<Option<Codec>, ImportError> {
+    let codec = Codec::of(kind);
+    let is_packed = codec.is_some() || matches!(kind, Kind::Zip | Kind::Tar);
+    if is_packed && depth >= DEEPEST {
+        return Err(ImportError::Damaged {
+            name: name.to_owned(),
+            what: format!("it is packed more than {DEEPEST} times over"),
+        });
+    }
+    Ok(codec)
+}
+
 /// What packed bytes hold, as far as their first bytes tell.
 pub(super) fn innermost(bytes: &[u8]) -> Kind {
     let mut head = bytes[..bytes.len().min(PACKED_HEAD)].to_vec();

@@ -61,7 +61,7 @@ pub fn open_heaps(path: &Path) -> Result<HeapSource, ImportError> {
         Kind::Hprof => open_hprofs(path).map(HeapSource::Hprofs),
         Kind::Pprof => Ok(HeapSource::Pprofs(vec![open_pprof(path)?])),
         // What an archive holds, its first bytes do not tell.
-        Kind::Zip | Kind::Tar | Kind::Xz => match super::open(path) {
+        Kind::Zip | Kind::Tar => match super::open(path) {
             Ok(traces) => Ok(HeapSource::Traces(traces)),
             Err(error) => match open_java(path) {
                 Ok(JavaSource::Hprofs(found)) => Ok(HeapSource::Hprofs(found)),

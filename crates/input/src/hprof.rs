@@ -3,10 +3,10 @@
 //! `android-hprof` decodes it.
 
 use super::archive::{self, Members};
-use super::codec::{Codec, innermost};
+use super::codec::{codec_at, innermost};
 use super::detect::{Kind, detect};
 use super::spool::{Budget, Spool};
-use super::{DEEPEST, HEAD, ImportError, OpenTrace};
+use super::{HEAD, ImportError, OpenTrace};
 use heaptap_model::bytes::Bytes;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -99,10 +99,9 @@ pub fn hprofs_in_folder(folder: &Path) -> io::Result<Vec<PathBuf>> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let stem = name
-            .strip_suffix(".gz")
-            .or(name.strip_suffix(".zst"))
-            .unwrap_or(&name);
+        let mut packed = [".gz", ".zst", ".xz"].iter();
+        let stem = packed.find_map(|end| name.strip_suffix(end));
+        let stem = stem.unwrap_or(&name);
         if stem.ends_with(".hprof") && path.is_file() {
             found.push(path);
         }
@@ -162,7 +161,7 @@ fn open_either(
     match innermost(&bytes) {
         Kind::Hprof => hprofs(bytes),
         // What an archive holds, its first bytes do not tell.
-        Kind::Zip | Kind::Tar | Kind::Xz => match hprofs(bytes) {
+        Kind::Zip | Kind::Tar => match hprofs(bytes) {
             Ok(found) => Ok(found),
             Err(ImportError::NoHprofInside { .. } | ImportError::NotAnHprof { .. }) => {
                 traces().map(JavaSource::Traces)
@@ -221,15 +220,7 @@ fn find(
     found: &mut Vec<HprofInput>,
 ) -> Result<(), ImportError> {
     let kind = detect(&bytes[..bytes.len().min(HEAD)]);
-    let codec = Codec::of(kind);
-    let is_packed = codec.is_some() || matches!(kind, Kind::Zip | Kind::Tar);
-    if is_packed && depth >= DEEPEST {
-        return Err(ImportError::Damaged {
-            name: name.to_owned(),
-            what: "it is packed more than four times over".to_owned(),
-        });
-    }
-    let Some(codec) = codec else {
+    let Some(codec) = codec_at(kind, depth, name)? else {
         return match kind {
             Kind::Hprof => {
                 found.push(HprofInput {

@@ -57,7 +57,7 @@ pub use hprof::{
 pub use pprof::{Pprof, PprofDamage, PprofInput, read_pprof};
 pub use shared::share;
 
-use codec::Codec;
+use codec::{Codec, codec_at};
 use heaptap_model::error::{Classified, ErrorClass};
 use heaptap_model::folder::{MARKER, OWN_PREFIX, RAW_TRACE, SYMBOLIZED_TRACE};
 use heaptap_model::near::nearest;
@@ -414,15 +414,7 @@ fn unpack(
         .map_err(unreadable)?;
     source.seek(SeekFrom::Start(0)).map_err(unreadable)?;
     let kind = detect(&head);
-    let codec = Codec::of(kind);
-    let is_packed = codec.is_some() || matches!(kind, Kind::Zip | Kind::Tar);
-    if is_packed && depth >= DEEPEST {
-        return Err(ImportError::Damaged {
-            name: name.to_owned(),
-            what: "it is packed more than four times over".to_owned(),
-        });
-    }
-    if let Some(codec) = codec {
+    if let Some(codec) = codec_at(kind, depth, name)? {
         let packed = io::BufReader::with_capacity(HEAD, source);
         let reader = codec.reader(packed).map_err(unreadable)?;
         return unpack_stream(reader, name, codec, depth, budget);

@@ -1,0 +1,142 @@
+//! No module imports one that imports it, directly or by others.
+
+use super::sources::{Source, paths_at, sources};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What code of `module` names by `crate::` and `super::`, as paths from the crate's root.
+fn named_from(module: &[&str], code: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    for start in ["crate::", "super::"] {
+        for (at, _) in code.match_indices(start) {
+            let before = code[..at].chars().next_back().unwrap_or(' ');
+            if before.is_alphanumeric() || matches!(before, '_' | ':' | '$') {
+                continue;
+            }
+            for path in paths_at(&code[at..]) {
+                let mut place: Vec<String> = module.iter().map(|&name| name.into()).collect();
+                for name in path {
+                    match name.as_str() {
+                        "crate" => place.clear(),
+                        "super" => drop(place.pop()),
+                        _ => place.push(name),
+                    }
+                }
+                found.push(place);
+            }
+        }
+    }
+    found
+}
+
+/// The paths of `use` statements, from the module on that has them.
+fn handed_on_by(code: &str) -> Vec<Vec<String>> {
+    let statements = code.match_indices("use ").filter(|(at, _)| {
+        let line = code[..*at].rsplit('\n').next().unwrap_or_default();
+        line.is_empty() || (line.starts_with("pub") && line.ends_with(' '))
+    });
+    statements
+        .flat_map(|(at, word)| {
+            let path = &code[at + word.len()..];
+            paths_at(path.strip_prefix("self::").unwrap_or(path))
+        })
+        .collect()
+}
+
+/// The modules of each folder that import one another in a circle.
+fn circles(sources: &[Source]) -> BTreeMap<String, BTreeSet<String>> {
+    // Of a folder: its modules, and which of their siblings each names.
+    let mut folders: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
+    // Of a folder and an item that it hands on: the module that has it.
+    let mut handed_on: BTreeMap<(String, String), String> = BTreeMap::new();
+    let mut named = Vec::new();
+    for source in sources {
+        let path = source.path.strip_suffix(".rs").expect("a source");
+        let mut module: Vec<&str> = path.split('/').collect();
+        if matches!(module.last(), Some(&"mod" | &"lib" | &"main")) {
+            module.pop();
+        }
+        let src = source.place.strip_suffix(&source.path).expect("its end");
+        for depth in 0..module.len() {
+            let folder = format!("{src}{}", module[..depth].join("/"));
+            let siblings = folders.entry(folder).or_default();
+            siblings.entry(module[depth].to_owned()).or_default();
+        }
+        let below = format!("{src}{}", module.join("/"));
+        for path in handed_on_by(&source.code) {
+            let [child, .., item] = &path[..] else {
+                continue;
+            };
+            handed_on.insert((below.clone(), item.clone()), child.clone());
+        }
+        for other in named_from(&module, &source.code) {
+            let shared = module.iter().zip(&other).take_while(|(a, b)| a == b);
+            let shared = shared.count();
+            if shared < module.len() && shared < other.len() {
+                let folder = format!("{src}{}", module[..shared].join("/"));
+                named.push((folder, module[shared].to_owned(), other[shared].clone()));
+            }
+        }
+    }
+    for (folder, module, other) in named {
+        let siblings = folders.get_mut(&folder).expect("of a source");
+        // What is no module is an item of the parent, or one that it hands on.
+        let other = match siblings.contains_key(&other) {
+            true => Some(other),
+            false => handed_on.get(&(folder, other)).cloned(),
+        };
+        let sibling = other.filter(|other| *other != module && siblings.contains_key(other));
+        siblings.entry(module).or_default().extend(sibling);
+    }
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (folder, siblings) in folders {
+        for module in siblings.keys() {
+            let mut seen: BTreeSet<&String> = BTreeSet::new();
+            let mut next = vec![module];
+            while let Some(at) = next.pop() {
+                next.extend(siblings[at].iter().filter(|&other| seen.insert(other)));
+            }
+            if seen.contains(module) {
+                let circle = found.entry(folder.clone()).or_default();
+                circle.insert(module.clone());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn modules_import_each_other_in_no_circle() {
+    let source = |path: &str, code: &str| Source {
+        package: "a".to_owned(),
+        path: path.to_owned(),
+        place: format!("crates/a/src/{path}"),
+        code: code.to_owned(),
+    };
+    let made = [
+        source("lib.rs", "pub use crate::x::X;"),
+        source("x/mod.rs", "use crate::y::{self, z::Z};"),
+        source("x/one.rs", "use super::two::Two; use super::super::y;"),
+        source("x/two.rs", "use super::{One, one::One as O};"),
+        source("y.rs", "super::w::f()"),
+        source("w.rs", "use super::Parent;"),
+        source(
+            "v/mod.rs",
+            "pub(crate) use self::first::{A, First};\nuse second::Second;",
+        ),
+        source("v/first.rs", "use super::{Other, Second};"),
+        source("v/second.rs", "use crate::v::First;"),
+    ];
+    let circle = circles(&made);
+    assert_eq!(circle.len(), 2, "{circle:?}");
+    assert_eq!(
+        Vec::from_iter(&circle["crates/a/src/v"]),
+        ["first", "second"]
+    );
+    assert_eq!(
+        Vec::from_iter(&circle["crates/a/src/x"]),
+        ["one", "two"],
+        "{circle:?}"
+    );
+    let found = circles(&sources());
+    assert!(found.is_empty(), "modules import one another: {found:#?}");
+}
