@@ -43,8 +43,31 @@ impl DumpPlan {
         recording: &Recording,
         clocks: &Clocks,
         health: Health,
-        sink: impl FnMut(HeapDump) -> Result<(), E>,
+        mut sink: impl FnMut(HeapDump) -> Result<(), E>,
     ) -> Result<Health, E> {
+        let mut refusal = None;
+        let mut sink = |dump| {
+            sink(dump).map_err(|error| {
+                refusal = Some(error);
+                Halt::Sink
+            })
+        };
+        self.read_into(reader, recording, clocks, health, &mut sink)
+            .map_err(|halt| match halt {
+                Halt::Trace(error) => E::from(error),
+                Halt::Sink => refusal.expect("the sink gave a reason"),
+            })
+    }
+
+    /// As `read`. Not generic, so that it is compiled once, and optimized as this crate is.
+    fn read_into(
+        &self,
+        reader: &mut PlaceReader,
+        recording: &Recording,
+        clocks: &Clocks,
+        health: Health,
+        sink: &mut dyn FnMut(HeapDump) -> Result<(), Halt>,
+    ) -> Result<Health, Halt> {
         let mut assembly = Assembly {
             recording,
             clocks,
@@ -71,6 +94,19 @@ impl DumpPlan {
             }
         }
         assembly.end()
+    }
+}
+
+/// Why the reading ended early.
+enum Halt {
+    Trace(TraceError),
+    /// The sink refused a dump; `DumpPlan::read` has its reason.
+    Sink,
+}
+
+impl From<TraceError> for Halt {
+    fn from(error: TraceError) -> Halt {
+        Halt::Trace(error)
     }
 }
 
@@ -119,7 +155,7 @@ struct Part {
 
 type SeriesKey = (RunId, u64, String);
 
-struct Assembly<'a, S> {
+struct Assembly<'a> {
     recording: &'a Recording,
     clocks: &'a Clocks,
     callstacks: &'a Callstacks,
@@ -137,19 +173,15 @@ struct Assembly<'a, S> {
     /// Of a stop that timed out: of each process and heap the time of its last dump, if that was
     /// not written then.
     last: BTreeMap<(u64, String), Option<Option<u64>>>,
-    sink: S,
+    sink: &'a mut dyn FnMut(HeapDump) -> Result<(), Halt>,
 }
 
 /// What a dump takes, whoever takes it, and what is known of a heap through all its dumps.
 const DUMP: usize = 1000;
 const SERIES: usize = 1000;
 
-impl<S, E> Assembly<'_, S>
-where
-    S: FnMut(HeapDump) -> Result<(), E>,
-    E: From<TraceError>,
-{
-    fn packet(&mut self, entry: &Entry, run: RunId, body: &[u8]) -> Result<(), E> {
+impl Assembly<'_> {
+    fn packet(&mut self, entry: &Entry, run: RunId, body: &[u8]) -> Result<(), Halt> {
         let (packet, _) = Packet::read(body);
         self.allowance.add(body.len());
         let gap = self.number(run, entry.index);
@@ -210,7 +242,7 @@ where
         entry: &Entry,
         run: RunId,
         partial: bool,
-    ) -> Result<(), E> {
+    ) -> Result<(), Halt> {
         let (mut header, outcome) = Header::read(message);
         // What names no process and has no sample is no dump of anything.
         if header.pid == 0 && outcome.is_ok() && !has_samples(message) {
@@ -322,7 +354,7 @@ where
         Ok(())
     }
 
-    fn finish(&mut self, run: RunId, part: Part) -> Result<(), E> {
+    fn finish(&mut self, run: RunId, part: Part) -> Result<(), Halt> {
         let Part {
             header,
             written,
@@ -386,7 +418,7 @@ where
         })
     }
 
-    fn end(mut self) -> Result<Health, E> {
+    fn end(mut self) -> Result<Health, Halt> {
         if self.left_out > 0 {
             self.health.add_damage(
                 0,
