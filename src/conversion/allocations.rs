@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::device::{DebugStream, Device, DeviceError};
 use crate::eligibility::Assessment;
-use crate::error::{Classified, ErrorClass};
+use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::jdwp::{Connection, JdwpError};
 
 /// How long a runtime may take to answer. One that another debugger holds never does.
@@ -70,43 +70,26 @@ impl AttachError {
 }
 
 impl Classified for TrackingError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            TrackingError::Device(error) => error.class(),
-            TrackingError::NotDebuggable { .. } => ErrorClass::NotEligible,
-            TrackingError::Unheard { .. } => ErrorClass::Device,
-            TrackingError::Detached => ErrorClass::Usage,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            TrackingError::Device(error) => error.kind(),
-            TrackingError::NotDebuggable { .. } => "not-debuggable",
-            TrackingError::Unheard { .. } => "debugger-in-the-way",
-            TrackingError::Detached => "tracking-detached",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        Some(match self {
-            TrackingError::Device(error) => return error.help(),
+            TrackingError::Device(error) => error.facts(),
             TrackingError::NotDebuggable { .. } => {
-                "use a debug build of the app (android:debuggable) or a userdebug phone; from \
-                 Android 12 on --java-allocations=heap does without, and `heaptap dump` shows what \
-                 the Java heap holds"
-                    .to_owned()
+                ErrorFacts::new(ErrorClass::NotEligible, "not-debuggable").with_help(
+                    "use a debug build of the app (android:debuggable) or a userdebug phone; from \
+                     Android 12 on --java-allocations=heap does without, and `heaptap dump` shows \
+                     what the Java heap holds",
+                )
             }
             TrackingError::Unheard { .. } => {
-                "a process has one debugger at a time: close Android Studio (or its debugger and \
-                 profiler, or whatever else is connected by JDWP) and try again; bring the app to \
-                 the front if it was in the back for long: a frozen one does not answer"
-                    .to_owned()
+                ErrorFacts::new(ErrorClass::Device, "debugger-in-the-way").with_help(
+                    "a process has one debugger at a time: close Android Studio (or its debugger \
+                     and profiler, or whatever else is connected by JDWP) and try again; bring the \
+                     app to the front if it was in the back for long: a frozen one does not answer",
+                )
             }
-            TrackingError::Detached => {
-                "record without --detach; or by --java-allocations=heap (Android 12)".to_owned()
-            }
-        })
+            TrackingError::Detached => ErrorFacts::new(ErrorClass::Usage, "tracking-detached")
+                .with_help("record without --detach; or by --java-allocations=heap (Android 12)"),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::selection::Choices;
-use crate::error::{Classified, ErrorClass};
+use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::hprof::HprofError;
 use crate::import::ImportError;
 use crate::naming::r8_mappings::MapsError;
@@ -47,40 +47,19 @@ pub enum ConvertError {
 }
 
 impl Classified for ConvertError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            ConvertError::Import(error) => error.class(),
-            ConvertError::Trace(error) => error.class(),
-            ConvertError::Hprof { source, .. } => source.class(),
-            ConvertError::Maps(error) => error.class(),
-            ConvertError::NoneSelected(_) => ErrorClass::Empty,
-            ConvertError::Interrupted => ErrorClass::Interrupted,
-            ConvertError::Write { .. } => ErrorClass::HostWrite,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            ConvertError::Import(error) => error.kind(),
-            ConvertError::Trace(error) => error.kind(),
-            ConvertError::Hprof { source, .. } => source.kind(),
-            ConvertError::Maps(error) => error.kind(),
-            ConvertError::NoneSelected(_) => "none-selected",
-            ConvertError::Interrupted => "interrupted",
-            ConvertError::Write { .. } => "output-unwritable",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        match self {
-            ConvertError::Import(error) => error.help(),
-            ConvertError::Trace(error) => error.help(),
-            ConvertError::Hprof { source, .. } => source.help(),
-            ConvertError::Maps(error) => error.help(),
-            ConvertError::NoneSelected(choices) => Some(choices.describe()),
-            ConvertError::Interrupted => None,
+            ConvertError::Import(error) => error.facts(),
+            ConvertError::Trace(error) => error.facts(),
+            ConvertError::Hprof { source, .. } => source.facts(),
+            ConvertError::Maps(error) => error.facts(),
+            ConvertError::NoneSelected(choices) => {
+                ErrorFacts::new(ErrorClass::Empty, "none-selected").with_help(choices.describe())
+            }
+            ConvertError::Interrupted => ErrorFacts::new(ErrorClass::Interrupted, "interrupted"),
             ConvertError::Write { .. } => {
-                Some("make room there, or name another folder with -o".to_owned())
+                ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
+                    .with_help("make room there, or name another folder with -o")
             }
         }
     }

@@ -6,7 +6,7 @@ use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use super::convert::Input;
-use crate::error::{Classified, ErrorClass};
+use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::import::{self, ImportError, OpenTrace};
 use crate::results::recorded;
 use crate::results::whole_file::WholeFile;
@@ -73,42 +73,26 @@ pub enum GoalError {
 }
 
 impl Classified for GoalError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            GoalError::Import(error) => error.class(),
-            GoalError::SeveralTraces { .. }
-            | GoalError::OutputIsInput { .. }
-            | GoalError::OutputTaken { .. } => ErrorClass::Usage,
-            GoalError::Write { .. } => ErrorClass::HostWrite,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            GoalError::Import(error) => error.kind(),
-            GoalError::SeveralTraces { .. } => "several-traces",
-            GoalError::OutputIsInput { .. } => "output-is-input",
-            GoalError::OutputTaken { .. } => "output-taken",
-            GoalError::Write { .. } => "output-unwritable",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        match self {
-            GoalError::Import(error) => error.help(),
-            GoalError::SeveralTraces { .. } => {
-                Some("unpack it and name each, or write the packets alone (-o)".to_owned())
-            }
+            GoalError::Import(error) => error.facts(),
+            GoalError::SeveralTraces { .. } => ErrorFacts::new(ErrorClass::Usage, "several-traces")
+                .with_help("unpack it and name each, or write the packets alone (-o)"),
             GoalError::OutputIsInput { .. } => {
-                Some("name another file; the trace stays as it is".to_owned())
+                ErrorFacts::new(ErrorClass::Usage, "output-is-input")
+                    .with_help("name another file; the trace stays as it is")
             }
-            GoalError::OutputTaken { of_recording, .. } => Some(match of_recording {
-                true => "the folder of a recording keeps its files: name the folder alone to have \
+            GoalError::OutputTaken { of_recording, .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "output-taken").with_help(match of_recording {
+                    true => {
+                        "the folder of a recording keeps its files: name the folder alone to have \
                          its symbols brought up to date"
-                    .to_owned(),
-                false => "name another file, or --force to overwrite it".to_owned(),
-            }),
-            GoalError::Write { .. } => Some("make room there, or name another file".to_owned()),
+                    }
+                    false => "name another file, or --force to overwrite it",
+                })
+            }
+            GoalError::Write { .. } => ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
+                .with_help("make room there, or name another file"),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::conversion::error::ConvertError;
 use crate::conversion::goal::{self, GoalError, Out, PacketOutput, PacketScope};
 use crate::conversion::selection::Selection;
 use crate::conversion::tracked;
-use crate::error::{Classified, ErrorClass};
+use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::export::packets::{Written, write_symbols};
 use crate::export::pprof::PprofOptions;
 use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
@@ -107,60 +107,35 @@ pub enum SymbolizeError {
 }
 
 impl Classified for SymbolizeError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            SymbolizeError::Import(error) => error.class(),
-            SymbolizeError::Trace(error) => error.class(),
-            SymbolizeError::Goal(error) => error.class(),
-            SymbolizeError::Linked { .. }
-            | SymbolizeError::OtherTrace { .. }
-            | SymbolizeError::FewerNames { .. } => ErrorClass::BadInput,
-            SymbolizeError::Interrupted => ErrorClass::Interrupted,
-            SymbolizeError::Manifest(error) => error.class(),
-            SymbolizeError::Convert(error) => error.class(),
-            SymbolizeError::Java(error) => error.class(),
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            SymbolizeError::Import(error) => error.kind(),
-            SymbolizeError::Trace(error) => error.kind(),
-            SymbolizeError::Goal(error) => error.kind(),
-            SymbolizeError::Linked { .. } => "linked-file",
-            SymbolizeError::OtherTrace { .. } => "other-trace",
-            SymbolizeError::FewerNames { .. } => "fewer-names",
-            SymbolizeError::Interrupted => "interrupted",
-            SymbolizeError::Manifest(error) => error.kind(),
-            SymbolizeError::Convert(error) => error.kind(),
-            SymbolizeError::Java(error) => error.kind(),
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        match self {
-            SymbolizeError::Import(error) => error.help(),
-            SymbolizeError::Trace(error) => error.help(),
-            SymbolizeError::Goal(error) => error.help(),
-            SymbolizeError::Linked { path } => Some(format!(
-                "put the file itself there if you trust where it comes from, or write elsewhere: \
-                 heaptap convert {} -o DIR",
-                quoted_path(path.parent().unwrap_or(path))
-            )),
-            SymbolizeError::FewerNames { folder, .. } => Some(format!(
-                "say where the names are (--symbols DIR, --mapping FILE), or convert without them: \
-                 heaptap convert {} -o DIR",
-                quoted_path(folder.join(RAW_TRACE))
-            )),
-            SymbolizeError::OtherTrace { path } => Some(format!(
-                "what was made of the whole trace stays; copy the folder again from where it came, \
-                 or convert what this file has: heaptap convert {} -o DIR",
-                quoted_path(path)
-            )),
-            SymbolizeError::Interrupted => None,
-            SymbolizeError::Manifest(error) => error.help(),
-            SymbolizeError::Convert(error) => error.help(),
-            SymbolizeError::Java(error) => error.help(),
+            SymbolizeError::Import(error) => error.facts(),
+            SymbolizeError::Trace(error) => error.facts(),
+            SymbolizeError::Goal(error) => error.facts(),
+            SymbolizeError::Manifest(error) => error.facts(),
+            SymbolizeError::Convert(error) => error.facts(),
+            SymbolizeError::Java(error) => error.facts(),
+            SymbolizeError::Linked { path } => ErrorFacts::new(ErrorClass::BadInput, "linked-file")
+                .with_help(format!(
+                    "put the file itself there if you trust where it comes from, or write \
+                     elsewhere: heaptap convert {} -o DIR",
+                    quoted_path(path.parent().unwrap_or(path))
+                )),
+            SymbolizeError::OtherTrace { path } => {
+                ErrorFacts::new(ErrorClass::BadInput, "other-trace").with_help(format!(
+                    "what was made of the whole trace stays; copy the folder again from where it \
+                     came, or convert what this file has: heaptap convert {} -o DIR",
+                    quoted_path(path)
+                ))
+            }
+            SymbolizeError::FewerNames { folder, .. } => {
+                ErrorFacts::new(ErrorClass::BadInput, "fewer-names").with_help(format!(
+                    "say where the names are (--symbols DIR, --mapping FILE), or convert without \
+                     them: heaptap convert {} -o DIR",
+                    quoted_path(folder.join(RAW_TRACE))
+                ))
+            }
+            SymbolizeError::Interrupted => ErrorFacts::new(ErrorClass::Interrupted, "interrupted"),
         }
     }
 }

@@ -6,7 +6,7 @@ use super::names::NameOptions;
 use crate::deobfuscate::{
     self, AppMap, Discovered, MapError, MapFile, MapSource, Scope, SeenIn, is_same_map,
 };
-use crate::error::{Classified, ErrorClass};
+use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::profile::{NameMaps, Recording};
 use crate::results::findings::Finding;
 use crate::results::manifest;
@@ -43,27 +43,14 @@ pub enum MapsError {
 }
 
 impl Classified for MapsError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            MapsError::Map(error) => error.class(),
-            MapsError::Variable { .. } => ErrorClass::Usage,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            MapsError::Map(error) => error.kind(),
-            MapsError::Variable { .. } => "mapping-variable",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        match self {
-            MapsError::Map(error) => error.help(),
-            MapsError::Variable { .. } => Some(format!(
-                "set it right or unset it; --mapping takes a file without its package: {VARIABLE}\
-                 =com.example.app=mapping.txt"
-            )),
+            MapsError::Map(error) => error.facts(),
+            MapsError::Variable { .. } => ErrorFacts::new(ErrorClass::Usage, "mapping-variable")
+                .with_help(format!(
+                    "set it right or unset it; --mapping takes a file without its package: \
+                     {VARIABLE}=com.example.app=mapping.txt"
+                )),
         }
     }
 }

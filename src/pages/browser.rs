@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::error::{Classified, ErrorClass};
+use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::untrusted::sanitize;
 
 /// How long a program that was asked may take to say that it can't. Some end at once, others with
@@ -31,17 +31,9 @@ pub struct NoBrowser {
 }
 
 impl Classified for NoBrowser {
-    fn class(&self) -> ErrorClass {
-        ErrorClass::HostWrite
-    }
-
-    fn kind(&self) -> &'static str {
-        "no-browser"
-    }
-
-    fn help(&self) -> Option<String> {
+    fn facts(&self) -> ErrorFacts {
         let page = self.page.to_string_lossy();
-        Some(format!(
+        ErrorFacts::new(ErrorClass::HostWrite, "no-browser").with_help(format!(
             "open {} in a browser, here or on another computer: the page needs no other file; \
              BROWSER names the command that starts one",
             sanitize(&page)

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::error::{Classified, ErrorClass};
+use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::input::LookError;
 use crate::heaps::java::JavaError;
 
@@ -30,41 +30,25 @@ pub enum ReportError {
 }
 
 impl Classified for ReportError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            ReportError::Look(error) => error.class(),
-            ReportError::Java(error) => error.class(),
-            ReportError::Taken(_) => ErrorClass::Usage,
-            ReportError::Write { .. } => ErrorClass::HostWrite,
+            ReportError::Look(error) => error.facts(),
+            ReportError::Java(error) => error.facts(),
+            ReportError::Taken(_) => ErrorFacts::new(ErrorClass::Usage, "output-taken")
+                .with_help("name another file, or --force to overwrite it"),
+            ReportError::Write { source, .. } => {
+                let help = match source.kind() {
+                    io::ErrorKind::NotFound => {
+                        "there is no such folder: make it, or name another file with -o"
+                    }
+                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                        "name a file with -o that you may write"
+                    }
+                    io::ErrorKind::IsADirectory => "it is a folder: name a file in it with -o",
+                    _ => "make room there, or name another file with -o",
+                };
+                ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable").with_help(help)
+            }
         }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            ReportError::Look(error) => error.kind(),
-            ReportError::Java(error) => error.kind(),
-            ReportError::Taken(_) => "output-taken",
-            ReportError::Write { .. } => "output-unwritable",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        Some(match self {
-            ReportError::Look(error) => return error.help(),
-            ReportError::Java(error) => return error.help(),
-            ReportError::Taken(_) => "name another file, or --force to overwrite it".to_owned(),
-            ReportError::Write { source, .. } => match source.kind() {
-                io::ErrorKind::NotFound => {
-                    "there is no such folder: make it, or name another file with -o".to_owned()
-                }
-                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                    "name a file with -o that you may write".to_owned()
-                }
-                io::ErrorKind::IsADirectory => {
-                    "it is a folder: name a file in it with -o".to_owned()
-                }
-                _ => "make room there, or name another file with -o".to_owned(),
-            },
-        })
     }
 }

@@ -60,7 +60,8 @@ fn literal(text: &str) -> Option<&str> {
     text.strip_prefix('"')?.split('"').next()
 }
 
-/// Literals behind `=>` in every `fn kind`, or those that are its whole body.
+/// The kinds given to [`ErrorFacts::new`](heaptap::error::ErrorFacts::new) and
+/// [`Failure::new`](heaptap::error::Failure::new), and the literals behind `=>` in every `fn kind`.
 fn kinds_of_errors() -> BTreeSet<String> {
     let mut texts = Vec::new();
     sources(&root().join("src"), &mut texts);
@@ -76,14 +77,15 @@ fn kinds_of_errors() -> BTreeSet<String> {
         while let Some(at) = rest.find("fn kind(&self) -> &'static str {") {
             rest = &rest[at + "fn kind(&self) -> &'static str {".len()..];
             let body = rest.split("\n    }\n").next().unwrap_or_default();
-            add(literal(body));
             for arm in body.split("=>").skip(1) {
                 add(literal(arm));
             }
         }
-        for call in text.split("Failure::new(").skip(1) {
-            // The class, then the kind.
-            add(call.split_once(',').and_then(|(_, rest)| literal(rest)));
+        for function in ["ErrorFacts::new(", "Failure::new("] {
+            for call in text.split(function).skip(1) {
+                // The class, then the kind.
+                add(call.split_once(',').and_then(|(_, rest)| literal(rest)));
+            }
         }
     }
     // No error, but the state of a device.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{DeviceState, ListedDevice};
-use heaptap_model::error::{Classified, ErrorClass};
+use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 use heaptap_model::untrusted::shell::quoted;
 
 /// Why talking to the adb server or the phone failed.
@@ -218,113 +218,98 @@ impl DeviceError {
     }
 }
 
+const CHECK_THE_CABLE: &str =
+    "check the cable or the network; `heaptap devices` shows whether it is back";
+
 impl Classified for DeviceError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            DeviceError::BadAddress { .. } => ErrorClass::Usage,
-            DeviceError::NoServer { .. }
-            | DeviceError::AdbMissing { .. }
-            | DeviceError::ServerStart { .. }
-            | DeviceError::ServerLost { .. }
-            | DeviceError::ServerSilent { .. }
-            | DeviceError::ServerRefused { .. }
-            | DeviceError::NotAdb { .. }
-            | DeviceError::Network { .. }
-            | DeviceError::NoDevice { .. }
-            | DeviceError::NotFound { .. }
-            | DeviceError::Several { .. }
-            | DeviceError::NotReady { .. }
-            | DeviceError::Gone { .. } => ErrorClass::NoDevice,
-            DeviceError::Lost { .. }
-            | DeviceError::Deadline { .. }
-            | DeviceError::Refused { .. }
-            | DeviceError::Garbled { .. } => ErrorClass::Device,
-            DeviceError::Sink(_) => ErrorClass::HostWrite,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            DeviceError::BadAddress { .. } => "adb-server-address",
-            DeviceError::NoServer { .. } => "no-adb-server",
-            DeviceError::AdbMissing { .. } => "adb-not-found",
-            DeviceError::ServerStart { .. } => "adb-server-start",
-            DeviceError::ServerLost { .. } => "adb-server-lost",
-            DeviceError::ServerSilent { .. } => "adb-server-silent",
-            DeviceError::ServerRefused { .. } => "adb-server-refused",
-            DeviceError::NotAdb { .. } => "not-an-adb-server",
-            DeviceError::Network { .. } => "device-unreachable",
-            DeviceError::NoDevice { .. } => "no-device",
-            DeviceError::NotFound { .. } => "device-not-found",
-            DeviceError::Several { .. } => "several-devices",
-            DeviceError::NotReady { state, .. } => state.kind(),
-            DeviceError::Gone { .. } => "device-gone",
-            DeviceError::Lost { .. } => "connection-lost",
-            DeviceError::Deadline { .. } => "device-silent",
-            DeviceError::Refused { .. } => "device-refused",
-            DeviceError::Garbled { .. } => "device-garbled",
-            DeviceError::Sink(_) => "host-write",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        Some(match self {
             DeviceError::BadAddress { .. } => {
-                "write it as HOST:PORT, such as 127.0.0.1:5037 or [::1]:5037".into()
+                ErrorFacts::new(ErrorClass::Usage, "adb-server-address")
+                    .with_help("write it as HOST:PORT, such as 127.0.0.1:5037 or [::1]:5037")
             }
-            DeviceError::NoServer { address, .. } => format!(
-                "start one there (`adb -a -P PORT server`, or forward {address} by ssh), or leave out \
-                 --adb-server, ADB_SERVER_SOCKET and ANDROID_ADB_SERVER_ADDRESS to use this machine's"
-            ),
+            DeviceError::NoServer { address, .. } => {
+                ErrorFacts::new(ErrorClass::NoDevice, "no-adb-server").with_help(format!(
+                    "start one there (`adb -a -P PORT server`, or forward {address} by ssh), or \
+                     leave out --adb-server, ADB_SERVER_SOCKET and ANDROID_ADB_SERVER_ADDRESS to \
+                     use this machine's"
+                ))
+            }
             DeviceError::AdbMissing { searched, .. } => {
                 let mut help = String::from(
-                    "install the Android SDK Platform-Tools and put adb into PATH, or set ANDROID_HOME \
-                     to the SDK",
+                    "install the Android SDK Platform-Tools and put adb into PATH, or set \
+                     ANDROID_HOME to the SDK",
                 );
                 if !searched.is_empty() {
                     let places: Vec<String> =
                         searched.iter().map(|p| p.display().to_string()).collect();
                     let _ = write!(help, "; looked in PATH, {}", places.join(", "));
                 }
-                help
+                ErrorFacts::new(ErrorClass::NoDevice, "adb-not-found").with_help(help)
             }
             DeviceError::ServerStart { adb, .. } => {
-                format!("run `{} nodaemon server` to see why", adb.display())
+                ErrorFacts::new(ErrorClass::NoDevice, "adb-server-start")
+                    .with_help(format!("run `{} nodaemon server` to see why", adb.display()))
             }
             DeviceError::ServerLost { .. } => {
-                "another tool may have restarted the adb server: try again".into()
+                ErrorFacts::new(ErrorClass::NoDevice, "adb-server-lost")
+                    .with_help("another tool may have restarted the adb server: try again")
             }
             DeviceError::ServerSilent { .. } => {
-                "the server hangs: restart it with `adb kill-server`, then try again".into()
+                ErrorFacts::new(ErrorClass::NoDevice, "adb-server-silent").with_help(
+                    "the server hangs: restart it with `adb kill-server`, then try again",
+                )
             }
-            DeviceError::ServerRefused { .. } => "the server may be too old: update adb".into(),
-            DeviceError::NotAdb { .. } => {
-                "another program may use that port: name the server with --adb-server HOST:PORT".into()
+            DeviceError::ServerRefused { .. } => {
+                ErrorFacts::new(ErrorClass::NoDevice, "adb-server-refused")
+                    .with_help("the server may be too old: update adb")
             }
+            DeviceError::NotAdb { .. } => ErrorFacts::new(ErrorClass::NoDevice, "not-an-adb-server")
+                .with_help(
+                    "another program may use that port: name the server with --adb-server \
+                     HOST:PORT",
+                ),
             DeviceError::Network { .. } => {
-                "phone and computer must be in one network, with wireless debugging on; since \
-                 Android 11 a phone is paired once: `heaptap devices --pair HOST:PORT CODE`, with \
-                 the port and the code that it shows, then `--connect` with its other port"
-                    .into()
+                ErrorFacts::new(ErrorClass::NoDevice, "device-unreachable").with_help(
+                    "phone and computer must be in one network, with wireless debugging on; since \
+                     Android 11 a phone is paired once: `heaptap devices --pair HOST:PORT CODE`, \
+                     with the port and the code that it shows, then `--connect` with its other port",
+                )
             }
             DeviceError::NoDevice { .. } => {
-                "connect a phone by cable and enable USB debugging in its developer options, connect \
-                 by network with `heaptap devices --connect HOST:PORT`, or use --virtual; \
-                 `heaptap doctor` looks further"
-                    .into()
+                ErrorFacts::new(ErrorClass::NoDevice, "no-device").with_help(
+                    "connect a phone by cable and enable USB debugging in its developer options, \
+                     connect by network with `heaptap devices --connect HOST:PORT`, or use \
+                     --virtual; `heaptap doctor` looks further",
+                )
             }
-            DeviceError::NotFound { .. } => "`heaptap devices` lists what is connected".into(),
-            DeviceError::Several { devices, .. } => several_help(devices),
-            DeviceError::NotReady { state, .. } => state.fix()?.to_owned(),
-            DeviceError::Gone { .. } | DeviceError::Lost { .. } => {
-                "check the cable or the network; `heaptap devices` shows whether it is back".into()
+            DeviceError::NotFound { .. } => {
+                ErrorFacts::new(ErrorClass::NoDevice, "device-not-found")
+                    .with_help("`heaptap devices` lists what is connected")
             }
-            DeviceError::Deadline { .. } => {
-                "the phone may be busy, asleep or hung: wake it, or reconnect the cable".into()
+            DeviceError::Several { devices, .. } => {
+                ErrorFacts::new(ErrorClass::NoDevice, "several-devices")
+                    .with_help(several_help(devices))
             }
-            DeviceError::Refused { .. } | DeviceError::Garbled { .. } => return None,
-            DeviceError::Sink(_) => "free space on this host, or write elsewhere with -o".into(),
-        })
+            DeviceError::NotReady { state, .. } => ErrorFacts {
+                help: state.fix().map(str::to_owned),
+                ..ErrorFacts::new(ErrorClass::NoDevice, state.kind())
+            },
+            DeviceError::Gone { .. } => {
+                ErrorFacts::new(ErrorClass::NoDevice, "device-gone").with_help(CHECK_THE_CABLE)
+            }
+            DeviceError::Lost { .. } => {
+                ErrorFacts::new(ErrorClass::Device, "connection-lost").with_help(CHECK_THE_CABLE)
+            }
+            DeviceError::Deadline { .. } => ErrorFacts::new(ErrorClass::Device, "device-silent")
+                .with_help(
+                    "the phone may be busy, asleep or hung: wake it, or reconnect the cable",
+                ),
+            DeviceError::Refused { .. } => ErrorFacts::new(ErrorClass::Device, "device-refused"),
+            DeviceError::Garbled { .. } => ErrorFacts::new(ErrorClass::Device, "device-garbled"),
+            DeviceError::Sink(_) => ErrorFacts::new(ErrorClass::HostWrite, "host-write")
+                .with_help("free space on this host, or write elsewhere with -o"),
+        }
     }
 }
 

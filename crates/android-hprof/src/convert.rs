@@ -16,7 +16,7 @@
 use super::records::{Header, HeaderError, Record};
 use super::rewrite::{Body, Edit, Other, Rewritten, rewrite};
 use super::sub_records::{SubRecord, sub_tag};
-use heaptap_model::error::{Classified, ErrorClass};
+use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 use std::io::{self, Write};
 use std::ops::Range;
 
@@ -60,30 +60,17 @@ pub enum ConvertError {
 }
 
 impl Classified for ConvertError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            ConvertError::Header(_) | ConvertError::NotAndroid { .. } => ErrorClass::BadInput,
-            ConvertError::Write(_) => ErrorClass::HostWrite,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            ConvertError::Header(_) => "hprof-header",
-            ConvertError::NotAndroid { .. } => "hprof-not-android",
-            ConvertError::Write(_) => "output-unwritable",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        let help = match self {
-            ConvertError::Header(_) => "fetch the dump again; `heaptap dump --hprof` checks it",
+            ConvertError::Header(_) => ErrorFacts::new(ErrorClass::BadInput, "hprof-header")
+                .with_help("fetch the dump again; `heaptap dump --hprof` checks it"),
             ConvertError::NotAndroid { .. } => {
-                "give it to the other tool directly; there is nothing to convert"
+                ErrorFacts::new(ErrorClass::BadInput, "hprof-not-android")
+                    .with_help("give it to the other tool directly; there is nothing to convert")
             }
-            ConvertError::Write(_) => "make room there, or name another file",
-        };
-        Some(help.to_owned())
+            ConvertError::Write(_) => ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
+                .with_help("make room there, or name another file"),
+        }
     }
 }
 

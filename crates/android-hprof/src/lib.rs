@@ -122,7 +122,7 @@ pub use histogram::{Histogram, HistogramRow, histogram};
 pub use read::read;
 pub use rewrite::{DamageList, Ending, Rewritten};
 
-use heaptap_model::error::{Classified, ErrorClass};
+use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 #[cfg(doc)]
 use heaptap_model::heap_graph::HeapGraph;
 use heaptap_model::heap_graph::SizeModel;
@@ -155,31 +155,23 @@ pub enum HprofError {
 }
 
 impl Classified for HprofError {
-    fn class(&self) -> ErrorClass {
-        ErrorClass::BadInput
-    }
-
-    fn kind(&self) -> &'static str {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            HprofError::Header(_) => "hprof-header",
-            HprofError::TooLarge { .. } => "hprof-too-large",
+            HprofError::Header(header) => ErrorFacts::new(ErrorClass::BadInput, "hprof-header")
+                .with_help(match header {
+                    HeaderError::CutShort => {
+                        "the file was cut off at its very beginning; fetch or make the dump again"
+                    }
+                    _ => {
+                        "heaptap reads what ART (`heaptap dump --hprof`), HotSpot (`jmap -dump`) \
+                         and converters of Android's dumps write"
+                    }
+                }),
+            HprofError::TooLarge { .. } => ErrorFacts::new(ErrorClass::BadInput, "hprof-too-large")
+                .with_help(
+                    "heaptap numbers objects and references with 32 bits each; `heaptap hprof \
+                     info` counts larger dumps",
+                ),
         }
-    }
-
-    fn help(&self) -> Option<String> {
-        let help = match self {
-            HprofError::Header(HeaderError::CutShort) => {
-                "the file was cut off at its very beginning; fetch or make the dump again"
-            }
-            HprofError::Header(_) => {
-                "heaptap reads what ART (`heaptap dump --hprof`), HotSpot (`jmap -dump`) and \
-                 converters of Android's dumps write"
-            }
-            HprofError::TooLarge { .. } => {
-                "heaptap numbers objects and references with 32 bits each; `heaptap hprof info` \
-                 counts larger dumps"
-            }
-        };
-        Some(help.to_owned())
     }
 }

@@ -10,7 +10,7 @@ use super::id_map::{IdMap, IdSet};
 use super::records::{Content, Header, HeaderError, Record, Records, tag};
 use super::rewrite::{Body, Edit, Other, Rewritten, rewrite};
 use super::sub_records::{ClassDump, SubRecord, SubRecords};
-use heaptap_model::error::{Classified, ErrorClass};
+use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 use heaptap_model::heap_graph::BasicType;
 use heaptap_model::heap_graph::DEEPEST;
 use std::io::{self, Write};
@@ -55,26 +55,13 @@ pub enum StripError {
 }
 
 impl Classified for StripError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            StripError::Header(_) => ErrorClass::BadInput,
-            StripError::Write(_) => ErrorClass::HostWrite,
+            StripError::Header(_) => ErrorFacts::new(ErrorClass::BadInput, "hprof-header")
+                .with_help("fetch the dump again; `heaptap dump --hprof` checks it"),
+            StripError::Write(_) => ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
+                .with_help("make room there, or name another file"),
         }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            StripError::Header(_) => "hprof-header",
-            StripError::Write(_) => "output-unwritable",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        let help = match self {
-            StripError::Header(_) => "fetch the dump again; `heaptap dump --hprof` checks it",
-            StripError::Write(_) => "make room there, or name another file",
-        };
-        Some(help.to_owned())
     }
 }
 

@@ -58,7 +58,7 @@ pub use pprof::{Pprof, PprofDamage, PprofInput, read_pprof};
 pub use shared::share;
 
 use codec::{Codec, codec_at};
-use heaptap_model::error::{Classified, ErrorClass};
+use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 use heaptap_model::folder::{MARKER, OWN_PREFIX, RAW_TRACE, SYMBOLIZED_TRACE};
 use heaptap_model::near::nearest;
 use heaptap_model::units::ByteSize;
@@ -242,68 +242,65 @@ fn help_missing(path: &Path) -> String {
 }
 
 impl Classified for ImportError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            ImportError::Unwritable { .. } => ErrorClass::HostWrite,
-            ImportError::NotFetched { .. } => ErrorClass::NotFetched,
-            _ => ErrorClass::BadInput,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            ImportError::Unreadable { .. } => "input-unreadable",
-            ImportError::Unwritable { .. } => "temporary-unwritable",
-            ImportError::NotATrace { .. } => "not-a-trace",
-            ImportError::NotAnHprof { .. } => "not-an-hprof",
-            ImportError::NotAHeap { .. } | ImportError::NotAJavaHeap { .. } => "not-a-heap",
-            ImportError::NoHprofInside { .. } => "no-hprof-inside",
-            ImportError::SeveralHprofs { .. } => "several-hprofs",
-            ImportError::NoTraceInside { .. } => "no-trace-inside",
-            ImportError::NotFetched { .. } => "folder-not-fetched",
-            ImportError::Damaged { .. } => "input-damaged",
-            ImportError::TooLarge { .. } => "input-too-large",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        Some(match self {
-            ImportError::NotATrace { what, .. } => what.help().to_owned(),
-            ImportError::NotAHeap { what, .. } => what.help_with_heaps().to_owned(),
-            ImportError::NotAnHprof { what, .. } | ImportError::NotAJavaHeap { what, .. } => {
-                what.help_with_hprof().to_owned()
-            }
-            ImportError::NoHprofInside { .. } => {
-                "give the dump itself: *.hprof of a recording's folder, or what `am dumpheap` or \
-                 `jmap -dump` wrote"
-                    .to_owned()
-            }
-            ImportError::SeveralHprofs { .. } => {
-                "unpack the one that is meant, and give its file".to_owned()
+            ImportError::Unreadable { name, source } => {
+                ErrorFacts::new(ErrorClass::BadInput, "input-unreadable")
+                    .with_help(help_unreadable(name, source))
             }
             ImportError::Unwritable { .. } => {
-                "make room in the temporary folder, or name another in TMPDIR".to_owned()
+                ErrorFacts::new(ErrorClass::HostWrite, "temporary-unwritable")
+                    .with_help("make room in the temporary folder, or name another in TMPDIR")
             }
-            ImportError::NoTraceInside { members, .. }
-                if members.iter().any(|name| name.ends_with(".pb.gz")) =>
-            {
-                detect::Kind::Pprof.help().to_owned()
+            ImportError::NotATrace { what, .. } => {
+                ErrorFacts::new(ErrorClass::BadInput, "not-a-trace").with_help(what.help())
             }
-            ImportError::NoTraceInside { .. } => {
-                "give the trace file itself: raw-trace of a recording's folder, or *.pftrace"
-                    .to_owned()
+            ImportError::NotAnHprof { what, .. } => {
+                ErrorFacts::new(ErrorClass::BadInput, "not-an-hprof")
+                    .with_help(what.help_with_hprof())
+            }
+            ImportError::NotAHeap { what, .. } => {
+                ErrorFacts::new(ErrorClass::BadInput, "not-a-heap")
+                    .with_help(what.help_with_heaps())
+            }
+            ImportError::NotAJavaHeap { what, .. } => {
+                ErrorFacts::new(ErrorClass::BadInput, "not-a-heap")
+                    .with_help(what.help_with_hprof())
+            }
+            ImportError::NoHprofInside { .. } => {
+                ErrorFacts::new(ErrorClass::BadInput, "no-hprof-inside").with_help(
+                    "give the dump itself: *.hprof of a recording's folder, or what `am dumpheap` \
+                     or `jmap -dump` wrote",
+                )
+            }
+            ImportError::SeveralHprofs { .. } => {
+                ErrorFacts::new(ErrorClass::BadInput, "several-hprofs")
+                    .with_help("unpack the one that is meant, and give its file")
+            }
+            ImportError::NoTraceInside { members, .. } => {
+                let help = match members.iter().any(|name| name.ends_with(".pb.gz")) {
+                    true => detect::Kind::Pprof.help(),
+                    false => {
+                        "give the trace file itself: raw-trace of a recording's folder, or \
+                         *.pftrace"
+                    }
+                };
+                ErrorFacts::new(ErrorClass::BadInput, "no-trace-inside").with_help(help)
             }
             ImportError::NotFetched { .. } => {
-                "`heaptap status` lists what is still on a phone, and says how to fetch it"
-                    .to_owned()
+                ErrorFacts::new(ErrorClass::NotFetched, "folder-not-fetched").with_help(
+                    "`heaptap status` lists what is still on a phone, and says how to fetch it",
+                )
             }
-            ImportError::TooLarge { .. } => "unpack it yourself and give the file".to_owned(),
-            ImportError::Unreadable { name, source } => help_unreadable(name, source),
-            ImportError::Damaged { .. } => {
-                "copy it again from where it came; sizes and checksums tell whether it is whole"
-                    .to_owned()
+            ImportError::Damaged { .. } => ErrorFacts::new(ErrorClass::BadInput, "input-damaged")
+                .with_help(
+                    "copy it again from where it came; sizes and checksums tell whether it is whole",
+                ),
+            ImportError::TooLarge { .. } => {
+                ErrorFacts::new(ErrorClass::BadInput, "input-too-large")
+                    .with_help("unpack it yourself and give the file")
             }
-        })
+        }
     }
 }
 

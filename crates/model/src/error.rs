@@ -84,23 +84,65 @@ impl ErrorClass {
     }
 }
 
-/// Implemented by the typed error of every stage.
-pub trait Classified: std::error::Error + Send + Sync + 'static {
-    /// Which exit code it ends in.
-    fn class(&self) -> ErrorClass;
+/// What an error says beside its message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ErrorFacts {
+    /// The class, which decides the exit code.
+    pub class: ErrorClass,
     /// A stable word for scripts, such as `device-unauthorized`.
-    fn kind(&self) -> &'static str;
-    /// What to do next, as one or more sentences or a command.
-    fn help(&self) -> Option<String> {
-        None
-    }
-    /// Further lines of help, such as commands to copy. None holds a line end.
-    fn hints(&self) -> Vec<String> {
-        Vec::new()
-    }
+    pub kind: &'static str,
     /// Lines below the message, such as the place in a text that it is about.
-    fn excerpt(&self) -> Vec<String> {
-        Vec::new()
+    pub excerpt: Vec<String>,
+    /// What to do next, as one or more sentences or a command.
+    pub help: Option<String>,
+    /// Further lines of help, such as commands to copy. None holds a line end.
+    pub hints: Vec<String>,
+}
+
+impl ErrorFacts {
+    /// Returns facts without help.
+    pub fn new(class: ErrorClass, kind: &'static str) -> Self {
+        ErrorFacts {
+            class,
+            kind,
+            excerpt: Vec::new(),
+            help: None,
+            hints: Vec::new(),
+        }
+    }
+
+    /// Returns the same facts with the next step.
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Returns the same facts with further lines of help.
+    pub fn with_hints(mut self, hints: Vec<String>) -> Self {
+        self.hints = hints;
+        self
+    }
+}
+
+/// Implemented by the typed error of every stage. A variant that wraps another error returns the
+/// facts of that error, so that its excerpt and its hints pass through.
+pub trait Classified: std::error::Error + Send + Sync + 'static {
+    /// Returns the class, the kind and what to do next.
+    fn facts(&self) -> ErrorFacts;
+
+    /// Returns the class alone.
+    fn class(&self) -> ErrorClass {
+        self.facts().class
+    }
+
+    /// Returns the kind alone.
+    fn kind(&self) -> &'static str {
+        self.facts().kind
+    }
+
+    /// Returns the help alone.
+    fn help(&self) -> Option<String> {
+        self.facts().help
     }
 }
 
@@ -160,13 +202,14 @@ impl<E: Classified> From<E> for Failure {
             }
             source = cause.source();
         }
+        let facts = error.facts();
         Failure {
-            class: error.class(),
-            kind: error.kind(),
+            class: facts.class,
+            kind: facts.kind,
             message,
-            excerpt: error.excerpt(),
-            help: error.help(),
-            hints: error.hints(),
+            excerpt: facts.excerpt,
+            help: facts.help,
+            hints: facts.hints,
         }
     }
 }

@@ -140,7 +140,7 @@ pub use smaps::SmapsFacts;
 pub use surveyed::Surveyed;
 pub use trace::Trace;
 
-use heaptap_model::error::{Classified, ErrorClass};
+use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 use heaptap_model::profile::{Health, Package, Recording};
 
 /// A trace that can't be read at all.
@@ -153,12 +153,8 @@ pub enum TraceError {
 }
 
 impl Classified for TraceError {
-    fn class(&self) -> ErrorClass {
-        ErrorClass::BadInput
-    }
-
-    fn kind(&self) -> &'static str {
-        "trace-unreadable"
+    fn facts(&self) -> ErrorFacts {
+        ErrorFacts::new(ErrorClass::BadInput, "trace-unreadable")
     }
 }
 

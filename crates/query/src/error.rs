@@ -6,7 +6,7 @@ use std::time::Duration;
 use rusqlite::Error;
 
 use super::prepass::Refusal;
-use heaptap_model::error::{Classified, ErrorClass};
+use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 use heaptap_model::units::{ByteSize, HumanDuration};
 use heaptap_model::untrusted::sanitize;
 
@@ -160,47 +160,20 @@ impl QueryError {
 }
 
 impl Classified for QueryError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            QueryError::Statement { .. }
-            | QueryError::TooLong { .. }
-            | QueryError::TooMuch { .. } => ErrorClass::Usage,
-            QueryError::Interrupted => ErrorClass::Interrupted,
-            QueryError::Copy(_) => ErrorClass::HostWrite,
-            QueryError::Setup(_) => ErrorClass::Bug,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            QueryError::Statement { .. } => "sql",
-            QueryError::Interrupted => "interrupted",
-            QueryError::TooLong { .. } => "query-time",
-            QueryError::TooMuch { .. } => "query-memory",
-            QueryError::Copy(_) => "query-copy",
-            QueryError::Setup(_) => "query-setup",
-        }
-    }
-
-    fn excerpt(&self) -> Vec<String> {
-        match self {
-            QueryError::Statement {
-                place: Some(place), ..
-            } => place.describe(),
-            _ => Vec::new(),
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        match self {
-            QueryError::Statement { help, .. } => help.clone(),
-            QueryError::Interrupted | QueryError::Copy(_) | QueryError::Setup(_) => None,
-            QueryError::TooLong { .. } => Some(
-                "EXPLAIN QUERY PLAN shows what it loops over; --timeout allows more".to_owned(),
-            ),
-            QueryError::TooMuch { .. } => {
-                Some("ask for fewer rows or columns; --memory allows more".to_owned())
-            }
+            QueryError::Statement { place, help, .. } => ErrorFacts {
+                excerpt: place.as_ref().map(Place::describe).unwrap_or_default(),
+                help: help.clone(),
+                ..ErrorFacts::new(ErrorClass::Usage, "sql")
+            },
+            QueryError::Interrupted => ErrorFacts::new(ErrorClass::Interrupted, "interrupted"),
+            QueryError::TooLong { .. } => ErrorFacts::new(ErrorClass::Usage, "query-time")
+                .with_help("EXPLAIN QUERY PLAN shows what it loops over; --timeout allows more"),
+            QueryError::TooMuch { .. } => ErrorFacts::new(ErrorClass::Usage, "query-memory")
+                .with_help("ask for fewer rows or columns; --memory allows more"),
+            QueryError::Copy(_) => ErrorFacts::new(ErrorClass::HostWrite, "query-copy"),
+            QueryError::Setup(_) => ErrorFacts::new(ErrorClass::Bug, "query-setup"),
         }
     }
 }

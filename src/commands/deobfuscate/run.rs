@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 
 use crate::conversion::convert::Input;
 use crate::conversion::goal::{self, GoalError, Out, PacketOutput, PacketScope};
-use crate::error::{Classified, ErrorClass};
+use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::trace_findings;
 use crate::import::{self, ImportError, Kind};
 use crate::naming::names::NameOptions;
@@ -64,41 +64,21 @@ pub enum DeobfuscateError {
 }
 
 impl Classified for DeobfuscateError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            DeobfuscateError::Maps(error) => error.class(),
-            DeobfuscateError::NoMap => ErrorClass::Usage,
-            DeobfuscateError::Hprof { .. } => ErrorClass::Incomplete,
-            DeobfuscateError::Goal(error) => error.class(),
-            DeobfuscateError::Trace(error) => error.class(),
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            DeobfuscateError::Maps(error) => error.kind(),
-            DeobfuscateError::NoMap => "no-mapping",
-            DeobfuscateError::Hprof { .. } => "hprof-unchanged",
-            DeobfuscateError::Goal(error) => error.kind(),
-            DeobfuscateError::Trace(error) => error.kind(),
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        match self {
-            DeobfuscateError::Maps(error) => error.help(),
-            DeobfuscateError::NoMap => Some(
+            DeobfuscateError::Maps(error) => error.facts(),
+            DeobfuscateError::Goal(error) => error.facts(),
+            DeobfuscateError::Trace(error) => error.facts(),
+            DeobfuscateError::NoMap => ErrorFacts::new(ErrorClass::Usage, "no-mapping").with_help(
                 "give one with --mapping [PACKAGE=]FILE; R8 writes it beside the app, in \
-                 Gradle's build/outputs/mapping/<variant>/mapping.txt"
-                    .to_owned(),
+                 Gradle's build/outputs/mapping/<variant>/mapping.txt",
             ),
-            DeobfuscateError::Hprof { .. } => Some(
-                "give --mapping to the command that looks at it, such as `heaptap top`, or \
-                 deobfuscate the folder of its recording, which keeps the names"
-                    .to_owned(),
-            ),
-            DeobfuscateError::Goal(error) => error.help(),
-            DeobfuscateError::Trace(error) => error.help(),
+            DeobfuscateError::Hprof { .. } => {
+                ErrorFacts::new(ErrorClass::Incomplete, "hprof-unchanged").with_help(
+                    "give --mapping to the command that looks at it, such as `heaptap top`, or \
+                     deobfuscate the folder of its recording, which keeps the names",
+                )
+            }
         }
     }
 }

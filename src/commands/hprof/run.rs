@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::conversion::convert::Input;
-use crate::error::{Classified, ErrorClass};
+use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::hprof::convert::{ConvertError, ConvertOptions, Converted};
 use crate::hprof::info::Info;
 use crate::hprof::records::HeaderError;
@@ -86,51 +86,26 @@ pub enum HprofToolError {
 }
 
 impl Classified for HprofToolError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            HprofToolError::Import(error) => error.class(),
-            HprofToolError::Header { .. } => ErrorClass::BadInput,
-            HprofToolError::Convert { source, .. } => source.class(),
-            HprofToolError::Strip { source, .. } => source.class(),
-            HprofToolError::OutputIsInput { .. } | HprofToolError::OutputTaken { .. } => {
-                ErrorClass::Usage
-            }
-            HprofToolError::Write { .. } => ErrorClass::HostWrite,
-            HprofToolError::Interrupted => ErrorClass::Interrupted,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            HprofToolError::Import(error) => error.kind(),
-            HprofToolError::Header { .. } => "hprof-header",
-            HprofToolError::Convert { source, .. } => source.kind(),
-            HprofToolError::Strip { source, .. } => source.kind(),
-            HprofToolError::OutputIsInput { .. } => "output-is-input",
-            HprofToolError::OutputTaken { .. } => "output-taken",
-            HprofToolError::Write { .. } => "output-unwritable",
-            HprofToolError::Interrupted => "interrupted",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        match self {
-            HprofToolError::Import(error) => error.help(),
-            HprofToolError::Header { .. } => {
-                Some("it may be cut or overwritten: fetch it again".to_owned())
-            }
-            HprofToolError::Convert { source, .. } => source.help(),
-            HprofToolError::Strip { source, .. } => source.help(),
+            HprofToolError::Import(error) => error.facts(),
+            HprofToolError::Header { .. } => ErrorFacts::new(ErrorClass::BadInput, "hprof-header")
+                .with_help("it may be cut or overwritten: fetch it again"),
+            HprofToolError::Convert { source, .. } => source.facts(),
+            HprofToolError::Strip { source, .. } => source.facts(),
             HprofToolError::OutputIsInput { .. } => {
-                Some("name another file; the dump stays as it is".to_owned())
+                ErrorFacts::new(ErrorClass::Usage, "output-is-input")
+                    .with_help("name another file; the dump stays as it is")
             }
             HprofToolError::OutputTaken { .. } => {
-                Some("name another file, or --force to overwrite it".to_owned())
+                ErrorFacts::new(ErrorClass::Usage, "output-taken")
+                    .with_help("name another file, or --force to overwrite it")
             }
             HprofToolError::Write { .. } => {
-                Some("make room there, or name another file".to_owned())
+                ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
+                    .with_help("make room there, or name another file")
             }
-            HprofToolError::Interrupted => None,
+            HprofToolError::Interrupted => ErrorFacts::new(ErrorClass::Interrupted, "interrupted"),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! the page that heaptap wrote into it is shown: a page runs what is in it.
 
 use crate::bytes::sha256_of;
-use crate::error::{Classified, ErrorClass};
+use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
 use crate::heaps::trace_findings;
 use crate::import::{self, ImportError, OpenTrace};
@@ -76,62 +76,42 @@ pub enum OpenError {
 }
 
 impl Classified for OpenError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            OpenError::Import(error) => error.class(),
-            OpenError::NoBrowser(error) => error.class(),
-            OpenError::SeveralTraces { .. } | OpenError::BadUi(_) => ErrorClass::Usage,
-            OpenError::PortBusy { .. }
-            | OpenError::Listen { .. }
-            | OpenError::NoConnections { .. } => ErrorClass::HostWrite,
-            OpenError::UnknownPage { .. } => ErrorClass::BadInput,
-            // This host did its part; what came of it is not known.
-            OpenError::NotFetched(_) => ErrorClass::Inconclusive,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            OpenError::Import(error) => error.kind(),
-            OpenError::NoBrowser(error) => error.kind(),
-            OpenError::SeveralTraces { .. } => "several-traces",
-            OpenError::PortBusy { .. } => "port-busy",
-            OpenError::Listen { .. } | OpenError::NoConnections { .. } => "no-listener",
-            OpenError::NotFetched(_) => "trace-not-fetched",
-            OpenError::UnknownPage { .. } => "page-unknown",
-            OpenError::BadUi(_) => "bad-ui",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        Some(match self {
-            OpenError::Import(error) => return error.help(),
-            OpenError::NoBrowser(error) => return error.help(),
-            OpenError::SeveralTraces { .. } => {
-                "unpack the one that is meant, and give its file".to_owned()
-            }
-            OpenError::PortBusy { .. } => format!(
-                "end what uses it (another `heaptap open`, trace_processor), since the UI \
-                 fetches from port {UI_PORT} alone; or --page, which does without it"
-            ),
-            OpenError::Listen { .. } => "--page takes any port that is free".to_owned(),
+            OpenError::Import(error) => error.facts(),
+            OpenError::NoBrowser(error) => error.facts(),
+            OpenError::SeveralTraces { .. } => ErrorFacts::new(ErrorClass::Usage, "several-traces")
+                .with_help("unpack the one that is meant, and give its file"),
+            OpenError::PortBusy { .. } => ErrorFacts::new(ErrorClass::HostWrite, "port-busy")
+                .with_help(format!(
+                    "end what uses it (another `heaptap open`, trace_processor), since the UI \
+                     fetches from port {UI_PORT} alone; or --page, which does without it"
+                )),
+            OpenError::Listen { .. } => ErrorFacts::new(ErrorClass::HostWrite, "no-listener")
+                .with_help("--page takes any port that is free"),
             OpenError::NoConnections { .. } => {
-                "this host has too little of something, such as open files: end other programs, \
-                 and try again"
-                    .to_owned()
+                ErrorFacts::new(ErrorClass::HostWrite, "no-listener").with_help(
+                    "this host has too little of something, such as open files: end other \
+                     programs, and try again",
+                )
             }
+            // This host did its part; what came of it is not known.
             OpenError::NotFetched(_) => {
-                "the browser may have asked for leave to reach this computer: allow it; --page \
-                 does without, --timeout waits longer"
-                    .to_owned()
+                ErrorFacts::new(ErrorClass::Inconclusive, "trace-not-fetched").with_help(
+                    "the browser may have asked for leave to reach this computer: allow it; --page \
+                     does without, --timeout waits longer",
+                )
             }
-            OpenError::UnknownPage { path } => format!(
-                "a page runs what is in it: move this one away, then `heaptap report {} --open` \
-                 writes it anew",
-                quoted_path(path.parent().unwrap_or(path))
-            ),
-            OpenError::BadUi(_) => format!("give one such as {UI}"),
-        })
+            OpenError::UnknownPage { path } => {
+                ErrorFacts::new(ErrorClass::BadInput, "page-unknown").with_help(format!(
+                    "a page runs what is in it: move this one away, then `heaptap report {} \
+                     --open` writes it anew",
+                    quoted_path(path.parent().unwrap_or(path))
+                ))
+            }
+            OpenError::BadUi(_) => ErrorFacts::new(ErrorClass::Usage, "bad-ui")
+                .with_help(format!("give one such as {UI}")),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::counter::Counters;
-use crate::error::{Classified, ErrorClass};
+use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::folder::OWN_PREFIX;
 use crate::heap_graph::HeapGraph;
 use crate::heaps::input::{
@@ -136,43 +136,21 @@ pub enum OpenError {
 }
 
 impl Classified for OpenError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            OpenError::Look(error) => error.class(),
-            OpenError::Java(error) => error.class(),
-            OpenError::Query(error) => error.class(),
-            OpenError::OneDump { .. } | OpenError::SeveralTraces { .. } => ErrorClass::Usage,
-            OpenError::Unwritable { .. } => ErrorClass::HostWrite,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            OpenError::Look(error) => error.kind(),
-            OpenError::Java(error) => error.kind(),
-            OpenError::Query(error) => error.kind(),
-            OpenError::OneDump { .. } => "one-dump",
-            OpenError::SeveralTraces { .. } => "several-traces",
-            OpenError::Unwritable { .. } => "query-copy",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        match self {
-            OpenError::Look(error) => error.help(),
-            OpenError::Java(error) => error.help(),
-            OpenError::Query(error) => error.help(),
-            OpenError::OneDump { path } => Some(format!(
-                "leave out the `@`: heaptap query {} \"SELECT * FROM heaptap_dump\" lists the \
-                 dumps, `WHERE ts = …` takes one",
-                quoted_path(path)
-            )),
-            OpenError::SeveralTraces { .. } => {
-                Some("unpack it and give the file of one".to_owned())
-            }
-            OpenError::Unwritable { .. } => {
-                Some("give a name that is free, in a folder that can be written".to_owned())
-            }
+            OpenError::Look(error) => error.facts(),
+            OpenError::Java(error) => error.facts(),
+            OpenError::Query(error) => error.facts(),
+            OpenError::OneDump { path } => ErrorFacts::new(ErrorClass::Usage, "one-dump")
+                .with_help(format!(
+                    "leave out the `@`: heaptap query {} \"SELECT * FROM heaptap_dump\" lists the \
+                     dumps, `WHERE ts = …` takes one",
+                    quoted_path(path)
+                )),
+            OpenError::SeveralTraces { .. } => ErrorFacts::new(ErrorClass::Usage, "several-traces")
+                .with_help("unpack it and give the file of one"),
+            OpenError::Unwritable { .. } => ErrorFacts::new(ErrorClass::HostWrite, "query-copy")
+                .with_help("give a name that is free, in a folder that can be written"),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Why there is nothing to compare.
 
-use crate::error::{Classified, ErrorClass};
+use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::input::LookError;
 
 fn all_but(left: usize) -> String {
@@ -61,58 +61,43 @@ pub enum NativeLeaksError {
 }
 
 impl Classified for NativeLeaksError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            NativeLeaksError::Look(error) => error.class(),
-            NativeLeaksError::Incomplete { .. } => ErrorClass::Inconclusive,
-            NativeLeaksError::JavaAmong { .. }
-            | NativeLeaksError::NothingHeld { .. }
-            | NativeLeaksError::TooFewDumps { .. }
-            | NativeLeaksError::WarmupTooLong { .. }
-            | NativeLeaksError::NoInterval { .. } => ErrorClass::Usage,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            NativeLeaksError::Look(error) => error.kind(),
-            NativeLeaksError::JavaAmong { .. } => "java-among-native",
-            NativeLeaksError::NothingHeld { .. } => "nothing-held",
-            NativeLeaksError::TooFewDumps { .. } => "too-few-dumps",
-            NativeLeaksError::WarmupTooLong { .. } => "warmup-too-long",
-            NativeLeaksError::Incomplete { .. } => "incomplete-series",
-            NativeLeaksError::NoInterval { .. } => "no-interval",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        Some(match self {
-            NativeLeaksError::Look(error) => return error.help(),
+            NativeLeaksError::Look(error) => error.facts(),
             NativeLeaksError::JavaAmong { .. } => {
-                "compare heaps of one kind; --java looks at the Java heaps of all inputs".to_owned()
+                ErrorFacts::new(ErrorClass::Usage, "java-among-native").with_help(
+                    "compare heaps of one kind; --java looks at the Java heaps of all inputs",
+                )
             }
-            NativeLeaksError::NothingHeld { help, .. } => (*help).to_owned(),
-            NativeLeaksError::TooFewDumps { has_java: true, .. } => {
-                "the input holds Java heaps, too, and one is enough: --java looks for leaks there"
-                    .to_owned()
+            NativeLeaksError::NothingHeld { help, .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "nothing-held").with_help(*help)
             }
-            NativeLeaksError::TooFewDumps { .. } => {
-                "record with `heaptap record -n NAME`, and after each round of what you repeat call \
-                 `heaptap snapshot --label round-N`"
-                    .to_owned()
+            NativeLeaksError::TooFewDumps { has_java, .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "too-few-dumps").with_help(match has_java {
+                    true => {
+                        "the input holds Java heaps, too, and one is enough: --java looks for \
+                         leaks there"
+                    }
+                    false => {
+                        "record with `heaptap record -n NAME`, and after each round of what you \
+                         repeat call `heaptap snapshot --label round-N`"
+                    }
+                })
             }
             NativeLeaksError::WarmupTooLong { of, .. } => {
-                format!("--warmup {} at most", of.saturating_sub(2))
+                ErrorFacts::new(ErrorClass::Usage, "warmup-too-long")
+                    .with_help(format!("--warmup {} at most", of.saturating_sub(2)))
             }
             NativeLeaksError::Incomplete { .. } => {
-                "`heaptap top INPUT@N` says what dump N lacks, and why"
-                    .to_owned()
+                ErrorFacts::new(ErrorClass::Inconclusive, "incomplete-series")
+                    .with_help("`heaptap top INPUT@N` says what dump N lacks, and why")
             }
             NativeLeaksError::NoInterval { .. } => {
-                "say it with --interval SIZE: bytes for each sample, 1 where every allocation was \
-                 recorded"
-                    .to_owned()
+                ErrorFacts::new(ErrorClass::Usage, "no-interval").with_help(
+                    "say it with --interval SIZE: bytes for each sample, 1 where every allocation \
+                     was recorded",
+                )
             }
-        })
+        }
     }
 }

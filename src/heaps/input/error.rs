@@ -1,6 +1,6 @@
 //! Why there is nothing to look at.
 
-use crate::error::{Classified, ErrorClass};
+use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::import::ImportError;
 use crate::naming::r8_mappings::MapsError;
 use crate::results::findings::Finding;
@@ -82,64 +82,40 @@ pub enum LookError {
 }
 
 impl Classified for LookError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            LookError::Import(error) => error.class(),
-            LookError::Trace(error) => error.class(),
-            LookError::Maps(error) => error.class(),
-            LookError::Manifest(error) => error.class(),
-            LookError::NoHeap { .. } => ErrorClass::Empty,
-            LookError::Broken { .. } => ErrorClass::BadInput,
-            LookError::NoSuchProcess { .. } => ErrorClass::NotEligible,
-            LookError::Interrupted => ErrorClass::Interrupted,
-            LookError::JavaOnly { .. }
-            | LookError::NoSuchDump { .. }
-            | LookError::NoSuchHeap { .. } => ErrorClass::Usage,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            LookError::Import(error) => error.kind(),
-            LookError::Trace(error) => error.kind(),
-            LookError::Maps(error) => error.kind(),
-            LookError::Manifest(error) => error.kind(),
-            LookError::NoHeap { .. } => "no-heap",
-            LookError::Broken { why, .. } => why.kind,
-            LookError::JavaOnly { .. } => "java-only",
-            LookError::NoSuchDump { .. } => "no-such-dump",
-            LookError::NoSuchProcess { .. } => "no-such-process",
-            LookError::NoSuchHeap { .. } => "no-such-heap",
-            LookError::Interrupted => "interrupted",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        Some(match self {
-            LookError::Import(error) => return error.help(),
-            LookError::Trace(error) => return error.help(),
-            LookError::Maps(error) => return error.help(),
-            LookError::Manifest(error) => return error.help(),
-            LookError::NoHeap { why: Some(why), .. } => why.clone(),
-            LookError::Broken { why, .. } => return why.help.clone(),
-            LookError::NoHeap { why: None, .. } => {
-                "record one with `heaptap record -n NAME`, or dump a Java heap with `heaptap \
-                 dump -n NAME`"
-                    .to_owned()
+            LookError::Import(error) => error.facts(),
+            LookError::Trace(error) => error.facts(),
+            LookError::Maps(error) => error.facts(),
+            LookError::Manifest(error) => error.facts(),
+            LookError::NoHeap { why, .. } => ErrorFacts::new(ErrorClass::Empty, "no-heap")
+                .with_help(why.as_deref().unwrap_or(
+                    "record one with `heaptap record -n NAME`, or dump a Java heap with `heaptap \
+                     dump -n NAME`",
+                )),
+            LookError::Broken { why, .. } => ErrorFacts {
+                help: why.help.clone(),
+                ..ErrorFacts::new(ErrorClass::BadInput, why.kind)
+            },
+            LookError::JavaOnly { .. } => ErrorFacts::new(ErrorClass::Usage, "java-only")
+                .with_help(
+                    "record one with `heaptap record -n NAME`; `heaptap top` shows the Java heap",
+                ),
+            LookError::NoSuchDump { near, there, .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "no-such-dump").with_help(match near {
+                    Some(near) => format!("{near} it has {there}"),
+                    None => format!("it has {there}"),
+                })
             }
-            LookError::JavaOnly { .. } => {
-                "record one with `heaptap record -n NAME`; `heaptap top` shows the Java heap"
-                    .to_owned()
+            LookError::NoSuchProcess { there, .. } => {
+                ErrorFacts::new(ErrorClass::NotEligible, "no-such-process")
+                    .with_help(format!("it has {there}"))
             }
-            LookError::NoSuchDump {
-                near: Some(near),
-                there,
-                ..
-            } => format!("{near} it has {there}"),
-            LookError::NoSuchDump { there, .. }
-            | LookError::NoSuchProcess { there, .. }
-            | LookError::NoSuchHeap { there, .. } => format!("it has {there}"),
-            LookError::Interrupted => return None,
-        })
+            LookError::NoSuchHeap { there, .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "no-such-heap")
+                    .with_help(format!("it has {there}"))
+            }
+            LookError::Interrupted => ErrorFacts::new(ErrorClass::Interrupted, "interrupted"),
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Why there is no Java heap to look at.
 
-use crate::error::{Classified, ErrorClass};
+use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::moments::MomentNotFound;
 use crate::hprof::HprofError;
 use crate::import::ImportError;
@@ -85,65 +85,40 @@ pub enum JavaError {
 }
 
 impl Classified for JavaError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            JavaError::Import(error) => error.class(),
-            JavaError::Trace(error) => error.class(),
-            JavaError::Hprof { source, .. } => source.class(),
-            JavaError::Maps(error) => error.class(),
-            JavaError::Manifest(error) => error.class(),
-            JavaError::NoHeap { .. } => ErrorClass::Empty,
-            JavaError::NoSuchProcess { .. } => ErrorClass::NotEligible,
-            JavaError::Native { .. }
-            | JavaError::NoSuchDump { .. }
-            | JavaError::NoSuchMoment { .. }
-            | JavaError::SeveralProcesses { .. } => ErrorClass::Usage,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            JavaError::Import(error) => error.kind(),
-            JavaError::Trace(error) => error.kind(),
-            JavaError::Hprof { source, .. } => source.kind(),
-            JavaError::Maps(error) => error.kind(),
-            JavaError::Manifest(error) => error.kind(),
-            JavaError::Native { .. } => "native-heap",
-            JavaError::NoHeap { .. } => "no-java-heap",
-            JavaError::NoSuchDump { .. } => "no-such-dump",
-            JavaError::NoSuchMoment { .. } => "no-such-moment",
-            JavaError::NoSuchProcess { .. } => "no-such-process",
-            JavaError::SeveralProcesses { .. } => "several-processes",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        Some(match self {
-            JavaError::Import(error) => return error.help(),
-            JavaError::Trace(error) => return error.help(),
-            JavaError::Hprof { source, .. } => return source.help(),
-            JavaError::Maps(error) => return error.help(),
-            JavaError::Manifest(error) => return error.help(),
-            JavaError::Native { name } => format!(
-                "`heaptap top {}` shows the native ones; a Java heap is dumped with \
-                 `heaptap dump -n NAME`",
-                quoted_path(name)
-            ),
-            JavaError::NoHeap { .. } => {
-                "dump one with `heaptap dump -n NAME`, or as HPROF with `heaptap dump --hprof`"
-                    .to_owned()
+            JavaError::Import(error) => error.facts(),
+            JavaError::Trace(error) => error.facts(),
+            JavaError::Hprof { source, .. } => source.facts(),
+            JavaError::Maps(error) => error.facts(),
+            JavaError::Manifest(error) => error.facts(),
+            JavaError::Native { name } => ErrorFacts::new(ErrorClass::Usage, "native-heap")
+                .with_help(format!(
+                    "`heaptap top {}` shows the native ones; a Java heap is dumped with \
+                     `heaptap dump -n NAME`",
+                    quoted_path(name)
+                )),
+            JavaError::NoHeap { .. } => ErrorFacts::new(ErrorClass::Empty, "no-java-heap")
+                .with_help(
+                    "dump one with `heaptap dump -n NAME`, or as HPROF with `heaptap dump --hprof`",
+                ),
+            JavaError::NoSuchMoment { missing, .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "no-such-moment").with_help(missing.help())
             }
-            JavaError::NoSuchMoment { missing, .. } => missing.help(),
-            JavaError::NoSuchDump {
-                near: Some(near),
-                there,
-                ..
-            } => format!("{near} it has {there}"),
-            JavaError::NoSuchDump { there, .. } => format!("it has {there}"),
-            JavaError::NoSuchProcess { there, .. } => format!("it has {there}"),
+            JavaError::NoSuchDump { near, there, .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "no-such-dump").with_help(match near {
+                    Some(near) => format!("{near} it has {there}"),
+                    None => format!("it has {there}"),
+                })
+            }
+            JavaError::NoSuchProcess { there, .. } => {
+                ErrorFacts::new(ErrorClass::NotEligible, "no-such-process")
+                    .with_help(format!("it has {there}"))
+            }
             JavaError::SeveralProcesses { there, .. } => {
-                format!("name one with --process: it has {there}")
+                ErrorFacts::new(ErrorClass::Usage, "several-processes")
+                    .with_help(format!("name one with --process: it has {there}"))
             }
-        })
+        }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{Manifest, Page, SCHEMA_VERSION};
 use crate::bytes::open_regular;
-use crate::error::{Classified, ErrorClass};
+use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::folder::RAW_TRACE;
 use crate::profile::DumpNumbers;
 use crate::results::whole_file::{temporary_in, unless_link};
@@ -191,40 +191,29 @@ pub enum ManifestError {
 }
 
 impl Classified for ManifestError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            ManifestError::Write { .. } => ErrorClass::HostWrite,
-            _ => ErrorClass::BadInput,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            ManifestError::Write { .. } => "host-write",
-            ManifestError::Read { .. } => "manifest-unreadable",
-            ManifestError::Parse { .. } => "manifest-invalid",
-            ManifestError::TooNew { .. } => "manifest-too-new",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        Some(
-            match self {
-                ManifestError::Write { .. } => "free some space or choose another folder with -o",
-                ManifestError::Read { .. } => "give the folder that `heaptap record` made",
-                ManifestError::Parse { path, .. } => {
-                    let trace = path.with_file_name(RAW_TRACE);
-                    return Some(match trace.is_file() {
-                        true => format!(
-                            "the trace beside it can still be read: heaptap convert {} -o DIR",
-                            quoted_path(&trace)
-                        ),
-                        false => "copy the folder again from where it came".to_owned(),
-                    });
-                }
-                ManifestError::TooNew { .. } => "use the version of heaptap that wrote it",
+            ManifestError::Write { .. } => ErrorFacts::new(ErrorClass::HostWrite, "host-write")
+                .with_help("free some space or choose another folder with -o"),
+            ManifestError::Read { .. } => {
+                ErrorFacts::new(ErrorClass::BadInput, "manifest-unreadable")
+                    .with_help("give the folder that `heaptap record` made")
             }
-            .to_owned(),
-        )
+            ManifestError::Parse { path, .. } => {
+                let trace = path.with_file_name(RAW_TRACE);
+                let help = match trace.is_file() {
+                    true => format!(
+                        "the trace beside it can still be read: heaptap convert {} -o DIR",
+                        quoted_path(&trace)
+                    ),
+                    false => "copy the folder again from where it came".to_owned(),
+                };
+                ErrorFacts::new(ErrorClass::BadInput, "manifest-invalid").with_help(help)
+            }
+            ManifestError::TooNew { .. } => {
+                ErrorFacts::new(ErrorClass::BadInput, "manifest-too-new")
+                    .with_help("use the version of heaptap that wrote it")
+            }
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::device::DeviceError;
 use crate::eligibility::EligibilityError;
-use crate::error::{Classified, ErrorClass};
+use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::moments::MomentNotFound;
 use crate::import::help_unreadable;
 
@@ -90,70 +90,53 @@ pub enum MeminfoError {
 }
 
 impl Classified for MeminfoError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            MeminfoError::Device(error) => error.class(),
-            MeminfoError::Eligibility(error) => error.class(),
-            MeminfoError::NotFound { .. } => ErrorClass::NotEligible,
-            MeminfoError::Gone { .. }
-            | MeminfoError::Unanswered { .. }
-            | MeminfoError::Strange { .. } => ErrorClass::Device,
-            MeminfoError::Unreadable { .. }
-            | MeminfoError::NotMeminfo { .. }
-            | MeminfoError::NotKept { .. } => ErrorClass::BadInput,
-            MeminfoError::NoSuchMoment { .. } | MeminfoError::NothingInCommon { .. } => {
-                ErrorClass::Usage
-            }
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            MeminfoError::Device(error) => error.kind(),
-            MeminfoError::Eligibility(error) => error.kind(),
-            MeminfoError::NotFound { .. } => "target-not-found",
-            MeminfoError::Gone { .. } => "target-gone",
-            MeminfoError::Unanswered { .. } => "meminfo-unanswered",
-            MeminfoError::Strange { .. } => "odd-answer",
-            MeminfoError::Unreadable { .. } => "input-unreadable",
-            MeminfoError::NotMeminfo { .. } => "not-a-meminfo",
-            MeminfoError::NotKept { .. } => "no-such-meminfo",
-            MeminfoError::NoSuchMoment { .. } => "no-such-moment",
-            MeminfoError::NothingInCommon { .. } => "nothing-in-common",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        let help = match self {
-            MeminfoError::Device(error) => return error.help(),
-            MeminfoError::Eligibility(error) => return error.help(),
+            MeminfoError::Device(error) => error.facts(),
+            MeminfoError::Eligibility(error) => error.facts(),
             MeminfoError::NotFound { .. } => {
-                "start the app first; `heaptap apps` shows which run. A package's name stands for \
-                 all its processes, com.example.app:remote for one"
+                ErrorFacts::new(ErrorClass::NotEligible, "target-not-found").with_help(
+                    "start the app first; `heaptap apps` shows which run. A package's name stands \
+                     for all its processes, com.example.app:remote for one",
+                )
             }
-            MeminfoError::Gone { .. } => "ask again; `heaptap apps` shows what runs now",
-            MeminfoError::Unanswered { local: true, .. } => {
-                "the system itself did not answer: it may be busy or hang. `heaptap meminfo \
-                 TARGET --every 1s` reads resident memory from /proc without it"
+            MeminfoError::Gone { .. } => ErrorFacts::new(ErrorClass::Device, "target-gone")
+                .with_help("ask again; `heaptap apps` shows what runs now"),
+            MeminfoError::Unanswered { local, .. } => {
+                ErrorFacts::new(ErrorClass::Device, "meminfo-unanswered").with_help(match local {
+                    true => {
+                        "the system itself did not answer: it may be busy or hang. `heaptap \
+                         meminfo TARGET --every 1s` reads resident memory from /proc without it"
+                    }
+                    false => {
+                        "an app has 5 s to answer: it may hang, be frozen in the background or \
+                         stand in a debugger. --local asks the system alone, without the app"
+                    }
+                })
             }
-            MeminfoError::Unanswered { local: false, .. } => {
-                "an app has 5 s to answer: it may hang, be frozen in the background or stand in a \
-                 debugger. --local asks the system alone, without the app"
-            }
-            MeminfoError::Strange { .. } => "see what `adb shell dumpsys meminfo` prints",
+            MeminfoError::Strange { .. } => ErrorFacts::new(ErrorClass::Device, "odd-answer")
+                .with_help("see what `adb shell dumpsys meminfo` prints"),
             MeminfoError::Unreadable { path, source } => {
-                return Some(help_unreadable(path, source));
+                ErrorFacts::new(ErrorClass::BadInput, "input-unreadable")
+                    .with_help(help_unreadable(path, source))
             }
             MeminfoError::NotMeminfo { .. } => {
-                "save one with `heaptap meminfo TARGET --save FILE`, or `adb shell dumpsys meminfo \
-                 TARGET > FILE`"
+                ErrorFacts::new(ErrorClass::BadInput, "not-a-meminfo").with_help(
+                    "save one with `heaptap meminfo TARGET --save FILE`, or `adb shell dumpsys \
+                     meminfo TARGET > FILE`",
+                )
             }
-            MeminfoError::NoSuchMoment { missing, .. } => return Some(missing.help()),
-            MeminfoError::NotKept { .. } => "record with --with meminfo, and set labels",
+            MeminfoError::NoSuchMoment { missing, .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "no-such-moment").with_help(missing.help())
+            }
+            MeminfoError::NotKept { .. } => {
+                ErrorFacts::new(ErrorClass::BadInput, "no-such-meminfo")
+                    .with_help("record with --with meminfo, and set labels")
+            }
             MeminfoError::NothingInCommon { .. } => {
-                "compare two texts of the same process, or two of the whole phone"
+                ErrorFacts::new(ErrorClass::Usage, "nothing-in-common")
+                    .with_help("compare two texts of the same process, or two of the whole phone")
             }
-        };
-        Some(help.to_owned())
+        }
     }
 }

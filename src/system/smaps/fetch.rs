@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::config::Targets;
 use crate::device::{Command, Device, DeviceError, Output};
 use crate::eligibility;
-use crate::error::{Classified, ErrorClass};
+use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::memory::status;
 use crate::untrusted::sanitize_bytes;
 use crate::untrusted::shell::quoted;
@@ -85,39 +85,24 @@ pub enum FetchError {
 }
 
 impl Classified for FetchError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            FetchError::Device(error) => error.class(),
-            FetchError::Eligibility(error) => error.class(),
-            FetchError::Several { .. } => ErrorClass::Usage,
-            FetchError::NotRunning { .. } | FetchError::Refused { .. } => ErrorClass::NotEligible,
-            FetchError::Gone { .. } => ErrorClass::Device,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            FetchError::Device(error) => error.kind(),
-            FetchError::Eligibility(error) => error.kind(),
-            FetchError::NotRunning { .. } => "target-not-running",
-            FetchError::Several { .. } => "several-processes",
-            FetchError::Gone { .. } => "target-gone",
-            FetchError::Refused { .. } => "mappings-refused",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        match self {
-            FetchError::Device(error) => error.help(),
-            FetchError::Eligibility(error) => error.help(),
-            FetchError::NotRunning { .. } => Some(
-                "start the app first; `heaptap apps` lists what runs, and a path would be taken \
-                 for a file"
-                    .to_owned(),
-            ),
-            FetchError::Several { .. } => Some("name one of them by its pid".to_owned()),
-            FetchError::Gone { .. } => Some("start the app again, and ask once more".to_owned()),
-            FetchError::Refused { process, .. } => Some(refused_help(process)),
+            FetchError::Device(error) => error.facts(),
+            FetchError::Eligibility(error) => error.facts(),
+            FetchError::NotRunning { .. } => {
+                ErrorFacts::new(ErrorClass::NotEligible, "target-not-running").with_help(
+                    "start the app first; `heaptap apps` lists what runs, and a path would be \
+                     taken for a file",
+                )
+            }
+            FetchError::Several { .. } => ErrorFacts::new(ErrorClass::Usage, "several-processes")
+                .with_help("name one of them by its pid"),
+            FetchError::Gone { .. } => ErrorFacts::new(ErrorClass::Device, "target-gone")
+                .with_help("start the app again, and ask once more"),
+            FetchError::Refused { process, .. } => {
+                ErrorFacts::new(ErrorClass::NotEligible, "mappings-refused")
+                    .with_help(refused_help(process))
+            }
         }
     }
 }

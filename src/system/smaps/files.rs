@@ -7,7 +7,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use super::{Mapped, Moment, Origin};
-use crate::error::{Classified, ErrorClass};
+use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::input::{self, LookError, LookOptions, LookTrace, NativeSource};
 use crate::heaps::java::ProgressReporter;
 use crate::heaps::moments::{self, Capture, KeptFile, MomentNotFound, Moments};
@@ -110,60 +110,44 @@ pub enum InputError {
 }
 
 impl Classified for InputError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            InputError::Look(error) => error.class(),
-            InputError::Trace(error) => error.class(),
-            InputError::NotRecorded { .. } => ErrorClass::Empty,
-            InputError::NoSuchProcess { .. } => ErrorClass::NotEligible,
-            InputError::NoSuchMoment { .. } | InputError::SeveralProcesses { .. } => {
-                ErrorClass::Usage
+            InputError::Look(error) => error.facts(),
+            InputError::Trace(error) => error.facts(),
+            InputError::Unreadable { path, source } => {
+                ErrorFacts::new(ErrorClass::BadInput, "input-unreadable")
+                    .with_help(help_unreadable(path, source))
             }
-            InputError::Unreadable { .. }
-            | InputError::TornGzip { .. }
-            | InputError::TooLarge { .. }
-            | InputError::NotMappings { .. }
-            | InputError::NotSmaps { .. } => ErrorClass::BadInput,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            InputError::Look(error) => error.kind(),
-            InputError::Trace(error) => error.kind(),
-            InputError::Unreadable { .. } | InputError::TornGzip { .. } => "input-unreadable",
-            InputError::TooLarge { .. } => "mappings-too-large",
-            InputError::NotMappings { .. } | InputError::NotSmaps { .. } => "not-mappings",
-            InputError::NotRecorded { .. } => "no-mappings",
-            InputError::NoSuchMoment { .. } => "no-such-moment",
-            InputError::NoSuchProcess { .. } => "no-such-process",
-            InputError::SeveralProcesses { .. } => "several-processes",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        match self {
-            InputError::Look(error) => error.help(),
-            InputError::Trace(error) => error.help(),
-            InputError::Unreadable { path, source } => Some(help_unreadable(path, source)),
-            InputError::TooLarge { .. } => None,
-            InputError::TornGzip { .. } => Some(
-                "copy it again, or take what `gzip -dc` still unpacks of it: its sums are too low"
-                    .to_owned(),
-            ),
-            InputError::NotMappings { .. } | InputError::NotSmaps { .. } => Some(
-                "give /proc/PID/smaps as text, showmap's output, a trace or a recording's folder"
-                    .to_owned(),
-            ),
-            InputError::NotRecorded { .. } => Some(
-                "record them at each label with `heaptap record --with smaps` (debuggable apps, \
-                 root), or with a Java heap: `heaptap dump --dump-smaps`"
-                    .to_owned(),
-            ),
-            InputError::NoSuchMoment { missing, .. } => Some(missing.help()),
-            InputError::NoSuchProcess { there, .. } => Some(format!("it has {there}")),
+            InputError::TornGzip { .. } => {
+                ErrorFacts::new(ErrorClass::BadInput, "input-unreadable").with_help(
+                    "copy it again, or take what `gzip -dc` still unpacks of it: its sums are too \
+                     low",
+                )
+            }
+            InputError::TooLarge { .. } => {
+                ErrorFacts::new(ErrorClass::BadInput, "mappings-too-large")
+            }
+            InputError::NotMappings { .. } | InputError::NotSmaps { .. } => {
+                ErrorFacts::new(ErrorClass::BadInput, "not-mappings").with_help(
+                    "give /proc/PID/smaps as text, showmap's output, a trace or a recording's \
+                     folder",
+                )
+            }
+            InputError::NotRecorded { .. } => ErrorFacts::new(ErrorClass::Empty, "no-mappings")
+                .with_help(
+                    "record them at each label with `heaptap record --with smaps` (debuggable \
+                     apps, root), or with a Java heap: `heaptap dump --dump-smaps`",
+                ),
+            InputError::NoSuchMoment { missing, .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "no-such-moment").with_help(missing.help())
+            }
+            InputError::NoSuchProcess { there, .. } => {
+                ErrorFacts::new(ErrorClass::NotEligible, "no-such-process")
+                    .with_help(format!("it has {there}"))
+            }
             InputError::SeveralProcesses { .. } => {
-                Some("choose one with --process NAME or PID".to_owned())
+                ErrorFacts::new(ErrorClass::Usage, "several-processes")
+                    .with_help("choose one with --process NAME or PID")
             }
         }
     }

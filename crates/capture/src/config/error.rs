@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use heaptap_model::error::{Classified, ErrorClass};
+use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 
 /// Why a config is refused.
 #[derive(Debug, thiserror::Error)]
@@ -125,49 +125,38 @@ impl ConfigError {
 }
 
 impl Classified for ConfigError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            ConfigError::Unreadable { .. } => ErrorClass::BadInput,
-            ConfigError::TooOld { .. } => ErrorClass::NotEligible,
-            _ => ErrorClass::Usage,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            ConfigError::NoTarget => "no-target",
-            ConfigError::BadValue { .. } => "bad-value",
-            ConfigError::Conflict { .. } => "option-conflict",
-            ConfigError::TooOld { .. } => "android-too-old",
-            ConfigError::BadSetting { .. } => "bad-setting",
-            ConfigError::NoSuchFile { .. } => "config-not-found",
-            ConfigError::Unreadable { .. } => "config-unreadable",
-            ConfigError::BadFile { .. } => "config-invalid",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        Some(match self {
-            ConfigError::NoTarget => {
-                "name one with -n NAME, -p PID or --package PKG; `heaptap apps` lists packages"
-                    .to_owned()
+            ConfigError::NoTarget => ErrorFacts::new(ErrorClass::Usage, "no-target").with_help(
+                "name one with -n NAME, -p PID or --package PKG; `heaptap apps` lists packages",
+            ),
+            ConfigError::BadValue { help, .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "bad-value").with_help(help)
             }
-            ConfigError::BadValue { help, .. }
-            | ConfigError::BadSetting { help, .. }
-            | ConfigError::BadFile { help, .. } => help.clone(),
             ConfigError::Conflict { first, second, .. } => {
-                format!("leave out {first} or {second}")
+                ErrorFacts::new(ErrorClass::Usage, "option-conflict")
+                    .with_help(format!("leave out {first} or {second}"))
             }
             ConfigError::TooOld { option, .. } => {
-                format!("leave out {option}, or use a newer device")
+                ErrorFacts::new(ErrorClass::NotEligible, "android-too-old")
+                    .with_help(format!("leave out {option}, or use a newer device"))
+            }
+            ConfigError::BadSetting { help, .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "bad-setting").with_help(help)
             }
             ConfigError::NoSuchFile {
                 presets, similar, ..
-            } => match similar {
+            } => ErrorFacts::new(ErrorClass::Usage, "config-not-found").with_help(match similar {
                 Some(name) => format!("did you mean `{name}`? The presets are {presets}"),
                 None => format!("the presets are {presets}"),
-            },
-            ConfigError::Unreadable { .. } => "check the path and its permissions".to_owned(),
-        })
+            }),
+            ConfigError::Unreadable { .. } => {
+                ErrorFacts::new(ErrorClass::BadInput, "config-unreadable")
+                    .with_help("check the path and its permissions")
+            }
+            ConfigError::BadFile { help, .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "config-invalid").with_help(help)
+            }
+        }
     }
 }

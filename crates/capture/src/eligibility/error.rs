@@ -1,7 +1,7 @@
 //! Why a recording is refused before it starts.
 
 use heaptap_adb::DeviceError;
-use heaptap_model::error::{Classified, ErrorClass};
+use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 
 /// Why eligibility could not be found out, or is not given.
 #[derive(Debug, thiserror::Error)]
@@ -46,54 +46,43 @@ pub enum EligibilityError {
 }
 
 impl Classified for EligibilityError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            EligibilityError::Device(error) => error.class(),
-            EligibilityError::NoPackages { .. } => ErrorClass::Device,
-            EligibilityError::NotEligible { .. }
-            | EligibilityError::NotDebuggable { .. }
-            | EligibilityError::NotRunning { .. } => ErrorClass::NotEligible,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            EligibilityError::Device(error) => error.kind(),
-            EligibilityError::NoPackages { .. } => "no-packages",
-            EligibilityError::NotEligible { missing: true, .. } => "target-not-found",
-            EligibilityError::NotEligible { .. } => "not-eligible",
-            EligibilityError::NotRunning { .. } => "not-running",
-            EligibilityError::NotDebuggable { .. } => "not-debuggable",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        match self {
-            EligibilityError::Device(error) => error.help(),
-            EligibilityError::NoPackages { .. } => Some(
-                "see whether the phone has that user: adb shell pm list users; a phone that is \
-                 still booting needs a moment"
-                    .to_owned(),
-            ),
-            EligibilityError::NotDebuggable { native: true, .. } => None,
-            EligibilityError::NotDebuggable { graph, .. } => Some(format!(
-                "use a debug build of the app (android:debuggable) or a userdebug phone{}",
-                match graph {
-                    true =>
-                        "; `heaptap dump` without --hprof may dump it as it is: profileable is \
-                         enough for that",
-                    false => "",
-                }
-            )),
-            EligibilityError::NotRunning { .. } => Some(
-                "start the app first; `heaptap apps` shows which run, --wait-for-oom waits for one \
-                 that runs out of memory"
-                    .to_owned(),
-            ),
-            EligibilityError::NotEligible { fix, .. } => Some(match fix {
+            EligibilityError::Device(error) => error.facts(),
+            EligibilityError::NoPackages { .. } => {
+                ErrorFacts::new(ErrorClass::Device, "no-packages").with_help(
+                    "see whether the phone has that user: adb shell pm list users; a phone that \
+                     is still booting needs a moment",
+                )
+            }
+            EligibilityError::NotEligible { missing, fix, .. } => match missing {
+                true => ErrorFacts::new(ErrorClass::NotEligible, "target-not-found"),
+                false => ErrorFacts::new(ErrorClass::NotEligible, "not-eligible"),
+            }
+            .with_help(match fix {
                 Some(fix) => format!("{fix}; --force records anyway"),
                 None => "--force records anyway".to_owned(),
             }),
+            EligibilityError::NotRunning { .. } => {
+                ErrorFacts::new(ErrorClass::NotEligible, "not-running").with_help(
+                    "start the app first; `heaptap apps` shows which run, --wait-for-oom waits \
+                     for one that runs out of memory",
+                )
+            }
+            EligibilityError::NotDebuggable { native: true, .. } => {
+                ErrorFacts::new(ErrorClass::NotEligible, "not-debuggable")
+            }
+            EligibilityError::NotDebuggable { graph, .. } => {
+                ErrorFacts::new(ErrorClass::NotEligible, "not-debuggable").with_help(format!(
+                    "use a debug build of the app (android:debuggable) or a userdebug phone{}",
+                    match graph {
+                        true =>
+                            "; `heaptap dump` without --hprof may dump it as it is: profileable is \
+                             enough for that",
+                        false => "",
+                    }
+                ))
+            }
         }
     }
 }

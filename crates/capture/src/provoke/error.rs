@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::unrestored::UnrestoredSetting;
 use heaptap_adb::DeviceError;
-use heaptap_model::error::{Classified, ErrorClass};
+use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 use heaptap_model::untrusted::sanitize;
 use heaptap_model::untrusted::shell::{Shell, quoted};
 
@@ -152,105 +152,70 @@ impl ProvokeError {
     }
 }
 
+const SEE_THE_LIST: &str = "`heaptap provoke --list` tells what each action needs";
+
 impl Classified for ProvokeError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            ProvokeError::Device(error) => error.class(),
-            ProvokeError::BadTarget { .. } => ErrorClass::Usage,
-            ProvokeError::NoActivity { .. } => ErrorClass::NotEligible,
-            ProvokeError::Locked { .. }
-            | ProvokeError::NotInFront { .. }
-            | ProvokeError::Refused { .. }
-            | ProvokeError::NotOnThisAndroid { .. }
-            | ProvokeError::Odd { .. }
-            | ProvokeError::NotPutBack { .. }
-            | ProvokeError::Restarted { .. }
-            | ProvokeError::Busy { .. } => ErrorClass::Device,
-            ProvokeError::OtherPhone { .. } => ErrorClass::NoDevice,
-            ProvokeError::KeepsDying { .. } => ErrorClass::Incomplete,
-            ProvokeError::Journal { .. } => ErrorClass::HostWrite,
-            ProvokeError::Interrupted => ErrorClass::Interrupted,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            ProvokeError::Device(error) => error.kind(),
-            ProvokeError::BadTarget { .. } => "bad-target",
-            ProvokeError::NoActivity { .. } => "no-activity",
-            ProvokeError::NotInFront { .. } => "not-in-front",
-            ProvokeError::Locked { .. } => "screen-locked",
-            ProvokeError::Refused { .. } => "action-refused",
-            ProvokeError::NotOnThisAndroid { .. } => "not-on-this-android",
-            ProvokeError::Odd { .. } => "odd-answer",
-            ProvokeError::KeepsDying { .. } => "keeps-dying",
-            ProvokeError::NotPutBack { .. } => "not-put-back",
-            ProvokeError::Restarted { .. } => "phone-restarted",
-            ProvokeError::Busy { .. } => "provoke-busy",
-            ProvokeError::OtherPhone { .. } => "other-phone",
-            ProvokeError::Journal { .. } => "journal-unwritable",
-            ProvokeError::Interrupted => "interrupted",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        match self {
-            ProvokeError::Device(error) => error.help(),
-            ProvokeError::BadTarget { .. } => {
-                Some("name a package such as com.example.app; `heaptap apps` lists them".to_owned())
+            ProvokeError::Device(error) => error.facts(),
+            ProvokeError::BadTarget { .. } => ErrorFacts::new(ErrorClass::Usage, "bad-target")
+                .with_help("name a package such as com.example.app; `heaptap apps` lists them"),
+            ProvokeError::NoActivity { .. } => {
+                ErrorFacts::new(ErrorClass::NotEligible, "no-activity").with_help(
+                    "`heaptap apps` lists what is installed; --user names another user's app; an \
+                     app without an icon can be opened by deep-link",
+                )
             }
-            ProvokeError::NoActivity { .. } => Some(
-                "`heaptap apps` lists what is installed; --user names another user's app; an app \
-                 without an icon can be opened by deep-link"
-                    .to_owned(),
-            ),
-            ProvokeError::NotInFront { .. } => Some(
-                "answer or close what is in front by hand (a question for a permission?), and look \
-                 whether the app keeps running"
-                    .to_owned(),
-            ),
-            ProvokeError::Locked { .. } => Some(
-                "unlock it by hand: a PIN, pattern or password can't be entered from here"
-                    .to_owned(),
-            ),
-            ProvokeError::Refused { .. } | ProvokeError::NotOnThisAndroid { .. } => {
-                Some("`heaptap provoke --list` tells what each action needs".to_owned())
+            ProvokeError::NotInFront { .. } => ErrorFacts::new(ErrorClass::Device, "not-in-front")
+                .with_help(
+                    "answer or close what is in front by hand (a question for a permission?), and \
+                     look whether the app keeps running",
+                ),
+            ProvokeError::Locked { .. } => ErrorFacts::new(ErrorClass::Device, "screen-locked")
+                .with_help(
+                    "unlock it by hand: a PIN, pattern or password can't be entered from here",
+                ),
+            ProvokeError::Refused { .. } => {
+                ErrorFacts::new(ErrorClass::Device, "action-refused").with_help(SEE_THE_LIST)
+            }
+            ProvokeError::NotOnThisAndroid { .. } => {
+                ErrorFacts::new(ErrorClass::Device, "not-on-this-android").with_help(SEE_THE_LIST)
+            }
+            ProvokeError::Odd { .. } => ErrorFacts::new(ErrorClass::Device, "odd-answer"),
+            ProvokeError::KeepsDying { .. } => {
+                ErrorFacts::new(ErrorClass::Incomplete, "keeps-dying")
+                    .with_help("`heaptap gc` and the phone's log tell more; fix that first")
             }
             ProvokeError::NotPutBack {
                 serial, unrestored, ..
             } => {
-                let by_hand = match by_hand(unrestored, serial).is_empty() {
+                let hints = by_hand(unrestored, serial);
+                let and_by_hand = match hints.is_empty() {
                     true => "",
                     false => ", or put it back by hand:",
                 };
                 let serial = quoted(serial);
-                Some(format!("run `heaptap provoke --restore -s {serial}`{by_hand}"))
-            }
-            ProvokeError::Busy { .. } => Some(
-                "wait until it ends, or end it with Ctrl-C: it then puts the phone back".to_owned(),
-            ),
-            ProvokeError::OtherPhone { .. } => {
-                Some("connect that phone, and run `heaptap provoke --restore` again".to_owned())
-            }
-            ProvokeError::KeepsDying { .. } => {
-                Some("`heaptap gc` and the phone's log tell more; fix that first".to_owned())
-            }
-            ProvokeError::Journal { .. } => {
-                Some("make room there, or name another folder by HEAPTAP_STATE_DIR".to_owned())
+                ErrorFacts::new(ErrorClass::Device, "not-put-back")
+                    .with_help(format!(
+                        "run `heaptap provoke --restore -s {serial}`{and_by_hand}"
+                    ))
+                    .with_hints(hints)
             }
             ProvokeError::Restarted { .. } => {
-                Some("begin again once it is up".to_owned())
+                ErrorFacts::new(ErrorClass::Device, "phone-restarted")
+                    .with_help("begin again once it is up")
             }
-            ProvokeError::Odd { .. } | ProvokeError::Interrupted => None,
-        }
-    }
-
-    fn hints(&self) -> Vec<String> {
-        match self {
-            ProvokeError::NotPutBack {
-                serial, unrestored, ..
-            } => by_hand(unrestored, serial),
-            _ => Vec::new(),
+            ProvokeError::Busy { .. } => ErrorFacts::new(ErrorClass::Device, "provoke-busy")
+                .with_help(
+                    "wait until it ends, or end it with Ctrl-C: it then puts the phone back",
+                ),
+            ProvokeError::OtherPhone { .. } => ErrorFacts::new(ErrorClass::NoDevice, "other-phone")
+                .with_help("connect that phone, and run `heaptap provoke --restore` again"),
+            ProvokeError::Journal { .. } => {
+                ErrorFacts::new(ErrorClass::HostWrite, "journal-unwritable")
+                    .with_help("make room there, or name another folder by HEAPTAP_STATE_DIR")
+            }
+            ProvokeError::Interrupted => ErrorFacts::new(ErrorClass::Interrupted, "interrupted"),
         }
     }
 }

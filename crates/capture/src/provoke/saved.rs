@@ -547,7 +547,7 @@ mod tests {
             let error = error.unwrap_err();
             let text = error.to_string();
             assert!(text.ends_with(&format!("; not put back: {left}")), "{text}");
-            let hints = error.hints().join("; ");
+            let hints = error.facts().hints.join("; ");
             assert_eq!(hints.contains("pkill"), left.contains("monkey"), "{hints}");
         }
     }
@@ -585,7 +585,7 @@ mod tests {
             "{text}"
         );
         // What cannot be shown as it is cannot be typed.
-        assert_eq!(error.hints(), [""; 0]);
+        assert_eq!(error.facts().hints, [""; 0]);
         assert!(!error.help().unwrap().contains("by hand"));
         assert_eq!(journals.of("R5").unwrap(), Some(saved));
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::id::SessionId;
 use super::state_folder::STATE_DIR_VAR;
 use heaptap_adb::DeviceError;
-use heaptap_model::error::{Classified, ErrorClass};
+use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 
 /// What went wrong with a session.
 #[derive(Debug, thiserror::Error)]
@@ -315,184 +315,152 @@ fn or_remove_marker(owner: Option<&SessionId>) -> String {
     }
 }
 
+const NAME_A_SESSION: &str = "`heaptap status` lists the sessions; name one by its id";
+
 impl Classified for SessionError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            SessionError::Device(e) => e.class(),
-            SessionError::StartFailed { .. }
-            | SessionError::NoPerfetto { .. }
-            | SessionError::TracingOff { .. }
-            | SessionError::Rejected { .. }
-            | SessionError::OddAnswer { .. }
-            | SessionError::LostToReboot { .. }
-            | SessionError::NothingLeft { .. }
-            | SessionError::Lost { .. }
-            | SessionError::NoSnapshot { .. }
-            | SessionError::OneDump { .. }
-            | SessionError::SnapshotLate { .. }
-            | SessionError::OneAtATime { .. }
-            | SessionError::AlreadyRecorded { .. }
-            | SessionError::SelinuxStays { .. }
-            | SessionError::NotLaunched { .. }
-            | SessionError::NotRecording { .. } => ErrorClass::Device,
-            SessionError::OtherPhone { .. } => ErrorClass::NoDevice,
-            SessionError::NotFetched { .. }
-            | SessionError::NotFinished { .. }
-            | SessionError::OutputForeign { .. } => ErrorClass::NotFetched,
-            SessionError::Interrupted => ErrorClass::Interrupted,
-            SessionError::NoOutOfMemory { .. } => ErrorClass::Empty,
-            SessionError::Keep { .. }
-            | SessionError::Output { .. }
-            | SessionError::State { .. } => ErrorClass::HostWrite,
-            SessionError::OutputNotEmpty { .. }
-            | SessionError::OutputClaimed { .. }
-            | SessionError::Busy { .. }
-            | SessionError::NoSuchSession { .. }
-            | SessionError::SeveralSessions { .. }
-            | SessionError::NothingToLaunch { .. }
-            | SessionError::NoSession { .. }
-            | SessionError::NoneServes { .. } => ErrorClass::Usage,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            SessionError::Device(e) => e.kind(),
-            SessionError::StartFailed { .. } => "perfetto-failed",
-            SessionError::NoPerfetto { .. } => "no-perfetto",
-            SessionError::TracingOff { .. } => "tracing-off",
-            SessionError::Rejected { .. } => "session-rejected",
-            SessionError::OddAnswer { .. } => "odd-answer",
-            SessionError::LostToReboot { .. } => "device-rebooted",
-            SessionError::NothingLeft { .. } | SessionError::Lost { .. } => "trace-gone",
-            SessionError::OtherPhone { .. } => "other-phone",
-            SessionError::NothingToLaunch { .. } => "nothing-to-launch",
-            SessionError::NotFetched { .. } => "not-fetched",
-            SessionError::NotFinished { .. } => "not-finished",
-            SessionError::Interrupted => "interrupted",
-            SessionError::Keep { .. } | SessionError::Output { .. } => "host-write",
-            SessionError::OutputNotEmpty { .. } => "output-not-empty",
-            SessionError::OutputClaimed { .. } => "output-claimed",
-            SessionError::OutputForeign { .. } => "output-foreign",
-            SessionError::State { .. } => "journal-unwritable",
-            SessionError::Busy { .. } => "session-busy",
-            SessionError::NoSuchSession { .. } => "no-such-session",
-            SessionError::SeveralSessions { .. } => "several-sessions",
-            SessionError::NoSession { .. } => "no-session",
-            SessionError::NoneServes { .. } => "no-session-serves",
-            SessionError::NoSnapshot { .. } | SessionError::OneDump { .. } => "snapshot-impossible",
-            SessionError::SnapshotLate { .. } => "snapshot-late",
-            SessionError::NoOutOfMemory { .. } => "no-out-of-memory",
-            SessionError::OneAtATime { .. } => "one-at-a-time",
-            SessionError::AlreadyRecorded { .. } => "already-recorded",
-            SessionError::SelinuxStays { .. } => "selinux-stays",
-            SessionError::NotLaunched { .. } => "not-launched",
-            SessionError::NotRecording { .. } => "not-recording",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        Some(match self {
-            SessionError::Device(e) => return e.help(),
+            SessionError::Device(error) => error.facts(),
             SessionError::StartFailed { .. } => {
-                "`heaptap doctor` checks the phone; `--print-config` shows the config that was sent"
-                    .to_owned()
+                ErrorFacts::new(ErrorClass::Device, "perfetto-failed").with_help(
+                    "`heaptap doctor` checks the phone; `--print-config` shows the config that \
+                     was sent",
+                )
             }
-            SessionError::NoPerfetto { .. } => {
-                "native heaps can be recorded from Android 10 on".to_owned()
-            }
-            SessionError::TracingOff { .. } => {
-                "switch it on: adb shell setprop persist.traced.enable 1".to_owned()
-            }
+            SessionError::NoPerfetto { .. } => ErrorFacts::new(ErrorClass::Device, "no-perfetto")
+                .with_help("native heaps can be recorded from Android 10 on"),
+            SessionError::TracingOff { .. } => ErrorFacts::new(ErrorClass::Device, "tracing-off")
+                .with_help("switch it on: adb shell setprop persist.traced.enable 1"),
             SessionError::Rejected { .. } => {
-                "end other recordings (adb shell perfetto --query lists them), or restart the phone"
-                    .to_owned()
+                ErrorFacts::new(ErrorClass::Device, "session-rejected").with_help(
+                    "end other recordings (adb shell perfetto --query lists them), or restart \
+                     the phone",
+                )
             }
-            SessionError::LostToReboot { .. } | SessionError::NothingLeft { .. } => {
-                "record again".to_owned()
+            SessionError::OddAnswer { .. } => ErrorFacts::new(ErrorClass::Device, "odd-answer"),
+            SessionError::LostToReboot { .. } => {
+                ErrorFacts::new(ErrorClass::Device, "device-rebooted").with_help("record again")
             }
-            SessionError::Lost { id, .. } => {
-                format!("forget it: heaptap collect {id} --forget")
+            SessionError::NothingLeft { .. } => {
+                ErrorFacts::new(ErrorClass::Device, "trace-gone").with_help("record again")
             }
+            SessionError::Lost { id, .. } => ErrorFacts::new(ErrorClass::Device, "trace-gone")
+                .with_help(format!("forget it: heaptap collect {id} --forget")),
             SessionError::OtherPhone { id, .. } => {
-                format!("connect the phone that recorded it, then: heaptap collect {id}")
+                ErrorFacts::new(ErrorClass::NoDevice, "other-phone").with_help(format!(
+                    "connect the phone that recorded it, then: heaptap collect {id}"
+                ))
             }
-            SessionError::NothingToLaunch { .. } => "leave out --launch, or name an app".to_owned(),
+            SessionError::NothingToLaunch { .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "nothing-to-launch")
+                    .with_help("leave out --launch, or name an app")
+            }
             SessionError::NotFetched { id, .. } => {
-                format!("it is safe on the device; fetch it with: heaptap collect {id}")
+                ErrorFacts::new(ErrorClass::NotFetched, "not-fetched").with_help(format!(
+                    "it is safe on the device; fetch it with: heaptap collect {id}"
+                ))
             }
             SessionError::NotFinished { id, .. } => {
-                format!("finish it with: heaptap collect {id}")
+                ErrorFacts::new(ErrorClass::NotFetched, "not-finished")
+                    .with_help(format!("finish it with: heaptap collect {id}"))
             }
-            SessionError::Keep { id, .. } => format!(
-                "the device keeps the recording; make room or name another folder: \
-                 heaptap collect {id} -o DIR"
-            ),
-            SessionError::Output { .. } => "name another folder with -o".to_owned(),
+            SessionError::Interrupted => ErrorFacts::new(ErrorClass::Interrupted, "interrupted"),
+            SessionError::Keep { id, .. } => ErrorFacts::new(ErrorClass::HostWrite, "host-write")
+                .with_help(format!(
+                    "the device keeps the recording; make room or name another folder: \
+                     heaptap collect {id} -o DIR"
+                )),
+            SessionError::Output { .. } => ErrorFacts::new(ErrorClass::HostWrite, "host-write")
+                .with_help("name another folder with -o"),
             SessionError::OutputNotEmpty { .. } => {
-                "name a new or an empty folder with -o".to_owned()
+                ErrorFacts::new(ErrorClass::Usage, "output-not-empty")
+                    .with_help("name a new or an empty folder with -o")
             }
             SessionError::OutputClaimed { owner, .. } => {
                 let or_remove = or_remove_marker(owner.as_ref());
-                format!("name a new or an empty folder with -o{or_remove}")
+                ErrorFacts::new(ErrorClass::Usage, "output-claimed")
+                    .with_help(format!("name a new or an empty folder with -o{or_remove}"))
             }
             SessionError::OutputForeign { id, reason, .. } => {
                 let or_remove = match reason {
                     ForeignReason::OwnedBy(owner) => or_remove_marker(owner.as_ref()),
                     ForeignReason::NotEmpty | ForeignReason::NameTaken => String::new(),
                 };
-                format!("name another folder: heaptap collect {id} -o DIR{or_remove}")
+                ErrorFacts::new(ErrorClass::NotFetched, "output-foreign").with_help(format!(
+                    "name another folder: heaptap collect {id} -o DIR{or_remove}"
+                ))
             }
-            SessionError::State { .. } => format!(
-                "name a folder that can be written: {}=DIR",
-                STATE_DIR_VAR
-            ),
-            SessionError::Busy { id } => {
-                format!("`heaptap stop {id}` ends it; the other heaptap then fetches it")
+            SessionError::State { .. } => {
+                ErrorFacts::new(ErrorClass::HostWrite, "journal-unwritable").with_help(format!(
+                    "name a folder that can be written: {STATE_DIR_VAR}=DIR"
+                ))
             }
-            SessionError::NoSuchSession { .. } | SessionError::SeveralSessions { .. } => {
-                "`heaptap status` lists the sessions; name one by its id".to_owned()
+            SessionError::Busy { id } => ErrorFacts::new(ErrorClass::Usage, "session-busy")
+                .with_help(format!(
+                    "`heaptap stop {id}` ends it; the other heaptap then fetches it"
+                )),
+            SessionError::NoSuchSession { .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "no-such-session").with_help(NAME_A_SESSION)
             }
-            SessionError::NoSession { elsewhere, .. } if !elsewhere.is_empty() => {
-                "connect the device of a session, then follow `heaptap status`".to_owned()
+            SessionError::SeveralSessions { .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "several-sessions").with_help(NAME_A_SESSION)
             }
-            SessionError::NoSession { .. } => "start one with `heaptap record`".to_owned(),
+            SessionError::NoSession { elsewhere, .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "no-session").with_help(
+                    match elsewhere.is_empty() {
+                        true => "start one with `heaptap record`",
+                        false => "connect the device of a session, then follow `heaptap status`",
+                    },
+                )
+            }
             SessionError::NoneServes { .. } => {
-                "`heaptap status` says how each stands, and what to do with it".to_owned()
+                ErrorFacts::new(ErrorClass::Usage, "no-session-serves")
+                    .with_help("`heaptap status` says how each stands, and what to do with it")
             }
             SessionError::NoSnapshot { .. } => {
-                "record without --no-snapshots and --dump-at-max, or with --snapshots=PERIOD: heapprofd \
-                 then dumps at that period"
-                    .to_owned()
+                ErrorFacts::new(ErrorClass::Device, "snapshot-impossible").with_help(
+                    "record without --no-snapshots and --dump-at-max, or with --snapshots=PERIOD: \
+                     heapprofd then dumps at that period",
+                )
             }
             SessionError::OneDump { .. } => {
-                "dump again with `heaptap dump`, or every so often with `heaptap dump -c 30s`"
-                    .to_owned()
+                ErrorFacts::new(ErrorClass::Device, "snapshot-impossible").with_help(
+                    "dump again with `heaptap dump`, or every so often with `heaptap dump -c 30s`",
+                )
             }
-            SessionError::NoOutOfMemory { .. } => "wait longer with --oom-wait-seconds; the first \
-                 OutOfMemoryError of a process counts, and the app must be debuggable or profileable"
-                .to_owned(),
+            SessionError::NoOutOfMemory { .. } => {
+                ErrorFacts::new(ErrorClass::Empty, "no-out-of-memory").with_help(
+                    "wait longer with --oom-wait-seconds; the first OutOfMemoryError of a process \
+                     counts, and the app must be debuggable or profileable",
+                )
+            }
             SessionError::SnapshotLate { .. } => {
-                "the recording goes on; a target that is frozen or gone takes no dump".to_owned()
+                ErrorFacts::new(ErrorClass::Device, "snapshot-late").with_help(
+                    "the recording goes on; a target that is frozen or gone takes no dump",
+                )
             }
-            SessionError::OneAtATime { id: Some(id), .. } => {
-                format!("end it first: heaptap stop {id}")
+            SessionError::OneAtATime { id, .. } => {
+                ErrorFacts::new(ErrorClass::Device, "one-at-a-time").with_help(match id {
+                    Some(id) => format!("end it first: heaptap stop {id}"),
+                    None => "end it first, on the computer that started it".to_owned(),
+                })
             }
-            SessionError::OneAtATime { id: None, .. } => {
-                "end it first, on the computer that started it".to_owned()
+            SessionError::AlreadyRecorded { id, .. } => {
+                ErrorFacts::new(ErrorClass::Device, "already-recorded").with_help(format!(
+                    "heapprofd lets one recording at a time profile a process; end that one: \
+                     heaptap stop {id}"
+                ))
             }
-            SessionError::AlreadyRecorded { id, .. } => format!(
-                "heapprofd lets one recording at a time profile a process; end that one: \
-                 heaptap stop {id}"
-            ),
             SessionError::SelinuxStays { .. } => {
-                "this needs a userdebug build, where `su root setenforce 0` works".to_owned()
+                ErrorFacts::new(ErrorClass::Device, "selinux-stays")
+                    .with_help("this needs a userdebug build, where `su root setenforce 0` works")
             }
-            SessionError::NotLaunched { .. } => {
-                "start it by hand once the recording runs".to_owned()
+            SessionError::NotLaunched { .. } => ErrorFacts::new(ErrorClass::Device, "not-launched")
+                .with_help("start it by hand once the recording runs"),
+            SessionError::NotRecording { id } => {
+                ErrorFacts::new(ErrorClass::Device, "not-recording")
+                    .with_help(format!("fetch it with: heaptap collect {id}"))
             }
-            SessionError::NotRecording { id } => format!("fetch it with: heaptap collect {id}"),
-            SessionError::OddAnswer { .. } | SessionError::Interrupted => return None,
-        })
+        }
     }
 }

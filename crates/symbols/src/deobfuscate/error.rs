@@ -1,7 +1,7 @@
 //! Why a file gives no map.
 
 use super::index::BadLine;
-use heaptap_model::error::{Classified, ErrorClass};
+use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 use heaptap_model::units::ByteSize;
 use std::io;
 use std::path::PathBuf;
@@ -59,36 +59,25 @@ fn described(bad: &[BadLine]) -> String {
 }
 
 impl Classified for MapError {
-    fn class(&self) -> ErrorClass {
-        ErrorClass::BadInput
-    }
-
-    fn kind(&self) -> &'static str {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            MapError::Unreadable { .. } => "mapping-unreadable",
-            MapError::Damaged { .. } => "mapping-damaged",
-            MapError::TooLarge { .. } => "mapping-too-large",
-            MapError::Archive { .. } => "no-mapping-inside",
-            MapError::NoClasses { .. } => "not-a-mapping",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        Some(
-            match self {
-                MapError::Unreadable { .. } => {
+            MapError::Unreadable { .. } => {
+                ErrorFacts::new(ErrorClass::BadInput, "mapping-unreadable").with_help(
                     "give PACKAGE=FILE or FILE; Gradle leaves it at \
-                     app/build/outputs/mapping/<variant>/mapping.txt"
-                }
-                MapError::Damaged { .. } => "copy it again from where it came",
-                MapError::TooLarge { .. } => "unpack it yourself and give the mapping file",
-                MapError::Archive { .. } => "take the mapping file out of it and give that",
-                MapError::NoClasses { .. } => {
-                    "it is the file that R8 writes beside the app, in Gradle's \
-                     build/outputs/mapping; Play's console has it under the app bundle"
-                }
+                     app/build/outputs/mapping/<variant>/mapping.txt",
+                )
             }
-            .to_owned(),
-        )
+            MapError::Damaged { .. } => ErrorFacts::new(ErrorClass::BadInput, "mapping-damaged")
+                .with_help("copy it again from where it came"),
+            MapError::TooLarge { .. } => ErrorFacts::new(ErrorClass::BadInput, "mapping-too-large")
+                .with_help("unpack it yourself and give the mapping file"),
+            MapError::Archive { .. } => ErrorFacts::new(ErrorClass::BadInput, "no-mapping-inside")
+                .with_help("take the mapping file out of it and give that"),
+            MapError::NoClasses { .. } => ErrorFacts::new(ErrorClass::BadInput, "not-a-mapping")
+                .with_help(
+                    "it is the file that R8 writes beside the app, in Gradle's \
+                     build/outputs/mapping; Play's console has it under the app bundle",
+                ),
+        }
     }
 }

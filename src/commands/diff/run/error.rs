@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::error::{Classified, ErrorClass};
+use crate::error::{Classified, ErrorClass, ErrorFacts};
 
 /// Why there is nothing to compare.
 #[derive(Debug, thiserror::Error)]
@@ -55,44 +55,28 @@ pub enum DiffError {
 }
 
 impl Classified for DiffError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            DiffError::Unwritable { .. } => ErrorClass::HostWrite,
-            _ => ErrorClass::Usage,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            DiffError::NotHeld { .. } => "held-bytes-unknown",
-            DiffError::NothingInCommon { .. } => "nothing-in-common",
-            DiffError::NoTimes { .. } => "no-times",
-            DiffError::SeveralHeaps { .. } => "several-heaps",
-            DiffError::OutputTaken { .. } => "output-taken",
-            DiffError::Unwritable { .. } => "output-unwritable",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        Some(match self {
-            DiffError::NotHeld { .. } => {
-                "`heaptap top` shows it; compare heaps such as libc.malloc, recorded without \
-                 --dump-at-max"
-                    .to_owned()
-            }
+            DiffError::NotHeld { .. } => ErrorFacts::new(ErrorClass::Usage, "held-bytes-unknown")
+                .with_help(
+                    "`heaptap top` shows it; compare heaps such as libc.malloc, recorded without \
+                     --dump-at-max",
+                ),
             DiffError::NothingInCommon { there, .. } => {
-                format!("name one dump of each with --process and --heap: {there}")
+                ErrorFacts::new(ErrorClass::Usage, "nothing-in-common").with_help(format!(
+                    "name one dump of each with --process and --heap: {there}"
+                ))
             }
-            DiffError::SeveralHeaps { .. } => {
-                "narrow the comparison with --process and --heap".to_owned()
+            DiffError::NoTimes { .. } => ErrorFacts::new(ErrorClass::Usage, "no-times")
+                .with_help("leave out --per-second, or divide by iterations with --per"),
+            DiffError::SeveralHeaps { .. } => ErrorFacts::new(ErrorClass::Usage, "several-heaps")
+                .with_help("narrow the comparison with --process and --heap"),
+            DiffError::OutputTaken { .. } => ErrorFacts::new(ErrorClass::Usage, "output-taken")
+                .with_help("name another file, or --force to overwrite it"),
+            DiffError::Unwritable { .. } => {
+                ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
+                    .with_help("make room there, or name another file")
             }
-            DiffError::OutputTaken { .. } => {
-                "name another file, or --force to overwrite it".to_owned()
-            }
-            DiffError::Unwritable { .. } => "make room there, or name another file".to_owned(),
-            DiffError::NoTimes { .. } => {
-                "leave out --per-second, or divide by iterations with --per".to_owned()
-            }
-        })
+        }
     }
 }

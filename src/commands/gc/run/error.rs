@@ -4,7 +4,7 @@ use std::io;
 
 use crate::device::DeviceError;
 use crate::eligibility::EligibilityError;
-use crate::error::{Classified, ErrorClass};
+use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::import::{ImportError, Kind, help_unreadable};
 use crate::results::timeline::TracesError;
 use crate::trace::TraceError;
@@ -127,95 +127,61 @@ pub enum GcError {
 }
 
 impl Classified for GcError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            GcError::Unreadable { .. } | GcError::NotALog { .. } | GcError::NoLines { .. } => {
-                ErrorClass::BadInput
+            GcError::Unreadable { name, source } => {
+                ErrorFacts::new(ErrorClass::BadInput, "log-unreadable")
+                    .with_help(help_unreadable(name, source))
             }
-            GcError::NotAlone { .. } | GcError::NoSuchLabel { .. } => ErrorClass::Usage,
-            GcError::Device(error) => error.class(),
-            GcError::Eligibility(error) => error.class(),
-            GcError::NotRunning { .. } | GcError::NoArt { .. } | GcError::Frozen { .. } => {
-                ErrorClass::NotEligible
-            }
-            GcError::NotAsked { .. } | GcError::NothingLogged { .. } | GcError::NoLog { .. } => {
-                ErrorClass::Device
-            }
-            GcError::Import(error) => error.class(),
-            GcError::Trace(error) => error.class(),
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            GcError::Unreadable { .. } => "log-unreadable",
-            GcError::NotALog { .. } | GcError::NoLines { .. } => "not-a-log",
-            GcError::NotAlone { .. } => "recording-not-alone",
-            GcError::NoSuchLabel { .. } => "no-such-moment",
-            GcError::Device(error) => error.kind(),
-            GcError::Eligibility(error) => error.kind(),
-            GcError::NotRunning { .. } => "gc-not-running",
-            GcError::NoArt { .. } => "gc-no-java",
-            GcError::Frozen { .. } => "gc-frozen",
-            GcError::NotAsked { .. } => "gc-not-asked",
-            GcError::NothingLogged { .. } => "gc-not-logged",
-            GcError::NoLog { .. } => "no-log",
-            GcError::Import(error) => error.kind(),
-            GcError::Trace(error) => error.kind(),
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        match self {
-            GcError::Unreadable { name, source } => Some(help_unreadable(name, source)),
             GcError::NotALog {
                 kind: Kind::Zip, ..
-            } => Some(
+            } => ErrorFacts::new(ErrorClass::BadInput, "not-a-log").with_help(
                 "of a ZIP the file is wanted, not a stream, and in it a bugreport's text \
-                 (bugreport-….txt) or one log"
-                    .to_owned(),
+                 (bugreport-….txt) or one log",
             ),
-            GcError::NotALog { .. } | GcError::NoLines { .. } => Some(
-                "give what `adb logcat` printed, in any format, plain or in gzip; or a \
-                 recording's folder, or a trace"
-                    .to_owned(),
-            ),
-            GcError::NotAlone { .. } => {
-                Some("only logs are read one after another, as one".to_owned())
+            GcError::NotALog { .. } | GcError::NoLines { .. } => {
+                ErrorFacts::new(ErrorClass::BadInput, "not-a-log").with_help(
+                    "give what `adb logcat` printed, in any format, plain or in gzip; or a \
+                     recording's folder, or a trace",
+                )
             }
-            GcError::NoSuchLabel { near, there, .. } => Some(match (near, there.as_str()) {
-                (_, "") => {
-                    "labels are set by `heaptap snapshot --label NAME` while it records; without \
-                            @ all of a recording is shown"
-                        .to_owned()
-                }
+            GcError::NotAlone { .. } => ErrorFacts::new(ErrorClass::Usage, "recording-not-alone")
+                .with_help("only logs are read one after another, as one"),
+            GcError::NoSuchLabel { near, there, .. } => ErrorFacts::new(
+                ErrorClass::Usage,
+                "no-such-moment",
+            )
+            .with_help(match (near, there.as_str()) {
+                (_, "") => "labels are set by `heaptap snapshot --label NAME` while it records; \
+                             without @ all of a recording is shown"
+                    .to_owned(),
                 (Some(near), _) => format!("did you mean {}?", sanitize(near)),
                 (None, there) => format!("there are {}", sanitize(there)),
             }),
-            GcError::Device(error) => error.help(),
-            GcError::Eligibility(error) => error.help(),
-            GcError::NotRunning { .. } => Some(
-                "start it, or read what its log still says of it: `adb logcat -d | heaptap gc - \
-                 --process NAME`; `heaptap apps` lists what runs"
-                    .to_owned(),
-            ),
-            GcError::NoArt { .. } => Some(
-                "only apps and the system's server collect garbage: a signal would end a native \
-                 process"
-                    .to_owned(),
-            ),
-            GcError::Frozen { .. } => Some("bring the app to the front, then ask again".to_owned()),
-            GcError::NotAsked { .. } => {
-                Some("does it still run? `heaptap check` says what it is".to_owned())
+            GcError::Device(error) => error.facts(),
+            GcError::Eligibility(error) => error.facts(),
+            GcError::NotRunning { .. } => {
+                ErrorFacts::new(ErrorClass::NotEligible, "gc-not-running").with_help(
+                    "start it, or read what its log still says of it: `adb logcat -d | heaptap gc \
+                     - --process NAME`; `heaptap apps` lists what runs",
+                )
             }
-            GcError::NothingLogged { .. } => Some(
-                "a process that is busy answers late: `heaptap gc --follow` watches on".to_owned(),
+            GcError::NoArt { .. } => ErrorFacts::new(ErrorClass::NotEligible, "gc-no-java")
+                .with_help(
+                    "only apps and the system's server collect garbage: a signal would end a \
+                     native process",
+                ),
+            GcError::Frozen { .. } => ErrorFacts::new(ErrorClass::NotEligible, "gc-frozen")
+                .with_help("bring the app to the front, then ask again"),
+            GcError::NotAsked { .. } => ErrorFacts::new(ErrorClass::Device, "gc-not-asked")
+                .with_help("does it still run? `heaptap check` says what it is"),
+            GcError::NothingLogged { .. } => ErrorFacts::new(ErrorClass::Device, "gc-not-logged")
+                .with_help("a process that is busy answers late: `heaptap gc --follow` watches on"),
+            GcError::NoLog { .. } => ErrorFacts::new(ErrorClass::Device, "no-log").with_help(
+                "does `adb logcat -d` print anything? A vendor may have switched it off",
             ),
-            GcError::NoLog { .. } => Some(
-                "does `adb logcat -d` print anything? A vendor may have switched it off".to_owned(),
-            ),
-            GcError::Import(error) => error.help(),
-            GcError::Trace(error) => error.help(),
+            GcError::Import(error) => error.facts(),
+            GcError::Trace(error) => error.facts(),
         }
     }
 }

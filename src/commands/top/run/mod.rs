@@ -19,7 +19,7 @@ use crate::analyze::native::sampled::SampledColumn;
 use crate::analyze::native::shown::{Shown, Sums};
 use crate::analyze::native::table::{Key, Table};
 use crate::analyze::native::tree::{LeftOut, Pruning, Tree};
-use crate::error::{Classified, ErrorClass};
+use crate::error::{Classified, ErrorClass, ErrorFacts};
 pub(crate) use crate::heaps::input::rows::Order;
 use crate::heaps::input::{ListedDump, NativeFile};
 use crate::heaps::java::facts::Warning;
@@ -81,24 +81,15 @@ pub enum TopError {
 }
 
 impl Classified for TopError {
-    fn class(&self) -> ErrorClass {
-        ErrorClass::Usage
-    }
-
-    fn kind(&self) -> &'static str {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            TopError::NoSuchView { .. } => "no-such-view",
-            TopError::NoThreads { .. } => "no-threads",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        match self {
-            TopError::NoSuchView { there, .. } => Some(format!("it has {there}")),
-            TopError::NoThreads { .. } => Some(
+            TopError::NoSuchView { there, .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "no-such-view")
+                    .with_help(format!("it has {there}"))
+            }
+            TopError::NoThreads { .. } => ErrorFacts::new(ErrorClass::Usage, "no-threads").with_help(
                 "heapprofd does not tell; --by callsite shows what threads begin with, and `record \
-                 --java-allocations=tracking` has the threads of Java allocations"
-                    .to_owned(),
+                 --java-allocations=tracking` has the threads of Java allocations",
             ),
         }
     }

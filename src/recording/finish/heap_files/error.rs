@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::error::{Classified, ErrorClass};
+use crate::error::{Classified, ErrorClass, ErrorFacts};
 
 /// Why no heap file came.
 #[derive(Debug, thiserror::Error)]
@@ -44,52 +44,35 @@ pub enum HeapFileError {
     },
 }
 
+const OUT_OF_ROOM: &str = "it may have run out of memory or storage over the dump: adb logcat -s \
+     ActivityManager ActivityThread";
+
 impl Classified for HeapFileError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
             HeapFileError::Refused {
                 not_debuggable: true,
                 ..
-            } => ErrorClass::NotEligible,
-            _ => ErrorClass::Device,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            HeapFileError::Refused {
-                not_debuggable: true,
-                ..
-            } => "not-debuggable",
-            HeapFileError::Refused { .. } => "dumpheap-refused",
-            HeapFileError::Silent { .. } => "dumpheap-silent",
-            HeapFileError::Died { .. } => "dumpheap-died",
-            HeapFileError::Nothing { .. } => "dumpheap-empty",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        Some(match self {
-            HeapFileError::Refused {
-                not_debuggable: true,
-                ..
-            } => "use a debug build of the app (android:debuggable) or a userdebug phone; \
-                  `heaptap dump` without --hprof needs a profileable app only"
-                .to_owned(),
+            } => ErrorFacts::new(ErrorClass::NotEligible, "not-debuggable").with_help(
+                "use a debug build of the app (android:debuggable) or a userdebug phone; \
+                 `heaptap dump` without --hprof needs a profileable app only",
+            ),
             HeapFileError::Refused { .. } => {
-                "see whether the process still runs: heaptap apps".to_owned()
+                ErrorFacts::new(ErrorClass::Device, "dumpheap-refused")
+                    .with_help("see whether the process still runs: heaptap apps")
             }
-            HeapFileError::Silent { .. } => {
-                "its main thread is stuck, or it is frozen in the background: bring it to the \
-                 front, or wait longer with --deadline; `heaptap dump` without --hprof needs no \
-                 main thread"
-                    .to_owned()
+            HeapFileError::Silent { .. } => ErrorFacts::new(ErrorClass::Device, "dumpheap-silent")
+                .with_help(
+                    "its main thread is stuck, or it is frozen in the background: bring it to the \
+                     front, or wait longer with --deadline; `heaptap dump` without --hprof needs \
+                     no main thread",
+                ),
+            HeapFileError::Died { .. } => {
+                ErrorFacts::new(ErrorClass::Device, "dumpheap-died").with_help(OUT_OF_ROOM)
             }
-            HeapFileError::Died { .. } | HeapFileError::Nothing { .. } => {
-                "it may have run out of memory or storage over the dump: adb logcat -s \
-                 ActivityManager ActivityThread"
-                    .to_owned()
+            HeapFileError::Nothing { .. } => {
+                ErrorFacts::new(ErrorClass::Device, "dumpheap-empty").with_help(OUT_OF_ROOM)
             }
-        })
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Why a file gives no symbols at all. What is wrong with a part of a file is a
 //! [`Note`](super::Note): the rest of it is used.
 
-use heaptap_model::error::{Classified, ErrorClass};
+use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 
 /// A file that cannot be used for symbols.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -17,27 +17,21 @@ pub enum FileError {
     Damaged(String),
 }
 
+const SYMBOL_FILES: &str = "give the unstripped library as the linker wrote it, its .debug file, or a \
+     Breakpad .sym";
+
 impl Classified for FileError {
-    fn class(&self) -> ErrorClass {
-        ErrorClass::BadInput
-    }
-
-    fn kind(&self) -> &'static str {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            FileError::Unknown => "symbol-file-unknown",
-            FileError::Unsupported(_) => "symbol-file-unsupported",
-            FileError::Damaged(_) => "symbol-file-damaged",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        let text = match self {
-            FileError::Unknown | FileError::Unsupported(_) => {
-                "give the unstripped library as the linker wrote it, its .debug file, or a \
-                 Breakpad .sym"
+            FileError::Unknown => {
+                ErrorFacts::new(ErrorClass::BadInput, "symbol-file-unknown").with_help(SYMBOL_FILES)
             }
-            FileError::Damaged(_) => "copy or build the file anew",
-        };
-        Some(text.to_owned())
+            FileError::Unsupported(_) => {
+                ErrorFacts::new(ErrorClass::BadInput, "symbol-file-unsupported")
+                    .with_help(SYMBOL_FILES)
+            }
+            FileError::Damaged(_) => ErrorFacts::new(ErrorClass::BadInput, "symbol-file-damaged")
+                .with_help("copy or build the file anew"),
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Why nothing is written.
 
-use crate::error::{Classified, ErrorClass};
+use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::input::LookError;
 use crate::heaps::java::JavaError;
 use std::io;
@@ -67,59 +67,41 @@ pub enum ExportError {
 }
 
 impl Classified for ExportError {
-    fn class(&self) -> ErrorClass {
+    fn facts(&self) -> ErrorFacts {
         match self {
-            ExportError::Look(error) => error.class(),
-            ExportError::Java(error) => error.class(),
-            ExportError::NoneSelected { .. } => ErrorClass::Empty,
-            ExportError::SeveralDumps { .. }
-            | ExportError::SeveralViews
-            | ExportError::NoSuchView { .. }
-            | ExportError::TablesToFile
-            | ExportError::Taken(_)
-            | ExportError::IsInput(_)
-            | ExportError::IsOfInput(_) => ErrorClass::Usage,
-            ExportError::Write { .. } | ExportError::Temporary { .. } => ErrorClass::HostWrite,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            ExportError::Look(error) => error.kind(),
-            ExportError::Java(error) => error.kind(),
-            ExportError::NoneSelected { .. } => "none-selected",
-            ExportError::SeveralDumps { .. } => "several-dumps",
-            ExportError::SeveralViews => "several-views",
-            ExportError::NoSuchView { .. } => "no-such-view",
-            ExportError::TablesToFile => "needs-folder",
-            ExportError::Taken(_) => "output-taken",
-            ExportError::IsInput(_) | ExportError::IsOfInput(_) => "output-is-input",
-            ExportError::Write { .. } => "output-unwritable",
-            ExportError::Temporary { .. } => "temporary-unwritable",
-        }
-    }
-
-    fn help(&self) -> Option<String> {
-        Some(match self {
-            ExportError::Look(error) => return error.help(),
-            ExportError::Java(error) => return error.help(),
-            ExportError::NoneSelected { there } => format!("it has {there}"),
-            ExportError::SeveralDumps { there } => {
-                format!("name one with --dump, --pid or --heap, or a folder with -o: {there}")
+            ExportError::Look(error) => error.facts(),
+            ExportError::Java(error) => error.facts(),
+            ExportError::NoneSelected { there } => {
+                ErrorFacts::new(ErrorClass::Empty, "none-selected")
+                    .with_help(format!("it has {there}"))
             }
-            ExportError::SeveralViews => "name one with --view, or a folder with -o".to_owned(),
-            ExportError::NoSuchView { there, .. } => format!("there are {there}"),
-            ExportError::TablesToFile => "name a folder with -o".to_owned(),
-            ExportError::Taken(_) => "name another file, or --force to overwrite it".to_owned(),
+            ExportError::SeveralDumps { there } => {
+                ErrorFacts::new(ErrorClass::Usage, "several-dumps").with_help(format!(
+                    "name one with --dump, --pid or --heap, or a folder with -o: {there}"
+                ))
+            }
+            ExportError::SeveralViews => ErrorFacts::new(ErrorClass::Usage, "several-views")
+                .with_help("name one with --view, or a folder with -o"),
+            ExportError::NoSuchView { there, .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "no-such-view")
+                    .with_help(format!("there are {there}"))
+            }
+            ExportError::TablesToFile => ErrorFacts::new(ErrorClass::Usage, "needs-folder")
+                .with_help("name a folder with -o"),
+            ExportError::Taken(_) => ErrorFacts::new(ErrorClass::Usage, "output-taken")
+                .with_help("name another file, or --force to overwrite it"),
             ExportError::IsInput(_) | ExportError::IsOfInput(_) => {
-                "name another file with -o".to_owned()
+                ErrorFacts::new(ErrorClass::Usage, "output-is-input")
+                    .with_help("name another file with -o")
             }
             ExportError::Write { .. } => {
-                "make room there, or name another place with -o".to_owned()
+                ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
+                    .with_help("make room there, or name another place with -o")
             }
             ExportError::Temporary { .. } => {
-                "make room in the temporary folder, or name another in TMPDIR".to_owned()
+                ErrorFacts::new(ErrorClass::HostWrite, "temporary-unwritable")
+                    .with_help("make room in the temporary folder, or name another in TMPDIR")
             }
-        })
+        }
     }
 }
