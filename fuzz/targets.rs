@@ -16,7 +16,7 @@ use heaptap::hprof::records::{Header, Records};
 use heaptap::hprof::strip::{StripOptions, strip};
 use heaptap::hprof::sub_records::SubRecords;
 use heaptap::hprof::{Options, histogram, read};
-use heaptap::import::read_pprof;
+use heaptap::import::{Kind, TextInput, read_pprof};
 use heaptap::jdwp::{Allocations, Packet};
 use heaptap::memory::gc::{self, Axis, Row, Splitter};
 use heaptap::memory::graphics;
@@ -31,7 +31,7 @@ use heaptap::symbolize::file::{Alone, SymbolFile, identify};
 use heaptap::timeline::{Source, Timeline};
 use heaptap::trace::{DumpScanner, MemoryWanted, Surveyed, Trace, TraceError, read_packages};
 use std::convert::Infallible;
-use std::io::Cursor;
+use std::io::{Cursor, Read as _};
 use std::num::NonZero;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -184,6 +184,7 @@ pub fn mapping(bytes: &[u8]) {
 
 /// Bytes as any input: detected and unpacked.
 pub fn input(bytes: &[u8]) {
+    text(bytes);
     if let Ok(dump) = heaptap::import::open_hprof_stream(bytes, "fuzz") {
         let _ = Header::read(&dump.bytes);
     }
@@ -193,6 +194,25 @@ pub fn input(bytes: &[u8]) {
             let _ = Trace::open(trace.source);
         }
     }
+}
+
+/// Bytes as a text: its stream is bounded, and begins as its head.
+fn text(bytes: &[u8]) {
+    const MOST: u64 = 1 << 20;
+    let Ok(mut input) = TextInput::of_stream(bytes, "fuzz") else {
+        return;
+    };
+    let is_zip = input.kind() == Kind::Zip;
+    let head = input.head().to_vec();
+    if let Ok(Some(mut text)) = input.text(MOST) {
+        let mut read = Vec::new();
+        text.read_to_end(&mut read).expect("memory can be read");
+        assert!(is_zip || read.starts_with(&head) || text.is_cut());
+        // Two bytes of UTF-16 are at most three of UTF-8.
+        assert!(read.len() as u64 <= MOST / 2 * 3 || bytes.len() as u64 > MOST);
+    }
+    let input = TextInput::of_stream(bytes, "fuzz").expect("it opened before");
+    let _ = input.whole(MOST);
 }
 
 /// Bytes as an archive that symbols are looked for in: every library in it is unpacked and

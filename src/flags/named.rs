@@ -15,17 +15,20 @@ use crate::untrusted::sanitize;
 /// What was named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Named {
-    /// A file or folder that is there, and which moment of it.
+    /// A file or folder that is there, and which moment of it; `-` is standard input.
     File(JavaInput),
     /// A process on the phone, or a package.
     Process(String),
 }
 
+/// Standard input, as it is typed.
+const STDIN: &str = "-";
 /// Endings that files have which these commands read, and no package's name.
-const OF_FILES: [&str; 12] = [
+const OF_FILES: [&str; 13] = [
     "txt",
     "gz",
     "zst",
+    "xz",
     "pftrace",
     "perfetto-trace",
     "hprof",
@@ -60,6 +63,9 @@ impl Named {
     }
 
     fn parse_in(folder: &Path, typed: &OsStr) -> Result<Named, Missing> {
+        if typed == STDIN {
+            return Ok(Named::File(JavaInput::parse(typed)));
+        }
         let input = JavaInput::parse(folder.join(typed).as_os_str());
         let text = typed.to_str();
         let is_package = text.is_some_and(|text| is_package(before_moment(text, &input)));
@@ -280,6 +286,7 @@ mod tests {
             ("logd.tx", "logd.txt"),
             ("logd.smaps", ""),
             ("gone.log", ""),
+            ("gone.txt.xz", ""),
             ("x/gone", ""),
             ("./logcat.tx", "logcat.txt"),
             ("com.example.app.hprof", ""),
@@ -317,6 +324,7 @@ mod tests {
             "rec@before..after",
             "com.example.app@before..after",
             "notes",
+            "-",
         ] {
             assert!(matches!(parse(at, typed), Ok(Named::File(_))), "{typed}");
         }

@@ -21,3 +21,4 @@ mod look;
 mod native_tables;
 mod printed;
 mod query;
+mod texts;

@@ -4,7 +4,7 @@
 use super::wire::many;
 use super::{MIB, Shapes};
 use heaptap::bytes::Bytes;
-use heaptap::import::{open, open_hprofs};
+use heaptap::import::{TextInput, open, open_hprofs};
 use heaptap::symbolize::find::libraries_in;
 use std::io::{Cursor, Read, Write as _, repeat};
 
@@ -151,6 +151,14 @@ fn archives() {
         let size = file.len();
         all.read(shape, size, || open(&path).is_ok());
         all.read(shape, size, || open_hprofs(&path));
+        all.read(shape, size, || {
+            TextInput::open(&path).is_ok_and(|input| input.whole(LONG).is_ok())
+        });
+        all.read(shape, size, || {
+            let mut input = TextInput::open(&path).ok()?;
+            let mut text = input.text(LONG).ok()??;
+            std::io::copy(&mut text, &mut std::io::sink()).ok()
+        });
         let file = Bytes::from(file);
         all.read(shape, size, || libraries_in(&file).is_ok());
     }

@@ -1,7 +1,8 @@
 //! Traces inside ZIP and TAR archives. Perfetto's `bundle` writes a TAR of the trace and, where
 //! there were any, symbols and deobfuscation as traces of their own; they are read behind it as
 //! if appended. Members are told by content, not by name, and only ever streamed: no path of an
-//! archive becomes a path here.
+//! archive becomes a path here. A text has no mark of its own, so the one that a ZIP stands for is
+//! told by its name.
 
 use super::codec::Codec;
 use super::detect::{Kind, detect};
@@ -100,6 +101,44 @@ pub(super) fn each_in_zip(
         }
     }
     Ok(())
+}
+
+/// The member in which a bugreport names its text.
+const MAIN_ENTRY: &str = "main_entry.txt";
+/// No longer name is read from [`MAIN_ENTRY`].
+const LONGEST_NAME: u64 = 4 << 10;
+
+/// Returns the place of the member that a ZIP of texts stands for: the text of a bugreport, or the
+/// only text in the ZIP.
+pub(super) fn one_text<R: Read + Seek>(archive: &mut zip::ZipArchive<R>) -> Option<usize> {
+    let mut texts: Vec<(usize, String)> = Vec::new();
+    let mut main = None;
+    for at in 0..archive.len().min(MOST_MEMBERS) {
+        // A damaged member is not the one that is wanted.
+        let Ok(member) = archive.by_index(at) else {
+            continue;
+        };
+        if !member.is_file() {
+            continue;
+        }
+        let Ok(name) = member.name().map(|name| name.into_owned()) else {
+            continue;
+        };
+        if name == MAIN_ENTRY {
+            let mut text = String::new();
+            // If it cannot be read, the names decide.
+            let _ = member.take(LONGEST_NAME).read_to_string(&mut text);
+            main = Some(text.trim().to_owned());
+        } else if name.ends_with(".txt") || name.ends_with(".log") {
+            texts.push((at, name));
+        }
+    }
+    let named = texts.iter().find(|(_, name)| Some(name) == main.as_ref());
+    let is_report = |name: &str| file_name(name).starts_with("bugreport");
+    let report = || texts.iter().find(|(_, name)| is_report(name));
+    let alone = || texts.first().filter(|_| texts.len() == 1);
+    let found = named.or_else(report).or_else(alone);
+    found.map(|(at, _)| *at)
 }
 
 struct Member {

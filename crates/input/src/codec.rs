@@ -9,7 +9,7 @@ use std::io::{self, BufRead, Read};
 /// What an xz may use for its dictionary, in KiB: `xz -9` takes 64 MiB.
 const XZ_MEMORY_KIB: u32 = 128 << 10;
 /// Packed bytes that surely unpack to [`HEAD`] at any depth.
-const PACKED_HEAD: usize = 1 << 20;
+pub(super) const PACKED_HEAD: usize = 1 << 20;
 
 /// A codec of one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,15 @@ impl Codec {
             Kind::Zstd => Some(Codec::Zstd),
             Kind::Xz => Some(Codec::Xz),
             _ => None,
+        }
+    }
+
+    /// The name that messages use.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Codec::Gzip => "gzip",
+            Codec::Zstd => "zstd",
+            Codec::Xz => "xz",
         }
     }
 
@@ -82,14 +91,7 @@ impl Codec {
         size: u64,
         why: Option<String>,
     ) -> Result<Option<String>, ImportError> {
-        let codec = match self {
-            Codec::Gzip => "gzip",
-            Codec::Zstd => "zstd",
-            Codec::Xz => "xz",
-        };
-        let what =
-            why.map(|why| format!("its {codec} stream breaks off after {size} bytes: {why}"));
-        match what {
+        match why.map(|why| breaks_off(self.name(), size, &why)) {
             Some(what) if size == 0 => Err(ImportError::Damaged {
                 name: name.to_owned(),
                 what,
@@ -97,6 +99,11 @@ impl Codec {
             what => Ok(what),
         }
     }
+}
+
+/// Says that a stream of this packing broke off after `size` unpacked bytes, and why.
+pub(super) fn breaks_off(packing: &str, size: u64, why: &str) -> String {
+    format!("its {packing} stream breaks off after {size} bytes: {why}")
 }
 
 /// The codec of what was found `depth` packings deep, if one packs it.

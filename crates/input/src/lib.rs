@@ -1,6 +1,7 @@
 //! Opens any file or folder that can have a heap in it: a Perfetto trace, an HPROF or a pprof, raw
-//! or in gzip, zstd, xz, ZIP or TAR, in a recording's folder, or on stdin. The crate owns detection and
-//! unpacking. `perfetto-heap` decodes a trace; `android-hprof` decodes an HPROF.
+//! or in gzip, zstd, xz, ZIP or TAR, in a recording's folder, or on stdin; and texts of a phone in
+//! any of those but TAR. The crate owns detection and unpacking. `perfetto-heap` decodes a trace;
+//! `android-hprof` decodes an HPROF.
 //!
 //! | function | gives |
 //! |---|---|
@@ -10,6 +11,7 @@
 //! | [`open_java`] | a Java heap of either kind |
 //! | [`open_heaps`] | heaps of any kind |
 //! | [`read_pprof`] | a pprof of any tool, as named stacks |
+//! | [`TextInput`] | a text of a phone: its first bytes, then a stream in UTF-8, or the whole |
 //! | [`share`] | one source, read at two places |
 //!
 //! # The method
@@ -26,6 +28,7 @@
 //! | `spool` | unpacked copies |
 //! | `hprof`, `pprof`, `heaps` | heap dumps, pprofs, and whatever of them a file has |
 //! | `shared` | one source for two readers |
+//! | `text` | texts: how they are opened, unpacked, bounded and decoded |
 //!
 //! # A worked example
 //!
@@ -47,6 +50,7 @@ mod pprof;
 mod shared;
 mod spool;
 mod tar;
+mod text;
 
 pub use detect::{Kind, detect};
 pub use heaps::{HeapSource, open_heaps, open_heaps_stream};
@@ -56,6 +60,7 @@ pub use hprof::{
 };
 pub use pprof::{Pprof, PprofDamage, PprofInput, read_pprof};
 pub use shared::share;
+pub use text::{Text, TextInput, WholeText};
 
 use codec::{Codec, codec_at};
 use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};

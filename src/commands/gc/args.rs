@@ -16,8 +16,8 @@ use std::time::Duration;
     heaptap gc rec@before..after           of it, between two labels; `before..` and `..after`, too\n\n\
     docs/gc.md says what is read, and when something counts as wrong.")]
 pub struct Args {
-    /// Processes on the phone by name or number; or saved logs of any format of logcat, plain or
-    /// in gzip, `-` for stdin; or bugreports, in their ZIP or as text; or a recording's folder,
+    /// Processes on the phone by name or number; or saved logs of any format of logcat (also gzip,
+    /// zstd, xz), `-` for stdin; or bugreports, in their ZIP or as text; or a recording's folder,
     /// FOLDER@LABEL..LABEL
     #[arg(value_name = "TARGET|FILE", required = true)]
     pub inputs: Vec<OsString>,

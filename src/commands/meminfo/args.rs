@@ -44,8 +44,9 @@ pub struct Args {
     /// Of the whole phone, so many lines of each list; 0 for all
     #[arg(long, value_name = "N", conflicts_with = "every")]
     pub top: Option<usize>,
-    /// Show a saved text or document, of `-` standard input, of a recording's folder the last
-    /// text that was kept, or FOLDER@LABEL, FOLDER@N (beside dump N), FOLDER@last, FOLDER@end
+    /// Show a saved text or document (also gzip, zstd, xz), of `-` standard input, of a recording's
+    /// folder the last text that was kept, or FOLDER@LABEL, FOLDER@N (beside dump N), FOLDER@last,
+    /// FOLDER@end
     #[arg(
         short,
         long,

@@ -15,8 +15,9 @@ use std::path::PathBuf;
     heaptap diff before.smaps after.smaps          what grew\n\n\
     On a phone the app must be debuggable, or there must be root. docs/smaps.md says what the figures mean.")]
 pub struct Args {
-    /// A running process (name or pid); or a file of smaps or showmap, a trace, a recording's
-    /// folder, PATH@LABEL, PATH@N (beside dump N), PATH@last, PATH@end
+    /// A running process (name or pid); or a file of smaps or showmap, a trace (each also gzip,
+    /// zstd, xz), `-` for one on stdin; or a recording's folder, PATH@LABEL, PATH@N (beside dump
+    /// N), PATH@last, PATH@end
     #[arg(value_name = "TARGET|INPUT")]
     pub input: OsString,
     /// What a row stands for

@@ -21,6 +21,6 @@ pub(crate) use native::MANY_UNNAMED;
 pub use native::{ListedDump, NativeFile};
 #[cfg(feature = "sql")]
 pub(crate) use open::listed;
-pub use open::{NativeSource, OpenedInput, native, open, source};
+pub use open::{NativeSource, OpenedInput, native, open, source, source_of_stream};
 pub use options::LookOptions;
 pub use traces::LookTrace;

@@ -2,7 +2,7 @@
 //! once all were read; those that are not wanted are dropped as they come.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -57,21 +57,40 @@ pub fn source(
     options: &LookOptions,
     progress: &ProgressReporter,
 ) -> Result<NativeSource, LookError> {
+    if path == Path::new(STDIN) {
+        return source_of_stream(io::stdin().lock(), STDIN_NAME, options, progress);
+    }
     progress.begin(&format!("opening {}", path.display()));
-    let (found, manifest) = if path == Path::new(STDIN) {
-        (
-            import::open_heaps_stream(io::stdin().lock(), STDIN_NAME)?,
-            None,
-        )
-    } else {
-        // The manifest first: one that cannot be read is told before anything takes time.
-        let manifest = manifest_of(path)?;
-        let mut found = import::open_heaps(path)?;
-        if let HeapSource::Traces(traces) = &mut found {
-            recorded::compare(path, traces);
-        }
-        (found, manifest)
-    };
+    // The manifest first: one that cannot be read is told before anything takes time.
+    let manifest = manifest_of(path)?;
+    let mut found = import::open_heaps(path)?;
+    if let HeapSource::Traces(traces) = &mut found {
+        recorded::compare(path, traces);
+    }
+    of_found(found, manifest, options, progress)
+}
+
+/// Opens a stream as [`source`] does a file; messages call it `name`.
+///
+/// # Errors
+/// As [`source`].
+pub fn source_of_stream(
+    stream: impl Read,
+    name: &str,
+    options: &LookOptions,
+    progress: &ProgressReporter,
+) -> Result<NativeSource, LookError> {
+    progress.begin(&format!("opening {name}"));
+    let found = import::open_heaps_stream(stream, name)?;
+    of_found(found, None, options, progress)
+}
+
+fn of_found(
+    found: HeapSource,
+    manifest: Option<Manifest>,
+    options: &LookOptions,
+    progress: &ProgressReporter,
+) -> Result<NativeSource, LookError> {
     match found {
         HeapSource::Traces(found) => {
             let opened = traces::open_all(found, options, progress)?;

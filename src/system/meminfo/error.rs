@@ -7,7 +7,7 @@ use crate::device::DeviceError;
 use crate::eligibility::EligibilityError;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::moments::MomentNotFound;
-use crate::import::help_unreadable;
+use crate::import::{ImportError, help_unreadable};
 
 /// Why there is no meminfo to show.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +57,9 @@ pub enum MeminfoError {
         /// Why.
         source: io::Error,
     },
+    /// A file can't be unpacked.
+    #[error(transparent)]
+    Import(#[from] ImportError),
     /// A file holds something else.
     #[error("{name} is no output of dumpsys meminfo: {why}")]
     NotMeminfo {
@@ -89,11 +92,29 @@ pub enum MeminfoError {
     },
 }
 
+impl MeminfoError {
+    /// Of a text that cannot be opened or unpacked.
+    pub(super) fn of_text(error: ImportError) -> MeminfoError {
+        match error {
+            ImportError::Unreadable { name, source } => MeminfoError::Unreadable {
+                path: PathBuf::from(name),
+                source,
+            },
+            ImportError::Damaged { name, what } => MeminfoError::Unreadable {
+                path: PathBuf::from(name),
+                source: io::Error::other(what),
+            },
+            error => MeminfoError::Import(error),
+        }
+    }
+}
+
 impl Classified for MeminfoError {
     fn facts(&self) -> ErrorFacts {
         match self {
             MeminfoError::Device(error) => error.facts(),
             MeminfoError::Eligibility(error) => error.facts(),
+            MeminfoError::Import(error) => error.facts(),
             MeminfoError::NotFound { .. } => {
                 ErrorFacts::new(ErrorClass::NotEligible, "target-not-found").with_help(
                     "start the app first; `heaptap apps` shows which run. A package's name stands \
@@ -126,12 +147,12 @@ impl Classified for MeminfoError {
                      meminfo TARGET > FILE`",
                 )
             }
-            MeminfoError::NoSuchMoment { missing, .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "no-such-moment").with_help(missing.help())
-            }
             MeminfoError::NotKept { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "no-such-meminfo")
                     .with_help("record with --with meminfo, and set labels")
+            }
+            MeminfoError::NoSuchMoment { missing, .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "no-such-moment").with_help(missing.help())
             }
             MeminfoError::NothingInCommon { .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "nothing-in-common")

@@ -1,21 +1,23 @@
-//! Meminfo from files: what was saved of a phone, a document of `--json`, or the texts that a
-//! recording keeps at its labels.
+//! Meminfo from files: what was saved of a phone, packed or not, a document of `--json`, or the
+//! texts that a recording keeps at its labels.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::document::{Document, KIND};
 use super::error::MeminfoError;
 use crate::heaps::moments::{self, Capture, KeptFile, Moments};
 use crate::heaps::selector::{DumpSelector, JavaInput};
+use crate::import::{ImportError, Kind, TextInput, WholeText};
 use crate::memory::meminfo::Meminfo;
 use crate::results::timeline;
 use crate::timeline::Source;
 
 /// No meminfo is larger: a phone with a thousand processes has 1 MiB.
 const LARGEST: u64 = 32 << 20;
+
+/// So many first bytes tell whether a file is a meminfo.
+const BEGIN: usize = 4096;
 
 /// The folder in a recording's folder where the texts are.
 const FOLDER: &str = "meminfo";
@@ -26,20 +28,10 @@ const FOLDER: &str = "meminfo";
 /// # Errors
 /// Where it can't be read or holds something else.
 pub fn read(path: &Path) -> Result<Document, MeminfoError> {
-    if path == Path::new("-") {
-        let bytes = bounded(io::stdin().lock(), path)?;
-        return document(&bytes, "standard input".to_owned());
-    }
     let mut texts = Vec::new();
     for path in files(path)? {
-        let file = File::open(&path).map_err(|source| MeminfoError::Unreadable {
-            path: path.clone(),
-            source,
-        })?;
-        texts.push(document(
-            &bounded(file, &path)?,
-            path.display().to_string(),
-        )?);
+        let input = TextInput::typed(&path).map_err(MeminfoError::of_text)?;
+        texts.push(of_text(input)?);
     }
     let mut texts = texts.into_iter();
     let mut all = texts.next().unwrap_or_default();
@@ -54,12 +46,12 @@ pub fn read(path: &Path) -> Result<Document, MeminfoError> {
 
 /// Whether a file looks like one of ours: what `diff` asks before it takes it for a heap.
 pub fn looks_like_meminfo(path: &Path) -> bool {
-    let mut begin = Vec::new();
-    let opened = File::open(path).and_then(|file| file.take(4096).read_to_end(&mut begin));
-    if opened.is_err() {
-        return false;
-    }
-    let begin = String::from_utf8_lossy(&begin);
+    // A pipe gives its bytes once.
+    path.is_file() && TextInput::open(path).is_ok_and(|input| begins_meminfo(input.head()))
+}
+
+fn begins_meminfo(head: &[u8]) -> bool {
+    let begin = String::from_utf8_lossy(&head[..head.len().min(BEGIN)]);
     let json = begin.trim_start().starts_with('{');
     if json {
         let packed: String = begin.split_whitespace().collect();
@@ -70,20 +62,31 @@ pub fn looks_like_meminfo(path: &Path) -> bool {
         || begin.contains("** MEMINFO in pid ")
 }
 
-fn bounded(from: impl Read, path: &Path) -> Result<Vec<u8>, MeminfoError> {
-    let mut bytes = Vec::new();
-    let read = from.take(LARGEST + 1).read_to_end(&mut bytes);
-    read.map_err(|source| MeminfoError::Unreadable {
-        path: path.to_owned(),
-        source,
-    })?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(MeminfoError::NotMeminfo {
-            name: path.display().to_string(),
+fn of_text(input: TextInput<'_>) -> Result<Document, MeminfoError> {
+    let (name, kind) = (input.name().to_owned(), input.kind());
+    let is_text = matches!(
+        kind,
+        Kind::Text | Kind::Json | Kind::Html | Kind::Empty | Kind::Unknown
+    );
+    let read = match input.whole(LARGEST) {
+        Ok(WholeText {
+            damage: Some(what), ..
+        }) => Err(MeminfoError::of_text(ImportError::Damaged { name, what })),
+        Ok(text) => document(&text.bytes, name),
+        Err(ImportError::TooLarge { .. }) => Err(MeminfoError::NotMeminfo {
+            name,
             why: "it is larger than any".to_owned(),
-        });
-    }
-    Ok(bytes)
+        }),
+        Err(error) => Err(MeminfoError::of_text(error)),
+    };
+    read.map_err(|error| match error {
+        // The first line of a binary file says less.
+        MeminfoError::NotMeminfo { name, .. } if !is_text => MeminfoError::NotMeminfo {
+            name,
+            why: format!("it is {kind}"),
+        },
+        error => error,
+    })
 }
 
 fn document(bytes: &[u8], name: String) -> Result<Document, MeminfoError> {

@@ -10,10 +10,12 @@ pub use folder::{Moment, choose, of_folder};
 use std::path::Path;
 use std::time::Duration;
 
+use crate::bytes::Bytes;
 use crate::config::Targets;
 use crate::device::{Command, Device};
 use crate::error::Classified;
 use crate::heaps::input::ListedDump;
+use crate::import::TextInput;
 use crate::memory::malloc_info;
 use crate::memory::meminfo::{Column, Meminfo, NATIVE_HEAP, Process};
 use crate::memory::reconcile::{
@@ -22,14 +24,13 @@ use crate::memory::reconcile::{
 use crate::memory::smaps::{self, By, Field, Kind, Smaps};
 use crate::memory::status::{self, Status};
 use crate::profile::DumpKind;
+use crate::results::output::is_below;
 use crate::system::meminfo::{self, MeminfoError};
 use crate::system::smaps::fetch::{self, FetchError};
 use crate::untrusted::shell::quoted;
 
 /// Most of a file that is read: texts of one process.
 const LARGEST: u64 = 256 << 20;
-/// What is looked at to tell an allocator's XML.
-const HEAD: u64 = 256;
 const STATUS_LIMIT: Duration = Duration::from_secs(10);
 
 /// What has all figures.
@@ -142,15 +143,16 @@ async fn ask_meminfo(device: &Device, known: &mut ReconcileInput) -> Result<(), 
 
 /// The table of an allocator's XML that somebody saved; `None` for a file that is none. Blocks.
 pub fn of_malloc_info(path: &Path) -> Option<Table> {
-    let folder = path.parent()?;
-    let name = path.file_name()?.to_str()?;
+    if !path.is_file() {
+        return None;
+    }
+    let input = TextInput::open(path).ok()?;
     // A trace is not read whole to see that it is none.
-    let head = crate::system::smaps::read_below(folder, name, HEAD).ok()?;
-    let begin = head.trim_ascii_start();
+    let begin = input.head().trim_ascii_start();
     if !begin.starts_with(b"<malloc") && !begin.starts_with(b"<?xml") {
         return None;
     }
-    let value = malloc_info::parse(&read(folder, name)?).ok()?;
+    let value = malloc_info::parse(&whole(input)?).ok()?;
     let mut known = ReconcileInput {
         malloc_info: Some(At {
             value,
@@ -187,9 +189,20 @@ fn note_missing(known: &mut ReconcileInput, figure: Figure, why: String, help: O
     }
 }
 
-/// A file of the folder, unpacked.
-fn read(folder: &Path, file: &str) -> Option<Vec<u8>> {
-    crate::system::smaps::read_below(folder, file, LARGEST).ok()
+/// A text that a recording's timeline names. Names that lead out of the folder are refused: foreign
+/// folders say anything.
+fn read(folder: &Path, file: &str) -> Option<Bytes> {
+    let path = folder.join(file);
+    if !is_below(file) || !path.is_file() {
+        return None;
+    }
+    TextInput::open(&path).ok().and_then(whole)
+}
+
+/// All of a text; nothing of one that is torn or too large.
+fn whole(input: TextInput<'_>) -> Option<Bytes> {
+    let text = input.whole(LARGEST).ok()?;
+    text.damage.is_none().then_some(text.bytes)
 }
 
 /// A heap as heapprofd recorded it.

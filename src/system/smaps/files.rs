@@ -1,9 +1,7 @@
-//! Mappings out of files: texts of any form, gzipped or not; traces; folders of recordings, with
+//! Mappings out of files: texts of any form, packed or not; traces; folders of recordings, with
 //! what was kept at labels. Which moments there are, and which is meant.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use super::{Mapped, Moment, Origin};
@@ -12,40 +10,29 @@ use crate::heaps::input::{self, LookError, LookOptions, LookTrace, NativeSource}
 use crate::heaps::java::ProgressReporter;
 use crate::heaps::moments::{self, Capture, KeptFile, MomentNotFound, Moments};
 use crate::heaps::selector::{JavaInput, is_process};
-use crate::import::{ImportError, Kind, help_unreadable};
+use crate::import::{ImportError, Kind, TextInput};
 use crate::memory::smaps::{self, Smaps, SmapsError};
 use crate::profile::DumpNumbers;
 use crate::results::lists::join_list;
 use crate::results::manifest::{JAVA_HEAP, JavaDump, Manifest};
-use crate::results::output::is_below;
 use crate::results::{recorded, timeline};
 use crate::timeline::Observation;
 use crate::trace::JavaDump as HeapFacts;
 
 /// A text of a process with a hundred thousand mappings has less.
 const LARGEST: u64 = 256 << 20;
-/// What is looked at to tell whether a file is a text of mappings.
-const HEAD: u64 = 64 << 10;
 
 /// Why there are no mappings.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
-    /// The file can't be read.
-    #[error("cannot read {path}")]
-    Unreadable {
+    /// The end of its packing is missing.
+    #[error("{path} is cut off or damaged: {what}")]
+    Torn {
         /// The file.
         path: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// It is packed, and the end of that is missing.
-    #[error("{path} is a gzip file that is cut off or damaged")]
-    TornGzip {
-        /// The file.
-        path: String,
-        /// Why.
-        source: io::Error,
+        /// What is wrong.
+        what: String,
     },
     /// It is larger than mappings are.
     #[error("{path} is larger than 256 MiB: no mappings of one process")]
@@ -114,16 +101,10 @@ impl Classified for InputError {
         match self {
             InputError::Look(error) => error.facts(),
             InputError::Trace(error) => error.facts(),
-            InputError::Unreadable { path, source } => {
-                ErrorFacts::new(ErrorClass::BadInput, "input-unreadable")
-                    .with_help(help_unreadable(path, source))
-            }
-            InputError::TornGzip { .. } => {
-                ErrorFacts::new(ErrorClass::BadInput, "input-unreadable").with_help(
-                    "copy it again, or take what `gzip -dc` still unpacks of it: its sums are too \
-                     low",
-                )
-            }
+            InputError::Torn { .. } => ErrorFacts::new(ErrorClass::BadInput, "input-unreadable")
+                .with_help(
+                    "copy it again, or unpack what is left of it yourself: its sums are too low",
+                ),
             InputError::TooLarge { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "mappings-too-large")
             }
@@ -153,43 +134,10 @@ impl Classified for InputError {
     }
 }
 
-/// Reads a file whole, unpacked where it is gzipped, up to `most` bytes.
-fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    read_into(&mut bytes, path, most).map(|()| bytes)
-}
-
-/// As `read`; where that fails, `bytes` has what came before.
-fn read_into(bytes: &mut Vec<u8>, path: &Path, most: u64) -> io::Result<()> {
-    let mut file = File::open(path)?;
-    let mut magic = Vec::new();
-    file.by_ref().take(2).read_to_end(&mut magic)?;
-    let whole = io::Cursor::new(magic.clone()).chain(file);
-    match magic.as_slice() {
-        [0x1f, 0x8b] => flate2::read::MultiGzDecoder::new(whole)
-            .take(most)
-            .read_to_end(bytes)?,
-        _ => whole.take(most).read_to_end(bytes)?,
-    };
-    Ok(())
-}
-
-/// Reads a file that a recording's timeline names, unpacked, up to `most` bytes. Names that lead
-/// out of the folder are refused: foreign folders say anything.
-pub(crate) fn read_below(folder: &Path, file: &str, most: u64) -> io::Result<Vec<u8>> {
-    match is_below(file) {
-        true => read(&folder.join(file), most),
-        false => Err(io::Error::other("it lies outside of the folder")),
-    }
-}
-
 /// Whether a file is a text of mappings, by its begin.
 pub fn is_text(path: &Path) -> bool {
-    let mut head = Vec::new();
-    // A torn end is for those to tell who read all of it.
-    path.is_file()
-        && (read_into(&mut head, path, HEAD).is_ok() || !head.is_empty())
-        && is_text_of(&head)
+    // A pipe gives its bytes once.
+    path.is_file() && TextInput::open(path).is_ok_and(|input| is_text_of(input.head()))
 }
 
 fn is_text_of(head: &[u8]) -> bool {
@@ -199,7 +147,8 @@ fn is_text_of(head: &[u8]) -> bool {
     json || smaps::parse(head).is_ok()
 }
 
-/// Reads the mappings of an input. `process` chooses among those of several.
+/// Reads the mappings of an input; `-` is standard input. `process` chooses among those of
+/// several.
 ///
 /// # Errors
 /// Where it holds none, or none that was named, or can't be read.
@@ -209,15 +158,13 @@ pub fn load(
     progress: &ProgressReporter,
 ) -> Result<Mapped, InputError> {
     progress.begin(&format!("reading {}", input.path.display()));
-    if is_text(&input.path) {
-        return of_text(&input.path);
+    if !input.path.is_dir() {
+        return of_file(input, process, progress);
     }
-    let kept = match input.path.is_dir() {
-        true => kept(&input.path),
-        false => Vec::new(),
-    };
+    let kept = kept(&input.path);
     if kept.is_empty() {
-        return of_traces(input, process, progress);
+        let found = input::source(&input.path, &LookOptions::default(), progress);
+        return of_traces(input, found, process);
     }
     let known = Moments::of_folder(&input.path);
     let mut moments: Vec<Moment> = kept.iter().map(|kept| kept.0.clone()).collect();
@@ -226,7 +173,8 @@ pub fn load(
         moments[at].dump.get_or_insert(number);
     }
     let chosen = choose(input, &known, &moments, process)?;
-    let mut mapped = of_text(&kept[chosen].1)?;
+    let text = TextInput::open(&kept[chosen].1).map_err(LookError::from)?;
+    let mut mapped = of_text(text)?;
     mapped.moment = moments[chosen].clone();
     mapped.others = others(moments, chosen);
     Ok(mapped)
@@ -237,26 +185,41 @@ fn others(mut moments: Vec<Moment>, chosen: usize) -> Vec<Moment> {
     moments
 }
 
-fn of_text(path: &Path) -> Result<Mapped, InputError> {
-    let shown = || path.display().to_string();
-    let mut text = Vec::new();
-    if let Err(source) = read_into(&mut text, path, LARGEST + 1) {
-        let path = shown();
-        // Of a plain file nothing is torn, but the disk may fail.
-        let is_torn = source.kind() == io::ErrorKind::UnexpectedEof
-            || source.kind() == io::ErrorKind::InvalidInput;
-        return Err(match is_torn {
-            false => InputError::Unreadable { path, source },
-            true => InputError::TornGzip { path, source },
-        });
+/// A text or a trace; a pipe gives its bytes once.
+fn of_file(
+    input: &JavaInput,
+    process: Option<&str>,
+    progress: &ProgressReporter,
+) -> Result<Mapped, InputError> {
+    let path = &input.path;
+    let opened = TextInput::typed(path).map_err(LookError::from)?;
+    if is_text_of(opened.head()) {
+        return of_text(opened);
     }
-    if text.len() as u64 > LARGEST {
-        return Err(InputError::TooLarge { path: shown() });
+    let options = LookOptions::default();
+    let found = match path.is_file() {
+        true => input::source(path, &options, progress),
+        false => {
+            let name = opened.name().to_owned();
+            input::source_of_stream(opened.into_stream(), &name, &options, progress)
+        }
+    };
+    of_traces(input, found, process)
+}
+
+fn of_text(input: TextInput<'_>) -> Result<Mapped, InputError> {
+    let path = input.name().to_owned();
+    let text = match input.whole(LARGEST) {
+        Ok(text) => text,
+        Err(ImportError::TooLarge { .. }) => return Err(InputError::TooLarge { path }),
+        Err(ImportError::Damaged { what, .. }) => return Err(InputError::Torn { path, what }),
+        Err(error) => return Err(LookError::from(error).into()),
+    };
+    if let Some(what) = text.damage {
+        return Err(InputError::Torn { path, what });
     }
-    let smaps = smaps::parse(&text).map_err(|source| InputError::NotSmaps {
-        path: shown(),
-        source,
-    })?;
+    let text = text.bytes;
+    let smaps = smaps::parse(&text).map_err(|source| InputError::NotSmaps { path, source })?;
     Ok(Mapped {
         moment: Moment {
             origin: Origin::File,
@@ -311,12 +274,11 @@ fn kept(folder: &Path) -> Vec<(Moment, PathBuf)> {
 
 fn of_traces(
     input: &JavaInput,
+    found: Result<NativeSource, LookError>,
     process: Option<&str>,
-    progress: &ProgressReporter,
 ) -> Result<Mapped, InputError> {
     let path = || input.path.display().to_string();
-    let (mut traces, manifest) = match input::source(&input.path, &LookOptions::default(), progress)
-    {
+    let (mut traces, manifest) = match found {
         Ok(NativeSource::Traces(traces, manifest)) => (traces, manifest),
         Ok(_) => return Err(InputError::NotRecorded { path: path() }),
         Err(LookError::Import(ImportError::NotAHeap { name, what })) => {
@@ -512,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_gzip_of_mappings_is_told_as_such() {
+    fn a_torn_packing_of_mappings_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("01-one.smaps.gz");
         let text: String = (0..2000_u64)
@@ -526,13 +488,15 @@ mod tests {
             })
             .collect();
         let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        io::Write::write_all(&mut packed, text.as_bytes()).unwrap();
+        std::io::Write::write_all(&mut packed, text.as_bytes()).unwrap();
         let packed = packed.finish().unwrap();
         std::fs::write(&path, &packed[..packed.len() / 2]).unwrap();
         let input = JavaInput { path, which: None };
         let error = load(&input, None, &ProgressReporter::default()).unwrap_err();
-        assert!(matches!(error, InputError::TornGzip { .. }), "{error}");
+        assert!(matches!(error, InputError::Torn { .. }), "{error}");
+        assert!(error.to_string().contains("its gzip stream"), "{error}");
         assert_eq!(error.class(), ErrorClass::BadInput);
+        assert_eq!(error.kind(), "input-unreadable");
         std::fs::write(&input.path, &packed).unwrap();
         assert!(load(&input, None, &ProgressReporter::default()).is_ok());
     }

@@ -13,11 +13,11 @@ mod files;
 
 pub use document::{ChangeRow, ChangesDocument, Document, Row, changes, document};
 pub use fetch::{AccessMethod, FetchError};
-pub(crate) use files::read_below;
 pub use files::{InputError, is_text, load};
 
 use serde::Serialize;
 
+use crate::bytes::Bytes;
 use crate::device::Device;
 use crate::heaps::moments::Capture;
 use crate::memory::smaps::{self, Smaps};
@@ -100,7 +100,7 @@ pub struct Mapped {
     /// The mappings.
     pub smaps: Smaps,
     /// The text they were read from, where it was one.
-    pub text: Option<Vec<u8>>,
+    pub text: Option<Bytes>,
     /// The other moments of the input.
     pub others: Vec<Moment>,
 }
@@ -135,7 +135,7 @@ pub async fn of_phone(
             remark: None,
         },
         smaps,
-        text: Some(fetched.text),
+        text: Some(fetched.text.into()),
         others: Vec::new(),
     })
 }

@@ -3,24 +3,17 @@
 //! and of crashes: they are passed over. Beside the log it tells what heaps may grow to.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 
-use super::{GcError, OfPhone};
-use crate::import::Kind;
+use super::OfPhone;
 use crate::results::findings::Finding;
 use crate::units::ByteSize;
 
-/// Further members of a ZIP are not looked at.
-const MOST_MEMBERS: usize = 10_000;
 /// Further packages are not remembered.
 const MOST_PACKAGES: usize = 20_000;
 /// No package has a longer name: the phone would not install it.
 const LONGEST_PACKAGE: usize = 255;
 /// The head of a report stands within so many bytes.
 const HEAD: usize = 4 << 10;
-/// So much of a member that only names another is read.
-const MOST_NAME: u64 = 4 << 10;
 /// The line that tells when the report was made.
 const MADE: &str = "== dumpstate: ";
 
@@ -122,60 +115,6 @@ impl Bugreport {
         phone.known.large_limit = size.or(phone.known.large_limit);
         phone.large.extend(self.large);
     }
-}
-
-/// Reads the text of a bugreport out of its ZIP; of another ZIP, the one text in it. `read` gets
-/// what the member holds as it is unpacked, and is to bound it.
-pub(super) fn in_zip(
-    file: File,
-    name: &str,
-    read: impl FnOnce(&mut dyn Read) -> Result<(), GcError>,
-) -> Result<(), GcError> {
-    let damaged = |error: zip::result::ZipError| GcError::Unreadable {
-        name: name.to_owned(),
-        source: std::io::Error::other(error),
-    };
-    let mut archive = zip::ZipArchive::new(file).map_err(damaged)?;
-    let mut names: Vec<(usize, String)> = Vec::new();
-    let mut main = None;
-    for at in 0..archive.len().min(MOST_MEMBERS) {
-        // A member that is damaged is none that is wanted.
-        let Ok(member) = archive.by_index(at) else {
-            continue;
-        };
-        if !member.is_file() {
-            continue;
-        }
-        let Ok(called) = member.name().map(|name| name.into_owned()) else {
-            continue;
-        };
-        if called == "main_entry.txt" {
-            let mut text = String::new();
-            // Without it, the name is looked for.
-            let _ = member.take(MOST_NAME).read_to_string(&mut text);
-            main = Some(text.trim().to_owned());
-            continue;
-        }
-        if called.ends_with(".txt") || called.ends_with(".log") {
-            names.push((at, called));
-        }
-    }
-    let file_name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-    let named = names.iter().find(|(_, of)| Some(of) == main.as_ref());
-    let report = || {
-        names
-            .iter()
-            .find(|(_, of)| file_name(of).starts_with("bugreport"))
-    };
-    let alone = || names.first().filter(|_| names.len() == 1);
-    let Some((at, _)) = named.or_else(report).or_else(alone) else {
-        return Err(GcError::NotALog {
-            name: name.to_owned(),
-            kind: Kind::Zip,
-        });
-    };
-    let mut member = archive.by_index(*at).map_err(damaged)?;
-    read(&mut member)
 }
 
 #[cfg(test)]

@@ -136,28 +136,28 @@ impl Classified for GcError {
             GcError::NotALog {
                 kind: Kind::Zip, ..
             } => ErrorFacts::new(ErrorClass::BadInput, "not-a-log").with_help(
-                "of a ZIP the file is wanted, not a stream, and in it a bugreport's text \
-                 (bugreport-….txt) or one log",
+                "a ZIP is read if it has a bugreport's text (bugreport-….txt), or one log and no \
+                 other text",
             ),
             GcError::NotALog { .. } | GcError::NoLines { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "not-a-log").with_help(
-                    "give what `adb logcat` printed, in any format, plain or in gzip; or a \
-                     recording's folder, or a trace",
+                    "give what `adb logcat` printed, in any format, plain or in gzip, zstd or xz; \
+                     or a recording's folder, or a trace",
                 )
             }
             GcError::NotAlone { .. } => ErrorFacts::new(ErrorClass::Usage, "recording-not-alone")
                 .with_help("only logs are read one after another, as one"),
-            GcError::NoSuchLabel { near, there, .. } => ErrorFacts::new(
-                ErrorClass::Usage,
-                "no-such-moment",
-            )
-            .with_help(match (near, there.as_str()) {
-                (_, "") => "labels are set by `heaptap snapshot --label NAME` while it records; \
-                             without @ all of a recording is shown"
-                    .to_owned(),
-                (Some(near), _) => format!("did you mean {}?", sanitize(near)),
-                (None, there) => format!("there are {}", sanitize(there)),
-            }),
+            GcError::NoSuchLabel { near, there, .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "no-such-moment").with_help(
+                    match (near, there.as_str()) {
+                        (_, "") => "labels are set by `heaptap snapshot --label NAME` while it \
+                                    records; without @ all of a recording is shown"
+                            .to_owned(),
+                        (Some(near), _) => format!("did you mean {}?", sanitize(near)),
+                        (None, there) => format!("there are {}", sanitize(there)),
+                    },
+                )
+            }
             GcError::Device(error) => error.facts(),
             GcError::Eligibility(error) => error.facts(),
             GcError::NotRunning { .. } => {
@@ -182,6 +182,28 @@ impl Classified for GcError {
             ),
             GcError::Import(error) => error.facts(),
             GcError::Trace(error) => error.facts(),
+        }
+    }
+}
+
+impl GcError {
+    /// Of a log that the system does not give.
+    pub(super) fn unreadable(name: &str) -> impl Fn(io::Error) -> GcError + Copy {
+        move |source| GcError::Unreadable {
+            name: name.to_owned(),
+            source,
+        }
+    }
+
+    /// Of a log that cannot be opened or unpacked.
+    pub(super) fn of_text(error: ImportError) -> GcError {
+        match error {
+            ImportError::Unreadable { name, source } => GcError::Unreadable { name, source },
+            ImportError::Damaged { name, what } => GcError::Unreadable {
+                name,
+                source: io::Error::other(what),
+            },
+            error => GcError::Import(error),
         }
     }
 }

@@ -1,17 +1,15 @@
-//! Logs as they were saved: plain or in gzip, in UTF-8, in UTF-16 as PowerShell writes it, or
-//! with bytes of neither; from stdin, too. And recordings.
+//! Logs as they were saved, packed or not, with bytes that are no text, too; from stdin as well.
+//! And recordings.
 
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek as _};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use flate2::read::MultiGzDecoder;
-
-use super::bugreport::{self, Bugreport};
+use super::bugreport::Bugreport;
 use super::{GcError, GcReport, GcSource, OfPhone, Stretch};
 use crate::error::ErrorClass;
-use crate::import::{self, Kind, detect};
+use crate::heaps::trace_findings;
+use crate::import::{self, Kind, Text, TextInput};
 use crate::memory::gc::GcLog;
 use crate::results::findings::Finding;
 use crate::results::manifest::Manifest;
@@ -21,8 +19,8 @@ use crate::units::ByteSize;
 
 /// What stands behind that in a line is dropped: the log's own limit is some 4000.
 const LONGEST_LINE: usize = 64 << 10;
-/// So much of a file tells what it is.
-const HEAD: usize = 64 << 10;
+/// So much is read at once.
+const PIECE: usize = 64 << 10;
 /// More is not unpacked: a log has some MiB, what was made to unpack without end has no end.
 const LARGEST: u64 = 4 << 30;
 
@@ -46,7 +44,10 @@ pub fn read(inputs: &[Input]) -> Result<GcReport, GcError> {
     let is_alone = inputs.len() == 1;
     for input in inputs {
         let recorded = match input {
-            Input::Stdin => of_stream(&mut log, io::stdin().lock(), "standard input", is_alone)?,
+            Input::Stdin => {
+                let input = TextInput::stdin().map_err(GcError::of_text)?;
+                of_text(&mut log, input, None, is_alone)?
+            }
             Input::Path(path) => of_path(&mut log, path, is_alone)?,
             Input::Stretch(path, stretch) => {
                 alone(&path.display().to_string(), is_alone)?;
@@ -62,73 +63,61 @@ pub fn read(inputs: &[Input]) -> Result<GcReport, GcError> {
     Ok(report)
 }
 
-/// Reads a file into `log`; of a recording, which is to be alone, what it holds.
+/// Reads a file into `log`. Returns what it holds if it is a recording, which is to be alone.
 fn of_path(log: &mut Log, path: &Path, is_alone: bool) -> Result<Option<GcReport>, GcError> {
     let name = path.display().to_string();
-    let unreadable = |source| GcError::Unreadable {
-        name: name.clone(),
-        source,
-    };
-    let metadata = std::fs::metadata(path).map_err(unreadable)?;
+    let metadata = std::fs::metadata(path).map_err(GcError::unreadable(&name))?;
     if metadata.is_dir() {
         return alone(&name, is_alone).and_then(|()| recording(path).map(Some));
     }
-    let mut file = File::open(path).map_err(unreadable)?;
     // A pipe gives its bytes once: `heaptap gc <(adb logcat -d)`.
-    if !metadata.is_file() {
-        return of_stream(log, file, &name, is_alone);
-    }
-    let head = fill(&mut file).map_err(unreadable)?;
-    file.rewind().map_err(unreadable)?;
-    if timeline::are_lines(&head) {
-        alone(&name, is_alone)?;
-        let known = timeline::of_lines(file, &name).map_err(unreadable)?;
-        let mut report = of_known(known);
-        name_processes(&mut report, path);
-        return Ok(Some(report));
-    }
-    match detect_within(&head) {
-        Kind::Trace => return alone(&name, is_alone).and_then(|()| recording(path).map(Some)),
-        Kind::Zip => bugreport::in_zip(file, &name, |text| unpacked(log, text, &name, LARGEST))?,
-        _ => read_log(log, file, &name)?,
-    }
-    Ok(None)
+    let file = Some(path).filter(|_| metadata.is_file());
+    let input = TextInput::open(path).map_err(GcError::of_text)?;
+    of_text(log, input, file, is_alone)
 }
 
-/// Reads what comes once into `log`; of a trace, which is to be alone, what it holds.
-fn of_stream(
+/// Reads an input into `log`; `file` is its path if it can be opened again. Returns what it holds
+/// if it is a recording, which is to be alone.
+fn of_text(
     log: &mut Log,
-    mut stream: impl Read,
-    name: &str,
+    mut input: TextInput<'_>,
+    file: Option<&Path>,
     is_alone: bool,
 ) -> Result<Option<GcReport>, GcError> {
-    let head = fill(&mut stream).map_err(|source| GcError::Unreadable {
-        name: name.to_owned(),
-        source,
-    })?;
-    let kind = detect_within(&head);
-    let are_lines = timeline::are_lines(&head);
-    let whole = io::Cursor::new(head).chain(stream);
-    if are_lines {
-        alone(name, is_alone)?;
-        let known = timeline::of_lines(whole, name).map_err(|source| GcError::Unreadable {
-            name: name.to_owned(),
-            source,
-        })?;
-        return Ok(Some(of_known(known)));
+    let name = input.name().to_owned();
+    let are_lines = timeline::are_lines(input.head());
+    if input.kind() == Kind::Trace {
+        alone(&name, is_alone)?;
+        return Ok(Some(match file {
+            Some(path) => recording(path)?,
+            None => trace(input, &name)?,
+        }));
     }
-    if kind == Kind::Trace {
-        alone(name, is_alone)?;
-        let mut known = timeline::LoadedTimeline::default();
-        add(
-            &mut known,
-            import::open_stream(whole, name)?,
-            &collections_of(None),
-        )?;
-        return Ok(Some(of_known(known)));
+    let Some(mut text) = input.text(LARGEST).map_err(GcError::of_text)? else {
+        return Err(GcError::NotALog {
+            name,
+            kind: Kind::Zip,
+        });
+    };
+    if !are_lines {
+        return read_log(log, text, &name).map(|()| None);
     }
-    read_log(log, whole, name)?;
-    Ok(None)
+    alone(&name, is_alone)?;
+    let known = timeline::of_lines(&mut text, &name).map_err(GcError::unreadable(&name))?;
+    let mut report = of_known(known);
+    report.findings.extend(flaws(&text, &name));
+    if let Some(path) = file {
+        name_processes(&mut report, path);
+    }
+    Ok(Some(report))
+}
+
+/// What a trace holds that comes once.
+fn trace(input: TextInput<'_>, name: &str) -> Result<GcReport, GcError> {
+    let mut known = timeline::LoadedTimeline::default();
+    let traces = import::open_stream(input.into_stream(), name)?;
+    add(&mut known, traces, &collections_of(None))?;
+    Ok(of_known(known))
 }
 
 fn alone(name: &str, is_alone: bool) -> Result<(), GcError> {
@@ -215,130 +204,69 @@ fn of_known(known: timeline::LoadedTimeline) -> GcReport {
     report
 }
 
-/// What a file is that begins so; of gzip, what is inside.
-fn detect_within(head: &[u8]) -> Kind {
-    let kind = detect(head);
-    if kind != Kind::Gzip {
-        return kind;
-    }
-    let mut inner = Vec::new();
-    // A torn end is no matter here.
-    let _ = MultiGzDecoder::new(head)
-        .take(HEAD as u64)
-        .read_to_end(&mut inner);
-    match detect(&inner) {
-        Kind::Trace => Kind::Trace,
-        _ => kind,
-    }
-}
-
-fn read_log(log: &mut Log, input: impl Read, name: &str) -> Result<(), GcError> {
-    let unreadable = |source| GcError::Unreadable {
-        name: name.to_owned(),
-        source,
-    };
-    let mut input = BufReader::with_capacity(HEAD, input);
-    let head = fill(&mut input).map_err(unreadable)?;
-    if detect(&head) == Kind::Gzip {
-        let packed = io::Cursor::new(head).chain(input);
-        return unpacked(log, MultiGzDecoder::new(packed), name, LARGEST);
-    }
-    plain(log, &head, input, name)
-}
-
-/// Reads a log as it comes out of its packing, `most` of it.
-fn unpacked(log: &mut Log, input: impl Read, name: &str, most: u64) -> Result<(), GcError> {
-    let unreadable = |source| GcError::Unreadable {
-        name: name.to_owned(),
-        source,
-    };
-    let mut input = input.take(most);
-    let mut bounded = BufReader::with_capacity(HEAD, &mut input);
-    let head = fill(&mut bounded).map_err(unreadable)?;
-    plain(log, &head, bounded, name)?;
-    let is_cut = input.limit() == 0 && input.get_mut().read(&mut [0]).map_err(unreadable)? > 0;
-    if is_cut {
-        log.findings.push(Finding {
-            kind: "log-cut",
-            class: Some(ErrorClass::Incomplete),
-            message: format!(
-                "{name} unpacks to more than {}: what comes behind was not read",
-                ByteSize(most)
-            ),
-            help: Some("unpack it, and give the part that matters".to_owned()),
-            pid: None,
-        });
-    }
-    Ok(())
-}
-
-/// The first bytes, as far as they come.
-fn fill(input: &mut impl Read) -> io::Result<Vec<u8>> {
-    let mut head = Vec::new();
-    input.take(HEAD as u64).read_to_end(&mut head)?;
-    Ok(head)
-}
-
-fn plain(log: &mut Log, head: &[u8], rest: impl Read, name: &str) -> Result<(), GcError> {
-    let wide = match head {
-        [0xff, 0xfe, ..] => Some(u16::from_le_bytes as fn([u8; 2]) -> u16),
-        [0xfe, 0xff, ..] => Some(u16::from_be_bytes as fn([u8; 2]) -> u16),
-        _ => None,
-    };
-    let kind = detect(head);
-    let is_text = wide.is_some()
-        || matches!(
-            kind,
-            Kind::Text | Kind::Json | Kind::Html | Kind::Empty | Kind::Unknown
-        );
-    if !is_text {
+fn read_log(log: &mut Log, mut text: Text<'_>, name: &str) -> Result<(), GcError> {
+    let kind = text.kind();
+    if !matches!(
+        kind,
+        Kind::Text | Kind::Json | Kind::Html | Kind::Empty | Kind::Unknown
+    ) {
         return Err(GcError::NotALog {
             name: name.to_owned(),
             kind,
         });
     }
-    let rest = io::Cursor::new(head).chain(rest);
-    let mut report = Bugreport::begins(head);
+    let mut report = Bugreport::begins(text.head());
     let (lines_before, formed_before) = (log.log.lines, log.log.formed);
     if let Some(year) = report.as_ref().and_then(Bugreport::year)
         && log.log.lines == 0
     {
         log.log = GcLog::of_year(year);
     }
-    let each = |line: &[u8]| {
+    let read = lines(&mut text, |line| {
         let line = String::from_utf8_lossy(line);
         if report.as_mut().is_none_or(|report| report.is_log(&line)) {
             log.log.push(&line);
         }
-    };
-    let read = match wide {
-        None => lines(rest, each),
-        Some(unit) => lines(Narrow::new(rest, unit), each),
-    };
+    });
     let is_report = report.is_some();
     if let Some(report) = report {
         log.findings.extend(report.finding(name));
         report.tell(&mut log.phone);
     }
-    read.map_err(|source| GcError::Unreadable {
-        name: name.to_owned(),
-        source,
-    })?;
+    read.map_err(GcError::unreadable(name))?;
     let lines = log.log.lines.saturating_sub(lines_before);
     // Of `-v raw` the lines have no form: what they tell of collections shows whose they are.
     let is_log = log.log.formed > formed_before || !log.log.formats.is_empty();
-    match lines > 0 && !is_log && !is_report {
-        true => Err(GcError::NoLines {
+    if lines > 0 && !is_log && !is_report {
+        return Err(GcError::NoLines {
             name: name.to_owned(),
             lines,
-        }),
-        false => Ok(()),
+        });
     }
+    log.findings.extend(flaws(&text, name));
+    Ok(())
+}
+
+/// What is wrong with the packing of a text that was read to its end.
+fn flaws(text: &Text<'_>, name: &str) -> Vec<Finding> {
+    let damage = text.damage();
+    let torn = damage.map(|what| trace_findings::damaged(name, &what));
+    let cut = text.is_cut().then(|| Finding {
+        kind: "log-cut",
+        class: Some(ErrorClass::Incomplete),
+        message: format!(
+            "{name} unpacks to more than {}: what comes behind was not read",
+            ByteSize(LARGEST)
+        ),
+        help: Some("unpack it, and give the part that matters".to_owned()),
+        pid: None,
+    });
+    torn.into_iter().chain(cut).collect()
 }
 
 /// Gives each line to `each`, none of them longer than what is kept.
 fn lines(input: impl Read, mut each: impl FnMut(&[u8])) -> io::Result<()> {
-    let mut input = BufReader::with_capacity(HEAD, input);
+    let mut input = BufReader::with_capacity(PIECE, input);
     let mut line = Vec::new();
     loop {
         let piece = match input.fill_buf() {
@@ -364,66 +292,6 @@ fn lines(input: impl Read, mut each: impl FnMut(&[u8])) -> io::Result<()> {
     }
 }
 
-/// UTF-16 as UTF-8.
-struct Narrow<R> {
-    inner: R,
-    unit: fn([u8; 2]) -> u16,
-    /// The first half of a character of two units.
-    half: Option<u16>,
-    ready: Vec<u8>,
-    at: usize,
-}
-
-impl<R: Read> Narrow<R> {
-    fn new(inner: R, unit: fn([u8; 2]) -> u16) -> Self {
-        Narrow {
-            inner,
-            unit,
-            half: None,
-            ready: Vec::new(),
-            at: 0,
-        }
-    }
-}
-
-impl<R: Read> Read for Narrow<R> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        while self.at == self.ready.len() {
-            let mut bytes = Vec::with_capacity(8192);
-            (&mut self.inner).take(8192).read_to_end(&mut bytes)?;
-            self.ready.clear();
-            self.at = 0;
-            if bytes.is_empty() {
-                return Ok(0);
-            }
-            let units = bytes
-                .chunks_exact(2)
-                .map(|pair| (self.unit)([pair[0], pair[1]]));
-            let mut text = String::with_capacity(bytes.len());
-            let mut units: Vec<u16> = self.half.take().into_iter().chain(units).collect();
-            if units
-                .last()
-                .is_some_and(|unit| (0xd800..0xdc00).contains(unit))
-            {
-                self.half = units.pop();
-            }
-            for c in char::decode_utf16(units) {
-                match c {
-                    Ok('\u{feff}') => {}
-                    Ok(c) => text.push(c),
-                    Err(_) => text.push(char::REPLACEMENT_CHARACTER),
-                }
-            }
-            self.ready = text.into_bytes();
-        }
-        let some = &self.ready[self.at..];
-        let count = some.len().min(out.len());
-        out[..count].copy_from_slice(&some[..count]);
-        self.at += count;
-        Ok(count)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -434,9 +302,16 @@ mod tests {
         AllocSpace objects, 21(416KB) LOS objects, 33% free, 25MB/38MB, paused 1.230ms total \
         67.216ms";
 
-    fn collections(bytes: &[u8]) -> u64 {
+    /// Reads a log of this name, of which `most` bytes are unpacked.
+    fn read(bytes: &[u8], name: &str, most: u64) -> Result<Log, GcError> {
         let mut log = Log::default();
-        read_log(&mut log, bytes, "a test").unwrap();
+        let mut input = TextInput::of_stream(bytes, name).map_err(GcError::of_text)?;
+        let text = input.text(most).map_err(GcError::of_text)?;
+        read_log(&mut log, text.expect("no ZIP"), name).map(|()| log)
+    }
+
+    fn collections(bytes: &[u8]) -> u64 {
+        let log = read(bytes, "a test", LARGEST).unwrap();
         let report = GcReport::of_log(GcSource::Log, &log.log, &log.phone);
         report.processes.iter().map(|p| p.collections).sum()
     }
@@ -460,17 +335,42 @@ mod tests {
         let mut dirty = b"\xff\xc3\x28 I/x( 1): \xf0\x28\n".to_vec();
         dirty.extend_from_slice(text.as_bytes());
         assert_eq!(collections(&dirty), 2);
+        assert_eq!(collections(&gzip(&text)), 2);
+    }
+
+    fn gzip(text: &str) -> Vec<u8> {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gzip.write_all(text.as_bytes()).unwrap();
-        assert_eq!(collections(&gzip.finish().unwrap()), 2);
+        gzip.finish().unwrap()
+    }
+
+    #[test]
+    fn a_torn_packing_is_reported_after_the_lines_before_it() {
+        // Lines that differ, so that some of them lie before the tear.
+        let text: String = (0..5000_u64)
+            .map(|n| format!("I/x( 1): {}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+            .collect();
+        let packed = gzip(&text);
+        let log = read(&packed[..packed.len() / 2], "a.gz", LARGEST).unwrap();
+        assert!((1000..5000).contains(&log.log.lines), "{}", log.log.lines);
+        let [found] = &log.findings[..] else {
+            panic!("{:?}", log.findings)
+        };
+        assert_eq!(found.kind, "input-damaged");
+        assert_eq!(found.class, Some(ErrorClass::BadInput));
+        let what = "a.gz: its gzip stream breaks off after ";
+        assert!(found.message.starts_with(what), "{}", found.message);
+        // Of this one nothing is left.
+        let error = read(&packed[..10], "a.gz", LARGEST).err().unwrap();
+        assert_eq!(error.kind(), "log-unreadable");
     }
 
     #[test]
     fn what_unpacks_without_end_is_cut_and_that_is_told() {
         let text = format!("{LINE}\n").repeat(100);
+        let packed = gzip(&text);
         let read = |most: u64| {
-            let mut log = Log::default();
-            unpacked(&mut log, text.as_bytes(), "a.gz", most).unwrap();
+            let log = read(&packed, "a.gz", most).unwrap();
             (log.log.lines, log.findings)
         };
         assert_eq!(read(text.len() as u64), (100, Vec::new()));
@@ -498,16 +398,13 @@ mod tests {
 
     #[test]
     fn a_text_without_a_line_of_a_log_is_refused() {
-        let read = |text: &str| {
-            let mut log = Log::default();
-            read_log(&mut log, text.as_bytes(), "a.txt")
-        };
+        let read = |text: &str| read(text.as_bytes(), "a.txt", LARGEST);
         for text in [
             "Applications Memory Usage (in Kilobytes):\nUptime: 1 Realtime: 1\n",
             "com.example.app 4242: 7 collections\n  count  freed\n",
             "{\"some\": \"json\"}\n",
         ] {
-            let error = read(text).unwrap_err();
+            let error = read(text).err().unwrap();
             assert_eq!(error.kind(), "not-a-log");
             assert!(
                 error.to_string().starts_with("a.txt is no log: "),
@@ -528,13 +425,8 @@ mod tests {
 
     #[test]
     fn what_is_no_log_is_refused() {
-        let mut log = Log::default();
-        let error = read_log(
-            &mut log,
-            &b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0"[..],
-            "lib.so",
-        )
-        .unwrap_err();
+        let elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0";
+        let error = read(elf, "lib.so", LARGEST).err().unwrap();
         assert!(
             matches!(
                 error,
