@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+import programs
 # Name, callsites, dumps: about the size that the name says.
 GENERATED = [
     ("1 MB", 4_000, 20),
@@ -77,18 +77,14 @@ def main():
     options.add_argument("--only")
     options.add_argument("--rounds", type=int, default=3)
     options = options.parse_args()
-    cargo = ["cargo", "build", "--release", "--manifest-path", os.path.join(ROOT, "Cargo.toml")]
-    subprocess.run(cargo + ["--bin", "heaptap", "--example", "generate_trace"], check=True)
-    release = os.path.join(os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target")), "release")
-    heaptap = os.path.join(release, "heaptap")
+    heaptap, generate = programs.installed(), programs.example("generate_trace")
     with tempfile.TemporaryDirectory() as folder:
         for name, callsites, dumps in GENERATED:
             if options.only and options.only != name:
                 continue
             trace = os.path.join(folder, "trace")
             with open(trace, "wb") as target:
-                generate = [os.path.join(release, "examples", "generate_trace")]
-                run(generate + [str(callsites), str(dumps)], stdout=target)
+                run([generate, str(callsites), str(dumps)], stdout=target)
             measure(name, trace, options.rounds, heaptap, folder)
             os.remove(trace)
         for path in options.traces:

@@ -18,8 +18,7 @@ import tempfile
 import threading
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
+import programs
 
 
 def anonymous(pid):
@@ -79,18 +78,14 @@ def main():
     options = argparse.ArgumentParser()
     options.add_argument("objects", nargs="*", type=int, default=[2_000_000])
     options.add_argument("--rounds", type=int, default=5)
-    options.add_argument("--heaptap", help="another program than target/release/heaptap")
+    options.add_argument("--heaptap", help="another program than the one that is installed")
     options = options.parse_args()
-    cargo = ["cargo", "build", "--release", "--manifest-path", os.path.join(ROOT, "Cargo.toml")]
-    subprocess.run(cargo + ["--example", "generate_heap_graph"], check=True)
-    if not options.heaptap:
-        subprocess.run(cargo + ["--bin", "heaptap"], check=True)
-    heaptap = options.heaptap or os.path.join(TARGET, "release/heaptap")
+    generator = programs.example("generate_heap_graph")
+    heaptap = options.heaptap or programs.installed()
     with tempfile.TemporaryDirectory() as folder:
         for objects in options.objects:
             trace = os.path.join(folder, f"{objects}.pftrace")
             with open(trace, "wb") as out:
-                generator = os.path.join(TARGET, "release/examples/generate_heap_graph")
                 subprocess.run([generator, str(objects)], stdout=out, check=True)
             print(f"{objects} objects, {os.path.getsize(trace) / 1e6:.0f} MB")
             convert = [heaptap, "convert", "-q", trace, "-o", os.path.join(folder, "out")]

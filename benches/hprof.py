@@ -21,12 +21,11 @@ import sys
 import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
+import programs
 
 
 def generate(path, megabytes, folder):
-    source = os.path.join(ROOT, "benches", "BigHeap.java")
+    source = os.path.join(programs.ROOT, "benches", "BigHeap.java")
     subprocess.run(["javac", "-d", folder, source], check=True)
     heap = f"-Xmx{megabytes * 3 + 512}m"
     subprocess.run(["java", heap, "-cp", folder, "BigHeap", str(megabytes), path], check=True)
@@ -51,10 +50,7 @@ def main():
     parser.add_argument("--keep", metavar="FILE")
     parser.add_argument("dump", nargs="?")
     args = parser.parse_args()
-    subprocess.run(
-        ["cargo", "build", "--release", "--quiet", "--example", "read_hprof"], cwd=ROOT, check=True
-    )
-    reader = os.path.join(TARGET, "release", "examples", "read_hprof")
+    reader = programs.example("read_hprof")
     with tempfile.TemporaryDirectory() as folder:
         dump = args.dump
         if dump is None:

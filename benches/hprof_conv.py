@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+import programs
 DEBIAN = "/usr/lib/android-sdk/platform-tools/hprof-conv"
 STRING, HOLDER, OBJECTS = 0x1000, 0x1010, 0x1020
 
@@ -129,7 +129,7 @@ def main():
     parser.add_argument("--megabytes", type=int, default=1024)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", help="where the dump and the results go")
-    parser.add_argument("--heaptap", default=os.path.join(ROOT, "target/release/heaptap"))
+    parser.add_argument("--heaptap", help="another program than the one that is installed")
     options = parser.parse_args()
     theirs = shutil.which("hprof-conv") or DEBIAN
     if not os.path.exists(theirs):
@@ -139,7 +139,7 @@ def main():
         size = generate(dump, options.megabytes << 20)
         print(f"{size / 1e6:.0f} MB")
         ref, out = os.path.join(folder, "ref"), os.path.join(folder, "out")
-        tool = [options.heaptap, "hprof"]
+        tool = [options.heaptap or programs.installed(), "hprof"]
         rows = [
             ("cp", ["cp", dump, out]),
             ("hprof-conv", [theirs, dump, ref]),

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+import programs
 LAST = "SELECT max(ts) FROM heap_profile_allocation"
 TOTALS = "SELECT ts, sum(size), sum(count) FROM heap_profile_allocation GROUP BY ts"
 # The statement of Perfetto's documentation: the largest callsites with their frames.
@@ -79,13 +79,8 @@ def main():
     options.add_argument("--heaptap")
     options.add_argument("--generate")
     options = options.parse_args()
-    if not (options.heaptap and options.generate):
-        cargo = ["cargo", "build", "--release", "--manifest-path", os.path.join(ROOT, "Cargo.toml")]
-        subprocess.run(cargo + ["--bin", "heaptap", "--example", "generate_trace"], check=True)
-    target = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
-    release = os.path.join(target, "release")
-    heaptap = options.heaptap or os.path.join(release, "heaptap")
-    generate = options.generate or os.path.join(release, "examples", "generate_trace")
+    heaptap = options.heaptap or programs.installed()
+    generate = options.generate or programs.example("generate_trace")
     print("| input | command | wall | CPU | peak |\n|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for name, callsites, dumps in TRACES:

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+import programs
 WORDS = (
     "account activity adapter async backend binding bitmap button cache channel client cluster "
     "codec compose config context cursor dialog domain editor engine entity event factory field "
@@ -127,10 +127,7 @@ def main():
     options.add_argument("--megabytes", type=int, default=100)
     options.add_argument("--rounds", type=int, default=5)
     options = options.parse_args()
-    cargo = ["cargo", "build", "--release", "--manifest-path", os.path.join(ROOT, "Cargo.toml")]
-    subprocess.run(cargo + ["--example", "load_mapping"], check=True)
-    target = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
-    load = os.path.join(target, "release", "examples", "load_mapping")
+    load = programs.example("load_mapping")
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "mapping.txt")
         generate(path, options.megabytes * 1_000_000)

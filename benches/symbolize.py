@@ -26,7 +26,7 @@ import sys
 import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+import programs
 SHT_SYMTAB, SHF_EXECINSTR, STT_FUNC = 2, 4, 2
 
 
@@ -179,12 +179,7 @@ def main():
     options.add_argument("--llvm", default=shutil.which("llvm-symbolizer-19") or "llvm-symbolizer")
     options.add_argument("--ours", help="a built symbolize_addresses")
     options = options.parse_args()
-    ours = options.ours
-    if not ours:
-        cargo = ["cargo", "build", "--release", "--manifest-path", os.path.join(ROOT, "Cargo.toml")]
-        subprocess.run(cargo + ["--example", "symbolize_addresses"], check=True)
-        target = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
-        ours = os.path.join(target, "release", "examples", "symbolize_addresses")
+    ours = options.ours or programs.example("symbolize_addresses")
     worst = 1.0
     with tempfile.TemporaryDirectory() as folder:
         for path in options.files:

@@ -21,7 +21,8 @@ import subprocess
 import sys
 import tempfile
 
-from symbolize import ROOT, Elf, run
+import programs
+from symbolize import Elf, run
 
 SEQUENCE = 2
 START_NS = 1_000_000_000_000
@@ -150,12 +151,7 @@ def main():
     options.add_argument("--heaptap", help="a built heaptap")
     options.add_argument("--folder", help="where to keep trace and libraries [default: nowhere]")
     options = options.parse_args()
-    heaptap = options.heaptap
-    if not heaptap:
-        cargo = ["cargo", "build", "--release", "--manifest-path", os.path.join(ROOT, "Cargo.toml")]
-        subprocess.run(cargo, check=True)
-        target = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
-        heaptap = os.path.join(target, "release", "heaptap")
+    heaptap = options.heaptap or programs.installed()
     with tempfile.TemporaryDirectory() as folder:
         folder = options.folder or folder
         symbols = os.path.join(folder, "symbols")
