@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf, is_separator};
 use crate::error::{ErrorClass, Failure};
 use crate::folder::RAW_TRACE;
 use crate::heaps::selector::JavaInput;
+use crate::import::STDIN;
 use crate::near::{is_slip, nearest};
 use crate::results::manifest;
 use crate::timeline;
@@ -21,8 +22,6 @@ pub(crate) enum Named {
     Process(String),
 }
 
-/// Standard input, as it is typed.
-const STDIN: &str = "-";
 /// Endings that files have which these commands read, and no package's name.
 const OF_FILES: [&str; 13] = [
     "txt",

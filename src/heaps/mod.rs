@@ -8,8 +8,3 @@ pub mod leaks;
 pub mod moments;
 pub mod selector;
 pub mod trace_findings;
-
-/// Standard input, as it is typed.
-const STDIN: &str = "-";
-/// Standard input, for people.
-const STDIN_NAME: &str = "standard input";

@@ -190,4 +190,6 @@ fn imports_are_found_in_every_form() {
     let group = "{args, run::{a, b},\n    view}; x";
     let names = BTreeSet::from_iter(names_at(group, 1));
     assert_eq!(Vec::from_iter(names), ["args", "run", "view"]);
+    let below = BTreeSet::from_iter(names_at("gc::{\n    args, run\n};", 2));
+    assert_eq!(Vec::from_iter(below), ["args", "gc", "run"]);
 }

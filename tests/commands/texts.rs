@@ -258,3 +258,42 @@ fn logs_of_any_packing() {
     let what = "input: its gzip stream breaks off after ";
     assert!(told.contains(what), "{told}");
 }
+
+#[test]
+fn a_file_called_like_standard_input_is_not_taken_for_it() {
+    let input = Input::new(&mappings());
+    std::fs::write(input.folder.path().join("-"), "no mappings").expect("a file");
+    input.json(&["smaps", "-", "--json"]);
+    let trace = Input::new(&fixture("conversions/c_cont.pftrace"));
+    for name in ["-", "input"] {
+        std::fs::create_dir_all(trace.folder.path().join("-")).expect("a folder");
+        let output = trace.run(&["smaps", name]);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(7), "{told}");
+        let shown = if name == "-" {
+            "standard input"
+        } else {
+            "input"
+        };
+        assert!(
+            told.contains(&format!("{shown} holds no mappings")),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn an_allocators_xml_is_reconciled_from_standard_input() {
+    let input =
+        Input::new(b"<malloc version=\"scudo-1\"><alloc size=\"1024\" count=\"3\"/></malloc>\n");
+    let of_stdin = input.json(&["reconcile", "-", "--json"]);
+    assert_eq!(
+        of_stdin["tables"][0]["rows"][0]["bytes"], 3072,
+        "{of_stdin}"
+    );
+    let text = Input::new(b"something else");
+    let output = text.run(&["reconcile", "-"]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(7), "{told}");
+    assert!(told.contains("standard input holds no figures"), "{told}");
+}

@@ -68,6 +68,14 @@ impl fmt::Display for Kind {
 }
 
 impl Kind {
+    /// Whether it can be a text: it is none of the kinds that are told by their first bytes.
+    pub fn may_be_text(self) -> bool {
+        matches!(
+            self,
+            Kind::Text | Kind::Json | Kind::Html | Kind::Empty | Kind::Unknown
+        )
+    }
+
     /// What to do instead.
     pub fn help(self) -> &'static str {
         match self {

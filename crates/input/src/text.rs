@@ -18,9 +18,13 @@ use std::path::Path;
 use std::rc::Rc;
 use zip::ZipArchive;
 
-/// Standard input, as it is typed and as messages call it.
-const STDIN: &str = "-";
-const STDIN_NAME: &str = "standard input";
+/// Standard input, as it is typed.
+pub const STDIN: &str = "-";
+/// Standard input, as messages call it.
+pub const STDIN_NAME: &str = "standard input";
+/// Bytes that are asked of a codec at a time. One that fails loses what it had unpacked for that
+/// request.
+const STEP: usize = 1 << 10;
 /// The mark in front of a text in UTF-8.
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -33,11 +37,11 @@ pub struct TextInput<'a> {
     archive: Option<ZipArchive<Box<dyn Source>>>,
 }
 
-/// What the first bytes of an input say.
+/// The kind of an input, and its first bytes.
 struct LookedAt {
     kind: Kind,
     head: Vec<u8>,
-    /// How many packings lie around that.
+    /// Number of packings around the text.
     depth: u32,
 }
 
@@ -96,6 +100,12 @@ impl TextInput<'static> {
         Self::of_stream(io::stdin().lock(), STDIN_NAME)
     }
 
+    /// Opens a regular file. `None` if it is none, or cannot be read: a pipe gives its bytes once,
+    /// and they are left for its reader.
+    pub fn of_regular(path: &Path) -> Option<Self> {
+        path.is_file().then(|| Self::open(path).ok()).flatten()
+    }
+
     /// Opens a file or a pipe.
     ///
     /// # Errors
@@ -134,6 +144,11 @@ impl<'a> TextInput<'a> {
             origin,
             archive: None,
         }
+    }
+
+    /// Whether the input is a regular file, which can be opened again.
+    pub fn is_regular(&self) -> bool {
+        matches!(self.origin, Origin::File(_))
     }
 
     /// The name that messages use.
@@ -176,12 +191,13 @@ impl<'a> TextInput<'a> {
             name: self.name.clone(),
             what,
         };
+        let flaws: Rc<Flaws> = Rc::default();
         let source: Box<dyn Source> = match std::mem::replace(&mut self.origin, Origin::nothing()) {
             Origin::File(file) if self.looked_at.depth == 0 => Box::new(file),
             // The list of its members lies at the end of a ZIP.
             origin => {
                 let stream = origin.into_stream();
-                let zip = Text::of(&self.name, stream, 0, Rc::default(), u64::MAX)?;
+                let zip = Text::of(&self.name, stream, 0, Rc::clone(&flaws), u64::MAX)?;
                 let spooled = Spool::new(&self.name, &Budget::new(most)).copy(zip)?;
                 match spooled.damage {
                     Some(what) => return Err(damaged(what)),
@@ -189,14 +205,17 @@ impl<'a> TextInput<'a> {
                 }
             }
         };
-        let archive = ZipArchive::new(source).map_err(|error| damaged(error.to_string()))?;
+        let archive = ZipArchive::new(source).map_err(|error| {
+            // A ZIP of which the end is missing, because a packing around it broke off.
+            let around = flaws.damage.borrow_mut().take();
+            damaged(around.unwrap_or_else(|| error.to_string()))
+        })?;
         let archive = self.archive.insert(archive);
         let Some(at) = one_text(archive) else {
             return Ok(None);
         };
         let member = archive.by_index(at);
         let member = member.map_err(|error| damaged(error.to_string()))?;
-        let flaws = Rc::default();
         let member = Unpacked::new(Box::new(member), "ZIP", &flaws);
         let text = Text::of(
             &self.name,
@@ -308,6 +327,10 @@ impl<'a> Text<'a> {
             let mut narrow = Vec::new();
             let mut wide = Narrow::new(&head[..], unit);
             wide.read_to_end(&mut narrow).map_err(unreadable)?;
+            // The head may end inside a character.
+            if narrow.ends_with(HALF.as_bytes()) {
+                narrow.truncate(narrow.len() - HALF.len());
+            }
             head = narrow;
             stream = Box::new(Narrow::new(stream, unit));
             kind = detect(&head);
@@ -400,7 +423,8 @@ impl Read for Unpacked<'_> {
         if self.is_torn {
             return Ok(0);
         }
-        match self.inner.read(out) {
+        let most = out.len().min(STEP);
+        match self.inner.read(&mut out[..most]) {
             Ok(read) => {
                 self.size += read as u64;
                 Ok(read)
@@ -441,6 +465,9 @@ impl Read for Bounded<'_> {
 
 type Unit = fn([u8; 2]) -> u16;
 
+/// What half a character becomes.
+const HALF: &str = "\u{fffd}";
+
 /// How two bytes become a unit, of a text that begins with the mark of UTF-16.
 fn utf16(head: &[u8]) -> Option<Unit> {
     match head {
@@ -479,7 +506,11 @@ impl<R: Read> Read for Narrow<R> {
             self.ready.clear();
             self.at = 0;
             if bytes.is_empty() {
-                return Ok(0);
+                if self.half.take().is_none() {
+                    return Ok(0);
+                }
+                self.ready.extend(HALF.as_bytes());
+                continue;
             }
             let units = bytes
                 .chunks_exact(2)
@@ -498,6 +529,10 @@ impl<R: Read> Read for Narrow<R> {
                     Ok(c) => text.push(c),
                     Err(_) => text.push(char::REPLACEMENT_CHARACTER),
                 }
+            }
+            // Only the last bytes are odd.
+            if bytes.len() % 2 == 1 {
+                text.push(char::REPLACEMENT_CHARACTER);
             }
             self.ready = text.into_bytes();
         }

@@ -84,7 +84,7 @@ impl ErrorClass {
     }
 }
 
-/// What an error says beside its message.
+/// The class and kind of an error, and the lines around its message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorFacts {
     /// The class, which decides the exit code.
@@ -127,7 +127,7 @@ impl ErrorFacts {
 /// Implemented by the typed error of every stage. A variant that wraps another error returns the
 /// facts of that error, so that its excerpt and its hints pass through.
 pub trait Classified: std::error::Error + Send + Sync + 'static {
-    /// Returns the class, the kind and what to do next.
+    /// Returns the class, the kind and what to do next. Help on a missing file looks at its folder.
     fn facts(&self) -> ErrorFacts;
 
     /// Returns the class alone.

@@ -13,7 +13,7 @@ use std::ffi::OsString;
     docs/reconcile.md says what the figures are and what their differences mean.")]
 pub struct Args {
     /// A recording's folder, FOLDER@LABEL, FOLDER@N (beside dump N), FOLDER@last, FOLDER@end; an
-    /// allocator's XML; or a running process (name or pid)
+    /// allocator's XML (also gzip, zstd, xz), `-` for one on stdin; or a running process (name or pid)
     #[arg(value_name = "FOLDER|FILE|TARGET")]
     pub input: OsString,
     /// All labels of the recording

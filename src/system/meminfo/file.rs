@@ -8,7 +8,7 @@ use super::document::{Document, KIND};
 use super::error::MeminfoError;
 use crate::heaps::moments::{self, Capture, KeptFile, Moments};
 use crate::heaps::selector::{DumpSelector, JavaInput};
-use crate::import::{ImportError, Kind, TextInput, WholeText};
+use crate::import::{ImportError, STDIN, TextInput, WholeText};
 use crate::memory::meminfo::Meminfo;
 use crate::results::timeline;
 use crate::timeline::Source;
@@ -46,8 +46,7 @@ pub fn read(path: &Path) -> Result<Document, MeminfoError> {
 
 /// Whether a file looks like one of ours: what `diff` asks before it takes it for a heap.
 pub fn looks_like_meminfo(path: &Path) -> bool {
-    // A pipe gives its bytes once.
-    path.is_file() && TextInput::open(path).is_ok_and(|input| begins_meminfo(input.head()))
+    TextInput::of_regular(path).is_some_and(|input| begins_meminfo(input.head()))
 }
 
 fn begins_meminfo(head: &[u8]) -> bool {
@@ -64,10 +63,7 @@ fn begins_meminfo(head: &[u8]) -> bool {
 
 fn of_text(input: TextInput<'_>) -> Result<Document, MeminfoError> {
     let (name, kind) = (input.name().to_owned(), input.kind());
-    let is_text = matches!(
-        kind,
-        Kind::Text | Kind::Json | Kind::Html | Kind::Empty | Kind::Unknown
-    );
+    let is_text = kind.may_be_text();
     let read = match input.whole(LARGEST) {
         Ok(WholeText {
             damage: Some(what), ..
@@ -132,7 +128,7 @@ fn document(bytes: &[u8], name: String) -> Result<Document, MeminfoError> {
 fn files(path: &Path) -> Result<Vec<PathBuf>, MeminfoError> {
     let input = JavaInput::parse(path.as_os_str());
     let folder = &input.path;
-    if !folder.is_dir() {
+    if path == Path::new(STDIN) || !folder.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
     let mut kept = moments::kept(folder, &timeline::beside(folder).timeline, FOLDER);

@@ -15,7 +15,7 @@ use crate::config::Targets;
 use crate::device::{Command, Device};
 use crate::error::Classified;
 use crate::heaps::input::ListedDump;
-use crate::import::TextInput;
+use crate::import::{STDIN, TextInput};
 use crate::memory::malloc_info;
 use crate::memory::meminfo::{Column, Meminfo, NATIVE_HEAP, Process};
 use crate::memory::reconcile::{
@@ -141,12 +141,13 @@ async fn ask_meminfo(device: &Device, known: &mut ReconcileInput) -> Result<(), 
     Ok(())
 }
 
-/// The table of an allocator's XML that somebody saved; `None` for a file that is none. Blocks.
+/// The table of an allocator's XML that somebody saved, in a regular file or on standard input (`-`,
+/// which is consumed); `None` for what is none. Blocks.
 pub fn of_malloc_info(path: &Path) -> Option<Table> {
-    if !path.is_file() {
-        return None;
-    }
-    let input = TextInput::open(path).ok()?;
+    let input = match path == Path::new(STDIN) {
+        true => TextInput::stdin().ok()?,
+        false => TextInput::of_regular(path)?,
+    };
     // A trace is not read whole to see that it is none.
     let begin = input.head().trim_ascii_start();
     if !begin.starts_with(b"<malloc") && !begin.starts_with(b"<?xml") {
@@ -193,10 +194,8 @@ fn note_missing(known: &mut ReconcileInput, figure: Figure, why: String, help: O
 /// folders say anything.
 fn read(folder: &Path, file: &str) -> Option<Bytes> {
     let path = folder.join(file);
-    if !is_below(file) || !path.is_file() {
-        return None;
-    }
-    TextInput::open(&path).ok().and_then(whole)
+    let input = is_below(file).then(|| TextInput::of_regular(&path));
+    input.flatten().and_then(whole)
 }
 
 /// All of a text; nothing of one that is torn or too large.

@@ -10,7 +10,7 @@ use crate::heaps::input::{self, LookError, LookOptions, LookTrace, NativeSource}
 use crate::heaps::java::ProgressReporter;
 use crate::heaps::moments::{self, Capture, KeptFile, MomentNotFound, Moments};
 use crate::heaps::selector::{JavaInput, is_process};
-use crate::import::{ImportError, Kind, TextInput};
+use crate::import::{ImportError, Kind, STDIN, TextInput};
 use crate::memory::smaps::{self, Smaps, SmapsError};
 use crate::profile::DumpNumbers;
 use crate::results::lists::join_list;
@@ -136,8 +136,7 @@ impl Classified for InputError {
 
 /// Whether a file is a text of mappings, by its begin.
 pub fn is_text(path: &Path) -> bool {
-    // A pipe gives its bytes once.
-    path.is_file() && TextInput::open(path).is_ok_and(|input| is_text_of(input.head()))
+    TextInput::of_regular(path).is_some_and(|input| is_text_of(input.head()))
 }
 
 fn is_text_of(head: &[u8]) -> bool {
@@ -158,7 +157,7 @@ pub fn load(
     progress: &ProgressReporter,
 ) -> Result<Mapped, InputError> {
     progress.begin(&format!("reading {}", input.path.display()));
-    if !input.path.is_dir() {
+    if input.path == Path::new(STDIN) || !input.path.is_dir() {
         return of_file(input, process, progress);
     }
     let kept = kept(&input.path);
@@ -191,20 +190,22 @@ fn of_file(
     process: Option<&str>,
     progress: &ProgressReporter,
 ) -> Result<Mapped, InputError> {
-    let path = &input.path;
-    let opened = TextInput::typed(path).map_err(LookError::from)?;
+    let opened = TextInput::typed(&input.path).map_err(LookError::from)?;
     if is_text_of(opened.head()) {
         return of_text(opened);
     }
     let options = LookOptions::default();
-    let found = match path.is_file() {
-        true => input::source(path, &options, progress),
-        false => {
-            let name = opened.name().to_owned();
-            input::source_of_stream(opened.into_stream(), &name, &options, progress)
-        }
+    if opened.is_regular() {
+        let found = input::source(&input.path, &options, progress);
+        return of_traces(input, found, process);
+    }
+    let name = opened.name().to_owned();
+    let found = input::source_of_stream(opened.into_stream(), &name, &options, progress);
+    let shown = JavaInput {
+        path: PathBuf::from(name),
+        which: input.which.clone(),
     };
-    of_traces(input, found, process)
+    of_traces(&shown, found, process)
 }
 
 fn of_text(input: TextInput<'_>) -> Result<Mapped, InputError> {

@@ -162,6 +162,67 @@ fn a_torn_packing_keeps_what_came_before() {
     }
 }
 
+/// An xz of which the second of two chunks is cut. What is in them is stored.
+fn torn_xz(text: &[u8], whole: usize) -> Vec<u8> {
+    let with_sum = |part: &[u8]| {
+        let mut sum = flate2::Crc::new();
+        sum.update(part);
+        [part, &sum.sum().to_le_bytes()].concat()
+    };
+    let mut xz = b"\xfd7zXZ\0".to_vec();
+    xz.extend(with_sum(&[0, 1]));
+    xz.extend(with_sum(&[2, 0, 0x21, 1, 0x16, 0, 0, 0]));
+    for (control, chunk) in [(1, &text[..whole]), (2, &text[whole..][..60_000])] {
+        xz.push(control);
+        xz.extend(((chunk.len() - 1) as u16).to_be_bytes());
+        xz.extend(chunk);
+    }
+    xz.truncate(xz.len() - 50_000);
+    xz
+}
+
+#[test]
+fn a_codec_that_fails_inside_a_request_loses_less_than_a_step() {
+    let text = noise();
+    let whole = 40_000;
+    let mut flipped = gzip(text.as_bytes());
+    let middle = flipped.len() / 2;
+    flipped[middle..middle + 64].fill(0xff);
+    for (packing, cut, least) in [
+        ("xz", torn_xz(text.as_bytes(), whole), whole - STEP),
+        ("gzip", flipped, text.len() / 4),
+    ] {
+        let (before, damage, _) = read(&cut, u64::MAX);
+        let told = format!(
+            "its {packing} stream breaks off after {} bytes",
+            before.len()
+        );
+        let damage = damage.unwrap();
+        assert!(damage.starts_with(&told), "{damage}");
+        assert!(before.len() > least, "{}", before.len());
+        assert!(text.starts_with(&before[..least]));
+    }
+}
+
+#[test]
+fn damage_around_a_zip_is_told() {
+    let zip = zip_of(&[("bugreport.txt", noise().as_bytes())]);
+    let packed = gzip(&zip);
+    let cut = &packed[..packed.len() / 2];
+    let Err(error) = open(cut).text(u64::MAX).map(|_| ()) else {
+        panic!("its end is missing")
+    };
+    let told = error.to_string();
+    assert!(told.contains("its gzip stream breaks off after "), "{told}");
+    // The ZIP is whole, but the sum of the gzip around it is wrong.
+    let mut wrong = packed.clone();
+    let sum = wrong.len() - 8;
+    wrong[sum] ^= 1;
+    let (text, damage, _) = read(&wrong, u64::MAX);
+    assert_eq!(text, noise());
+    assert!(damage.unwrap().starts_with("its gzip stream breaks off"));
+}
+
 #[test]
 fn a_packing_out_of_which_nothing_comes_is_an_error() {
     for packed in [&gzip(TEXT.as_bytes())[..11], &XZ[..24]] {
@@ -293,6 +354,11 @@ fn utf_16_and_a_mark_of_utf_8_come_as_utf_8() {
         assert_eq!(read(&bytes, u64::MAX), (text.clone(), None, false));
         assert_eq!(read(&gzip(&bytes), u64::MAX).0, text);
         assert_eq!(&*input.whole(1 << 20).unwrap().bytes, text.as_bytes());
+    }
+    // What ends inside a character says so.
+    for end in [&b"\x41"[..], b"\x3d\xd8"] {
+        let cut = [&wide(TEXT, u16::to_le_bytes), end].concat();
+        assert_eq!(read(&cut, u64::MAX).0, format!("{TEXT}{HALF}"));
     }
 }
 

@@ -206,10 +206,7 @@ fn of_known(known: timeline::LoadedTimeline) -> GcReport {
 
 fn read_log(log: &mut Log, mut text: Text<'_>, name: &str) -> Result<(), GcError> {
     let kind = text.kind();
-    if !matches!(
-        kind,
-        Kind::Text | Kind::Json | Kind::Html | Kind::Empty | Kind::Unknown
-    ) {
+    if !kind.may_be_text() {
         return Err(GcError::NotALog {
             name: name.to_owned(),
             kind,
