@@ -2,9 +2,9 @@
 # What heaptap itself adds between the phone's last byte and the finished pprofs, for a trace of
 # about 10 MB from the virtual phone: the steps `received` and `converted` of the manifest.
 #
-#   benches/stop_to_pprof.sh [HEAPTAP] [RUNS]     (default target/release/heaptap, 5 runs)
+#   benches/stop_to_pprof.sh [HEAPTAP] [RUNS]     (default target/dist/heaptap, 5 runs)
 set -euo pipefail
-heaptap=$(realpath "${1:-target/release/heaptap}")
+heaptap=$(realpath "${1:-target/dist/heaptap}")
 runs=${2:-5}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -283,6 +283,39 @@ fn a_file_called_like_standard_input_is_not_taken_for_it() {
 }
 
 #[test]
+fn a_text_inside_an_archive_is_not_read_with_the_bytes_around_it() {
+    let stored = |text: &[u8]| {
+        let mut out = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        let options = zip::write::SimpleFileOptions::default()
+            .compression_method(zip::CompressionMethod::Stored);
+        out.start_file("text.txt", options).expect("memory");
+        out.write_all(text).expect("memory");
+        out.finish().expect("memory").into_inner()
+    };
+    let meminfo = fixture("meminfo/synthetic_api34_d.txt");
+    for (text, args) in [
+        (mappings(), ["smaps", "input", "--json"].as_slice()),
+        (mappings(), &["smaps", "-", "--json"]),
+        (meminfo, &["meminfo", "--file", "input", "--json"]),
+    ] {
+        let refused = Input::new(&stored(&text)).run(args);
+        assert_eq!(refused.status.code(), Some(8), "{refused:?}");
+    }
+}
+
+#[test]
+fn damage_is_told_before_what_cannot_be_compared() {
+    let text = mappings();
+    let packed = gzip(&text);
+    let input = Input::new(&packed[..11]);
+    std::fs::write(input.folder.path().join("other"), &text).expect("a file");
+    let refused = input.run(&["diff", "input", "other", "--json"]);
+    assert_eq!(refused.status.code(), Some(8), "{refused:?}");
+    let refused: Value = serde_json::from_slice(&refused.stdout).expect("JSON");
+    assert_eq!(refused["error"]["kind"], "input-damaged");
+}
+
+#[test]
 fn an_allocators_xml_is_reconciled_from_standard_input() {
     let input =
         Input::new(b"<malloc version=\"scudo-1\"><alloc size=\"1024\" count=\"3\"/></malloc>\n");
@@ -291,9 +324,20 @@ fn an_allocators_xml_is_reconciled_from_standard_input() {
         of_stdin["tables"][0]["rows"][0]["bytes"], 3072,
         "{of_stdin}"
     );
+    let xml = gzip(&b"<malloc version=\"scudo-1\"></malloc>".repeat(99));
+    let torn = Input::new(&xml[..xml.len() - 9]);
+    for name in ["input", "-"] {
+        let refused = torn.run(&["reconcile", name, "--json"]);
+        assert_eq!(refused.status.code(), Some(8), "{refused:?}");
+        let refused: Value = serde_json::from_slice(&refused.stdout).expect("JSON");
+        assert_eq!(refused["error"]["kind"], "input-damaged");
+    }
     let text = Input::new(b"something else");
     let output = text.run(&["reconcile", "-"]);
     let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(7), "{told}");
-    assert!(told.contains("standard input holds no figures"), "{told}");
+    assert_eq!(output.status.code(), Some(8), "{told}");
+    assert!(
+        told.contains("standard input holds no heap: it is text"),
+        "{told}"
+    );
 }

@@ -1,8 +1,6 @@
 //! `heaptap reconcile`: heapprofd's figure, malloc_info's, meminfo's and the kernel's of one
 //! process in one table, with what lies between them.
 
-use std::path::{Path, PathBuf};
-
 use serde::Serialize;
 
 use super::args::Args;
@@ -15,7 +13,6 @@ use crate::flags::named::Named;
 use crate::heaps::input::{self, DumpScope, LookError, LookOptions, OpenedInput};
 use crate::heaps::java::ProgressReporter;
 use crate::heaps::selector::{JavaInput, is_process};
-use crate::import::{STDIN, STDIN_NAME};
 use crate::memory::reconcile::{Difference, Figure, Table};
 use crate::results::timeline;
 use crate::system::reconcile;
@@ -49,16 +46,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         }
         Named::File(input) => {
             let asked = input.clone();
-            let told = blocking::stepwise(ctx, move |_| {
-                Ok::<_, LookError>(reconcile::of_malloc_info(&asked.path))
-            });
+            let told = blocking::stepwise(ctx, move |_| reconcile::of_malloc_info(&asked.path));
             if let Some(table) = told.await? {
                 return Ok(print(&ctx.console, vec![table]));
-            }
-            if input.path == Path::new(STDIN) {
-                let path = PathBuf::from(STDIN_NAME);
-                return choose(Vec::new(), &JavaInput { path, ..input }, &args)
-                    .map(|_| Outcome::Done);
             }
             let asked = input.clone();
             let found =

@@ -46,7 +46,8 @@ pub fn read(path: &Path) -> Result<Document, MeminfoError> {
 
 /// Whether a file looks like one of ours: what `diff` asks before it takes it for a heap.
 pub fn looks_like_meminfo(path: &Path) -> bool {
-    TextInput::of_regular(path).is_some_and(|input| begins_meminfo(input.head()))
+    TextInput::of_regular(path)
+        .is_some_and(|input| input.kind().may_be_text() && begins_meminfo(input.head()))
 }
 
 fn begins_meminfo(head: &[u8]) -> bool {
@@ -63,8 +64,14 @@ fn begins_meminfo(head: &[u8]) -> bool {
 
 fn of_text(input: TextInput<'_>) -> Result<Document, MeminfoError> {
     let (name, kind) = (input.name().to_owned(), input.kind());
-    let is_text = kind.may_be_text();
-    let read = match input.whole(LARGEST) {
+    // An archive may hold one as it is, between its own bytes.
+    if !kind.may_be_text() && !input.head().is_empty() {
+        return Err(MeminfoError::NotMeminfo {
+            name,
+            why: format!("it is {kind}"),
+        });
+    }
+    match input.whole(LARGEST) {
         Ok(WholeText {
             damage: Some(what), ..
         }) => Err(MeminfoError::of_text(ImportError::Damaged { name, what })),
@@ -74,15 +81,7 @@ fn of_text(input: TextInput<'_>) -> Result<Document, MeminfoError> {
             why: "it is larger than any".to_owned(),
         }),
         Err(error) => Err(MeminfoError::of_text(error)),
-    };
-    read.map_err(|error| match error {
-        // The first line of a binary file says less.
-        MeminfoError::NotMeminfo { name, .. } if !is_text => MeminfoError::NotMeminfo {
-            name,
-            why: format!("it is {kind}"),
-        },
-        error => error,
-    })
+    }
 }
 
 fn document(bytes: &[u8], name: String) -> Result<Document, MeminfoError> {

@@ -15,7 +15,7 @@ use crate::config::Targets;
 use crate::device::{Command, Device};
 use crate::error::Classified;
 use crate::heaps::input::ListedDump;
-use crate::import::{STDIN, TextInput};
+use crate::import::{ImportError, STDIN, TextInput};
 use crate::memory::malloc_info;
 use crate::memory::meminfo::{Column, Meminfo, NATIVE_HEAP, Process};
 use crate::memory::reconcile::{
@@ -141,19 +141,37 @@ async fn ask_meminfo(device: &Device, known: &mut ReconcileInput) -> Result<(), 
     Ok(())
 }
 
-/// The table of an allocator's XML that somebody saved, in a regular file or on standard input (`-`,
-/// which is consumed); `None` for what is none. Blocks.
-pub fn of_malloc_info(path: &Path) -> Option<Table> {
-    let input = match path == Path::new(STDIN) {
-        true => TextInput::stdin().ok()?,
-        false => TextInput::of_regular(path)?,
-    };
+/// The table of an allocator's XML that somebody saved, in a file or on standard input (`-`); `None`
+/// for a file that is none. Blocks.
+///
+/// # Errors
+/// Returns an error if its packing is damaged, or if standard input or a pipe holds something else.
+pub fn of_malloc_info(path: &Path) -> Result<Option<Table>, ImportError> {
+    if path != Path::new(STDIN) && path.is_dir() {
+        return Ok(None);
+    }
+    let input = TextInput::typed(path)?;
+    let (name, what, is_regular) = (input.name().to_owned(), input.kind(), input.is_regular());
     // A trace is not read whole to see that it is none.
     let begin = input.head().trim_ascii_start();
-    if !begin.starts_with(b"<malloc") && !begin.starts_with(b"<?xml") {
-        return None;
-    }
-    let value = malloc_info::parse(&whole(input)?).ok()?;
+    let is_xml =
+        what.may_be_text() && (begin.starts_with(b"<malloc") || begin.starts_with(b"<?xml"));
+    let value = match is_xml {
+        true => {
+            let text = input.whole(LARGEST)?;
+            if let Some(what) = text.damage {
+                return Err(ImportError::Damaged { name, what });
+            }
+            malloc_info::parse(&text.bytes).ok()
+        }
+        false => None,
+    };
+    let Some(value) = value else {
+        return match is_regular {
+            true => Ok(None),
+            false => Err(ImportError::NotAHeap { name, what }),
+        };
+    };
     let mut known = ReconcileInput {
         malloc_info: Some(At {
             value,
@@ -174,7 +192,7 @@ pub fn of_malloc_info(path: &Path) -> Option<Table> {
     ] {
         note_missing(&mut known, figure, why.to_owned(), Some(RECORD.to_owned()));
     }
-    Some(Table::of(&known))
+    Ok(Some(Table::of(&known)))
 }
 
 fn note_missing(known: &mut ReconcileInput, figure: Figure, why: String, help: Option<String>) {

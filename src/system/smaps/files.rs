@@ -136,10 +136,15 @@ impl Classified for InputError {
 
 /// Whether a file is a text of mappings, by its begin.
 pub fn is_text(path: &Path) -> bool {
-    TextInput::of_regular(path).is_some_and(|input| is_text_of(input.head()))
+    TextInput::of_regular(path).is_some_and(|input| holds_mappings(&input))
 }
 
-fn is_text_of(head: &[u8]) -> bool {
+fn holds_mappings(input: &TextInput<'_>) -> bool {
+    // An archive may hold them as they are, between its own bytes.
+    if !input.kind().may_be_text() {
+        return false;
+    }
+    let head = input.head();
     // JSON is cut off there: its begin has to do.
     let json = head.trim_ascii_start().starts_with(b"[")
         && memchr::memmem::find(head, b"\"shared clean\"").is_some();
@@ -191,7 +196,7 @@ fn of_file(
     progress: &ProgressReporter,
 ) -> Result<Mapped, InputError> {
     let opened = TextInput::typed(&input.path).map_err(LookError::from)?;
-    if is_text_of(opened.head()) {
+    if holds_mappings(&opened) {
         return of_text(opened);
     }
     let options = LookOptions::default();

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::error::{ErrorClass, Failure};
 use crate::heaps::moments::{self, Capture, KeptFile, Moments};
 use crate::heaps::selector::JavaInput;
-use crate::import::ImportError;
+use crate::import::{ImportError, STDIN, TextInput};
 use crate::results::timeline;
 use crate::system::meminfo::looks_like_meminfo;
 use crate::system::smaps;
@@ -24,13 +24,20 @@ enum Kind {
     Mappings,
     /// Anything else: heaps, recordings.
     Other,
+    /// Its reader has to tell: a pipe gives its bytes once, and damage has words of its own.
+    Unknown,
 }
 
 impl Kind {
     fn of(path: &Path) -> Kind {
-        // What gives its bytes once is left for its reader.
-        if !path.is_file() {
+        if path == Path::new(STDIN) {
+            return Kind::Unknown;
+        }
+        if path.is_dir() {
             return Kind::Other;
+        }
+        if TextInput::of_regular(path).is_none_or(|input| input.head().is_empty()) {
+            return Kind::Unknown;
         }
         match (looks_like_meminfo(path), smaps::is_text(path)) {
             (true, _) => Kind::Meminfo,
