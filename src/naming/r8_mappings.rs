@@ -491,11 +491,12 @@ fn entries(variable: &str) -> Result<Vec<(&str, &str)>, MapsError> {
 }
 
 fn finding(error: &impl Classified) -> Finding {
+    let facts = error.facts();
     Finding {
-        kind: error.kind(),
+        kind: facts.kind,
         class: None,
         message: error.to_string(),
-        help: error.help(),
+        help: facts.help,
         pid: None,
     }
 }

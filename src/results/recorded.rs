@@ -202,10 +202,11 @@ fn with_trace(input: &Path) -> Result<Option<(Manifest, PathBuf)>, ManifestError
 
 /// That a folder's manifest could not be read, as a warning.
 pub fn unread(error: &ManifestError) -> manifest::Warning {
+    let facts = error.facts();
     manifest::Warning {
-        kind: error.kind().to_owned(),
+        kind: facts.kind.to_owned(),
         message: format!("{error}; labels and targets are not carried over"),
-        help: error.help(),
+        help: facts.help,
         pid: None,
         dumps: Vec::new(),
     }

@@ -1,7 +1,7 @@
 //! Opens any file or folder that can have a heap in it: a Perfetto trace, an HPROF or a pprof, raw
 //! or in gzip, zstd, xz, ZIP or TAR, in a recording's folder, or on stdin; and texts of a phone in
-//! any of those but TAR (a ZIP as a stream only). The crate owns detection and unpacking. `perfetto-heap` decodes a trace;
-//! `android-hprof` decodes an HPROF.
+//! any of those but TAR (a ZIP as a stream only). The crate owns detection and unpacking.
+//! `perfetto-heap` decodes a trace; `android-hprof` decodes an HPROF.
 //!
 //! | function | gives |
 //! |---|---|
@@ -60,7 +60,7 @@ pub use hprof::{
 };
 pub use pprof::{Pprof, PprofDamage, PprofInput, read_pprof};
 pub use shared::share;
-pub use text::{STDIN, STDIN_NAME, Text, TextInput, WholeText};
+pub use text::{STDIN, STDIN_NAME, Text, TextInput, WholeText, is_folder};
 
 use codec::{Codec, codec_at};
 use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};

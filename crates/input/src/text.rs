@@ -22,6 +22,12 @@ use zip::ZipArchive;
 pub const STDIN: &str = "-";
 /// Standard input, as messages call it.
 pub const STDIN_NAME: &str = "standard input";
+
+/// Whether a path as it was typed is a folder: `-` is standard input, whatever is called so.
+pub fn is_folder(typed: &Path) -> bool {
+    typed != Path::new(STDIN) && typed.is_dir()
+}
+
 /// Bytes that are asked of a codec at a time. One that fails loses what it had unpacked for that
 /// request.
 const STEP: usize = 1 << 10;
@@ -61,15 +67,9 @@ enum Origin<'a> {
 }
 
 impl<'a> Origin<'a> {
-    fn nothing() -> Origin<'a> {
-        Origin::Stream(Vec::new(), Box::new(io::empty()))
-    }
-
-    fn stream(&mut self) -> Box<dyn Read + '_> {
-        match self {
-            Origin::File(file) => Box::new(file),
-            Origin::Stream(begin, rest) => Box::new(Cursor::new(&begin[..]).chain(rest)),
-        }
+    /// Leaves nothing behind.
+    fn take(&mut self) -> Origin<'a> {
+        std::mem::replace(self, Origin::Stream(Vec::new(), Box::new(io::empty())))
     }
 
     fn into_stream(self) -> Box<dyn Read + 'a> {
@@ -181,7 +181,7 @@ impl<'a> TextInput<'a> {
         if self.looked_at.kind == Kind::Zip {
             return self.member(most);
         }
-        let stream = self.origin.stream();
+        let stream = self.origin.take().into_stream();
         let text = Text::of(&self.name, stream, 0, Rc::default(), most)?;
         text.unless_nothing_came(&self.name).map(Some)
     }
@@ -192,7 +192,7 @@ impl<'a> TextInput<'a> {
             what,
         };
         let flaws: Rc<Flaws> = Rc::default();
-        let source: Box<dyn Source> = match std::mem::replace(&mut self.origin, Origin::nothing()) {
+        let source: Box<dyn Source> = match self.origin.take() {
             Origin::File(file) if self.looked_at.depth == 0 => Box::new(file),
             // The list of its members lies at the end of a ZIP.
             origin => {

@@ -10,6 +10,7 @@ mod native;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use self::kinds::Kind;
 use super::args::{Args, ByArg, SortArg, ViewArg};
 use super::run::{Compared, DiffError, DiffRequest, Per, ProfileFile, diff};
 use crate::analyze::native::diff::Growing;
@@ -27,7 +28,6 @@ use crate::memory::smaps as mapped;
 use crate::naming::names::MappingOption;
 use crate::pages::{PagePlace, ReportInput, ReportRequest};
 use crate::report::data::header;
-use crate::system::meminfo::{MeminfoError, looks_like_meminfo};
 use crate::units::ByteSize;
 use crate::untrusted::sanitize;
 use crate::untrusted::shell::quoted_path;
@@ -57,9 +57,12 @@ async fn of_any_kind(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     };
     let of_mappings = matches!(args.by, Some(ByArg::Kind | ByArg::Mapping));
     let of_mappings = args.smaps || of_mappings;
-    kinds::check(&args.before, &args.after, of_mappings)?;
-    if of_mappings || mappings::are_texts([&args.before, &args.after]) {
+    let both = kinds::check(&args.before, &args.after, of_mappings)?;
+    if of_mappings || both == Kind::Mappings {
         return compare_mappings(ctx, args).await;
+    }
+    if both == Kind::Meminfo {
+        return of_meminfo(ctx, &args).await;
     }
     let outcome = compare(ctx, args).await?;
     if let Some((goal, force, request)) = page {
@@ -149,9 +152,6 @@ fn page(args: &Args, goal: &Path) -> Result<ReportRequest, Failure> {
 }
 
 async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
-    if let Some(outcome) = of_meminfo(ctx, &args).await? {
-        return Ok(outcome);
-    }
     let (java_flag, native_flag) = (java_flag(&args), native_flag(&args));
     if let (Some(java), Some(native)) = (java_flag, native_flag) {
         return Err(Failure::new(
@@ -213,24 +213,16 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
 }
 
-/// Compares two texts or documents of meminfo, where both are.
-async fn of_meminfo(ctx: &Context, args: &Args) -> Result<Option<Outcome>, Failure> {
-    let paths = [PathBuf::from(&args.before), PathBuf::from(&args.after)];
-    let changes = blocking::stepwise(ctx, move |_| -> Result<_, MeminfoError> {
-        match paths.iter().all(|path| looks_like_meminfo(path)) {
-            true => meminfo::compare(paths).map(Some),
-            false => Ok(None),
-        }
-    });
-    let Some(changes) = changes.await? else {
-        return Ok(None);
-    };
+/// Compares two texts or documents of meminfo.
+async fn of_meminfo(ctx: &Context, args: &Args) -> Result<Outcome, Failure> {
     of_heaps_alone(args, "texts of meminfo")?;
+    let paths = [PathBuf::from(&args.before), PathBuf::from(&args.after)];
+    let changes = blocking::stepwise(ctx, move |_| meminfo::compare(paths)).await?;
     meminfo::show(&ctx.console, &changes, args.csv, args.limit);
     if args.before == args.after {
         same_moment(ctx, &args.after);
     }
-    Ok(Some(Outcome::Done))
+    Ok(Outcome::Done)
 }
 
 /// Says that what was compared is one and the same.

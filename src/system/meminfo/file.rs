@@ -8,7 +8,7 @@ use super::document::{Document, KIND};
 use super::error::MeminfoError;
 use crate::heaps::moments::{self, Capture, KeptFile, Moments};
 use crate::heaps::selector::{DumpSelector, JavaInput};
-use crate::import::{ImportError, STDIN, TextInput, WholeText};
+use crate::import::{ImportError, TextInput, WholeText, is_folder};
 use crate::memory::meminfo::Meminfo;
 use crate::results::timeline;
 use crate::timeline::Source;
@@ -44,13 +44,12 @@ pub fn read(path: &Path) -> Result<Document, MeminfoError> {
     Ok(all)
 }
 
-/// Whether a file looks like one of ours: what `diff` asks before it takes it for a heap.
-pub fn looks_like_meminfo(path: &Path) -> bool {
-    TextInput::of_regular(path)
-        .is_some_and(|input| input.kind().may_be_text() && begins_meminfo(input.head()))
-}
-
-fn begins_meminfo(head: &[u8]) -> bool {
+/// Whether an input is a text or document of meminfo, by its begin.
+pub fn is_meminfo(input: &TextInput<'_>) -> bool {
+    if !input.kind().may_be_text() {
+        return false;
+    }
+    let head = input.head();
     let begin = String::from_utf8_lossy(&head[..head.len().min(BEGIN)]);
     let json = begin.trim_start().starts_with('{');
     if json {
@@ -127,7 +126,7 @@ fn document(bytes: &[u8], name: String) -> Result<Document, MeminfoError> {
 fn files(path: &Path) -> Result<Vec<PathBuf>, MeminfoError> {
     let input = JavaInput::parse(path.as_os_str());
     let folder = &input.path;
-    if path == Path::new(STDIN) || !folder.is_dir() {
+    if !is_folder(folder) {
         return Ok(vec![path.to_owned()]);
     }
     let mut kept = moments::kept(folder, &timeline::beside(folder).timeline, FOLDER);

@@ -22,7 +22,7 @@ pub use document::{
     Count, DatabaseFacts, Difference, Document, Figure, ProcessFacts, RowFacts, TextFacts,
 };
 pub use error::MeminfoError;
-pub use file::{looks_like_meminfo, read};
+pub use file::{is_meminfo, read};
 pub use whole_phone::{By, ItemFacts, ListFacts, PhoneFacts, RamFacts, Share};
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::config::Targets;
 use crate::device::{Command, Device};
 use crate::error::Classified;
 use crate::heaps::input::ListedDump;
-use crate::import::{ImportError, STDIN, TextInput};
+use crate::import::{ImportError, TextInput, is_folder};
 use crate::memory::malloc_info;
 use crate::memory::meminfo::{Column, Meminfo, NATIVE_HEAP, Process};
 use crate::memory::reconcile::{
@@ -147,7 +147,7 @@ async fn ask_meminfo(device: &Device, known: &mut ReconcileInput) -> Result<(), 
 /// # Errors
 /// Returns an error if its packing is damaged, or if standard input or a pipe holds something else.
 pub fn of_malloc_info(path: &Path) -> Result<Option<Table>, ImportError> {
-    if path != Path::new(STDIN) && path.is_dir() {
+    if is_folder(path) {
         return Ok(None);
     }
     let input = TextInput::typed(path)?;

@@ -10,7 +10,7 @@ use crate::heaps::input::{self, LookError, LookOptions, LookTrace, NativeSource}
 use crate::heaps::java::ProgressReporter;
 use crate::heaps::moments::{self, Capture, KeptFile, MomentNotFound, Moments};
 use crate::heaps::selector::{JavaInput, is_process};
-use crate::import::{ImportError, Kind, STDIN, TextInput};
+use crate::import::{ImportError, Kind, TextInput, is_folder};
 use crate::memory::smaps::{self, Smaps, SmapsError};
 use crate::profile::DumpNumbers;
 use crate::results::lists::join_list;
@@ -134,12 +134,8 @@ impl Classified for InputError {
     }
 }
 
-/// Whether a file is a text of mappings, by its begin.
-pub fn is_text(path: &Path) -> bool {
-    TextInput::of_regular(path).is_some_and(|input| holds_mappings(&input))
-}
-
-fn holds_mappings(input: &TextInput<'_>) -> bool {
+/// Whether an input is a text of mappings, by its begin.
+pub fn is_text(input: &TextInput<'_>) -> bool {
     // An archive may hold them as they are, between its own bytes.
     if !input.kind().may_be_text() {
         return false;
@@ -162,7 +158,7 @@ pub fn load(
     progress: &ProgressReporter,
 ) -> Result<Mapped, InputError> {
     progress.begin(&format!("reading {}", input.path.display()));
-    if input.path == Path::new(STDIN) || !input.path.is_dir() {
+    if !is_folder(&input.path) {
         return of_file(input, process, progress);
     }
     let kept = kept(&input.path);
@@ -196,7 +192,7 @@ fn of_file(
     progress: &ProgressReporter,
 ) -> Result<Mapped, InputError> {
     let opened = TextInput::typed(&input.path).map_err(LookError::from)?;
-    if holds_mappings(&opened) {
+    if is_text(&opened) {
         return of_text(opened);
     }
     let options = LookOptions::default();

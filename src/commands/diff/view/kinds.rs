@@ -7,9 +7,9 @@ use std::path::Path;
 use crate::error::{ErrorClass, Failure};
 use crate::heaps::moments::{self, Capture, KeptFile, Moments};
 use crate::heaps::selector::JavaInput;
-use crate::import::{ImportError, STDIN, TextInput};
+use crate::import::{ImportError, STDIN, TextInput, is_folder};
 use crate::results::timeline;
-use crate::system::meminfo::looks_like_meminfo;
+use crate::system::meminfo::is_meminfo;
 use crate::system::smaps;
 use crate::timeline::Timeline;
 use crate::untrusted::sanitize;
@@ -17,7 +17,7 @@ use crate::untrusted::shell::{quoted_dump, quoted_path};
 
 /// What an input is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     /// A text or document of meminfo.
     Meminfo,
     /// A text of memory mappings.
@@ -30,31 +30,28 @@ enum Kind {
 
 impl Kind {
     fn of(path: &Path) -> Kind {
-        if path == Path::new(STDIN) {
-            return Kind::Unknown;
-        }
-        if path.is_dir() {
+        if is_folder(path) {
             return Kind::Other;
         }
-        if TextInput::of_regular(path).is_none_or(|input| input.head().is_empty()) {
-            return Kind::Unknown;
-        }
-        match (looks_like_meminfo(path), smaps::is_text(path)) {
-            (true, _) => Kind::Meminfo,
-            (_, true) => Kind::Mappings,
-            _ => Kind::Other,
+        let input = TextInput::of_regular(path).filter(|_| path != Path::new(STDIN));
+        match input {
+            Some(input) if input.head().is_empty() => Kind::Unknown,
+            Some(input) if is_meminfo(&input) => Kind::Meminfo,
+            Some(input) if smaps::is_text(&input) => Kind::Mappings,
+            Some(_) => Kind::Other,
+            None => Kind::Unknown,
         }
     }
 }
 
-/// Refuses an input that is not there, and two that are of different kinds.
+/// What both inputs are; two of different kinds are refused, and one that is not there.
 ///
 /// # Errors
 /// Where they cannot be compared, with what can.
-pub(super) fn check(before: &OsStr, after: &OsStr, of_mappings: bool) -> Result<(), Failure> {
+pub(super) fn check(before: &OsStr, after: &OsStr, of_mappings: bool) -> Result<Kind, Failure> {
     for typed in [before, after] {
         let path = JavaInput::parse(typed).path;
-        if typed != "-" {
+        if typed != STDIN {
             let name = path.display().to_string();
             std::fs::metadata(&path).map_err(ImportError::unreadable(&name))?;
         }
@@ -82,7 +79,8 @@ pub(super) fn check(before: &OsStr, after: &OsStr, of_mappings: bool) -> Result<
         (Kind::Other, Kind::Mappings) if !of_mappings => of_one(after, before, "memory mappings"),
         (Kind::Meminfo, Kind::Other) => of_one(before, after, "meminfo"),
         (Kind::Other, Kind::Meminfo) => of_one(after, before, "meminfo"),
-        _ => return Ok(()),
+        (left, right) if left == right => return Ok(left),
+        _ => return Ok(Kind::Other),
     };
     Err(Failure::new(ErrorClass::Usage, "nothing-in-common", what).with_help(help))
 }
@@ -201,9 +199,9 @@ mod tests {
                 "{said}: {way}"
             );
         }
-        assert_eq!(told(&mappings, &heap, true), Ok(()));
-        assert_eq!(told(&heap, &heap, false), Ok(()));
-        assert_eq!(told(&mappings, &mappings, false), Ok(()));
+        assert_eq!(told(&mappings, &heap, true), Ok(Kind::Other));
+        assert_eq!(told(&heap, &heap, false), Ok(Kind::Other));
+        assert_eq!(told(&mappings, &mappings, false), Ok(Kind::Mappings));
         assert_eq!(
             check(&meminfo, &gone, false).unwrap_err().class,
             ErrorClass::BadInput

@@ -28,13 +28,6 @@ pub(crate) struct DiffAsked {
     pub(crate) csv: bool,
 }
 
-/// Whether both inputs of a `diff` are texts of mappings.
-pub(crate) fn are_texts(inputs: [&OsString; 2]) -> bool {
-    inputs
-        .iter()
-        .all(|typed| smaps::is_text(&JavaInput::parse(typed).path))
-}
-
 /// Compares two of them.
 pub(crate) async fn diff(ctx: &Context, asked: DiffAsked) -> Result<Outcome, Failure> {
     let [before, after] = asked.inputs.map(|typed| JavaInput::parse(&typed));

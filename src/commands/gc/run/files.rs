@@ -66,13 +66,12 @@ pub fn read(inputs: &[Input]) -> Result<GcReport, GcError> {
 /// Reads a file into `log`. Returns what it holds if it is a recording, which is to be alone.
 fn of_path(log: &mut Log, path: &Path, is_alone: bool) -> Result<Option<GcReport>, GcError> {
     let name = path.display().to_string();
-    let metadata = std::fs::metadata(path).map_err(GcError::unreadable(&name))?;
-    if metadata.is_dir() {
+    if path.is_dir() {
         return alone(&name, is_alone).and_then(|()| recording(path).map(Some));
     }
-    // A pipe gives its bytes once: `heaptap gc <(adb logcat -d)`.
-    let file = Some(path).filter(|_| metadata.is_file());
     let input = TextInput::open(path).map_err(GcError::of_text)?;
+    // A pipe gives its bytes once: `heaptap gc <(adb logcat -d)`.
+    let file = Some(path).filter(|_| input.is_regular());
     of_text(log, input, file, is_alone)
 }
 

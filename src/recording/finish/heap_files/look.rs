@@ -104,18 +104,19 @@ const CONSEQUENCES: [&str; 3] = ["hprof-truncated", "heap-damaged", "roots-missi
 
 pub(super) fn unreadable(error: &JavaError, dump: &JavaDump) -> Finding {
     let of_file = matches!(error, JavaError::Import(_) | JavaError::Hprof { .. });
+    let facts = error.facts();
     Finding {
-        kind: error.kind(),
+        kind: facts.kind,
         // What the app did not write to its end need not be readable.
         class: Some(match of_file && dump.flags.truncated {
             true => ErrorClass::Incomplete,
-            false => error.class(),
+            false => facts.class,
         }),
         message: format!(
             "{}: {error}; the device's copy was left where it is",
             dump.process
         ),
-        help: error.help(),
+        help: facts.help,
         pid: Some(dump.pid),
     }
 }
