@@ -1,7 +1,12 @@
 //! The phone's clocks. Time on the phone runs `speed` times as fast as the host's; the boot
 //! clock, the monotonic clock and the wall clock differ as they do on a phone that slept.
+//!
+//! The phone is a part of the host: if the host stops for a moment (a virtual machine that is
+//! paused, a process that gets no CPU), the phone's clocks stop with it. Otherwise a phone at ten
+//! times the host's speed would skip 20 seconds of its life in a pause of 2, and a fault set for
+//! its third second would strike before anybody could have recorded.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::events::lock;
@@ -21,8 +26,64 @@ const SLEPT: u64 = 1_907 * SECOND + 21_000_318;
 /// Tick of the coarse clocks at 250 Hz.
 const COARSE_TICK: u64 = 4 * MILLI;
 
+/// How often the host's time is counted.
+const COUNT_INTERVAL: Duration = Duration::from_millis(10);
+/// The longest gap between two counts that counts: what exceeds it, the host stood still.
+const MAX_GAP: Duration = Duration::from_millis(50);
+
+/// The host's time without its pauses, counted by a thread of its own.
+struct RunningTime {
+    counted: Mutex<Counted>,
+}
+
+struct Counted {
+    total: Duration,
+    last: Instant,
+}
+
+impl Counted {
+    /// The time that ran until `now`.
+    fn until(&self, now: Instant) -> Duration {
+        self.total + now.saturating_duration_since(self.last).min(MAX_GAP)
+    }
+
+    fn count(&mut self, now: Instant) {
+        self.total = self.until(now);
+        self.last = now;
+    }
+}
+
+impl RunningTime {
+    /// Counts from now on, for as long as the value lives.
+    fn start() -> Arc<RunningTime> {
+        let running = Arc::new(RunningTime {
+            counted: Mutex::new(Counted {
+                total: Duration::ZERO,
+                last: Instant::now(),
+            }),
+        });
+        let counting = Arc::downgrade(&running);
+        let thread = move || {
+            while let Some(running) = counting.upgrade() {
+                lock(&running.counted).count(Instant::now());
+                drop(running);
+                std::thread::sleep(COUNT_INTERVAL);
+            }
+        };
+        std::thread::Builder::new()
+            .name("virtual-phone-clock".to_owned())
+            .spawn(thread)
+            .expect("a thread for the phone's clock");
+        running
+    }
+
+    fn now(&self) -> Duration {
+        lock(&self.counted).until(Instant::now())
+    }
+}
+
 struct Base {
-    host: Instant,
+    host: Duration,
     boot: u64,
     real: u64,
     slept: u64,
@@ -31,6 +92,7 @@ struct Base {
 /// All clocks of one phone.
 pub(crate) struct Clock {
     speed: f64,
+    running: Arc<RunningTime>,
     base: Mutex<Base>,
 }
 
@@ -39,19 +101,22 @@ impl Clock {
         let real = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |d| d.as_nanos() as u64);
+        let running = RunningTime::start();
         Clock {
             speed,
             base: Mutex::new(Base {
-                host: Instant::now(),
+                host: running.now(),
                 boot: UPTIME_AT_START,
                 real,
                 slept: SLEPT,
             }),
+            running,
         }
     }
 
     fn elapsed(&self, base: &Base) -> u64 {
-        (base.host.elapsed().as_nanos() as f64 * self.speed) as u64
+        let ran = self.running.now().saturating_sub(base.host);
+        (ran.as_nanos() as f64 * self.speed) as u64
     }
 
     /// CLOCK_BOOTTIME.
@@ -110,7 +175,7 @@ impl Clock {
     pub(crate) fn reboot(&self) {
         let mut base = lock(&self.base);
         base.real += self.elapsed(&base) + 25 * SECOND;
-        base.host = Instant::now();
+        base.host = self.running.now();
         base.boot = 25 * SECOND;
         base.slept = 0;
     }
@@ -132,4 +197,34 @@ pub(crate) struct ClockValues {
     pub(crate) monotonic_raw: u64,
     pub(crate) real: u64,
     pub(crate) real_coarse: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_of_the_host_is_not_counted() {
+        let start = Instant::now();
+        let mut counted = Counted {
+            total: Duration::ZERO,
+            last: start,
+        };
+        let at = |ms| start + Duration::from_millis(ms);
+        counted.count(at(10));
+        assert_eq!(counted.until(at(25)), Duration::from_millis(25));
+        // Paused from 25 to 2025 ms: time goes on where it stood, and never back.
+        assert_eq!(counted.until(at(2_025)), Duration::from_millis(60));
+        counted.count(at(2_025));
+        assert_eq!(counted.until(at(2_026)), Duration::from_millis(61));
+    }
+
+    #[test]
+    fn a_phone_at_a_hundred_times_the_speed_is_a_hundred_times_as_old() {
+        let (clock, host) = (Clock::new(100.0), Instant::now());
+        while clock.boot() < clock.appeared() + 30 * SECOND {
+            std::thread::sleep(clock.until(clock.appeared() + 30 * SECOND));
+        }
+        assert!(host.elapsed() >= Duration::from_millis(300));
+    }
 }

@@ -1,8 +1,0 @@
-//! `heaptap deobfuscate`.
-
-mod args;
-pub mod run;
-mod view;
-
-pub use args::Args;
-pub use view::run;

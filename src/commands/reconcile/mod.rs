@@ -1,7 +1,0 @@
-//! `heaptap reconcile`.
-
-mod args;
-mod view;
-
-pub use args::Args;
-pub use view::run;
