@@ -1,10 +1,10 @@
-//! Lists the devices of an adb server, and the model of each that is ready.
+//! Lists the devices of an adb server and the model of each one that is ready.
 //!
 //! ```console
 //! $ cargo run -p heaptap-adb --example devices
 //! ```
 //!
-//! `-- 127.0.0.1:5038` asks another server, such as that of a virtual phone.
+//! `-- 127.0.0.1:5038` uses another server, such as that of a virtual phone.
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
 use heaptap_adb::{Command, DeviceError, DeviceState, Server};

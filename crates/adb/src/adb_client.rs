@@ -1,10 +1,9 @@
-//! Phones on the network: connect, disconnect, pair, and what they announce by mDNS. This is
-//! what the crate `adb_client` does well, and all of it is used here; its blocking calls run
-//! on threads of their own.
+//! Devices on the network: connect, disconnect, pair, and mDNS announcements. heaptap uses the
+//! crate `adb_client` only for these; its blocking calls run on their own threads.
 //!
-//! The crate starts `adb start-server` before each request to a loopback server, which on a
-//! server of another version kills it. It is given a program name that no system can run (a
-//! NUL in it), so that it only ever connects; [`Server`] has seen to it that one runs.
+//! The crate runs `adb start-server` before each request to a loopback server, which kills a server
+//! of another version. It gets a program name that no system can run (it contains a NUL), so that
+//! it only connects. [`Server`] has started a server before.
 
 use std::net::{SocketAddr, SocketAddrV4};
 use std::time::Duration;
@@ -21,44 +20,45 @@ use super::error::DeviceError;
 use super::printable::printable;
 use super::server::Server;
 
-/// The server itself gives up a connection after 10 s.
+/// Time limit for a request; the server itself stops connecting after 10 s.
 const NETWORK: Duration = Duration::from_secs(20);
 
-/// The port of a phone on the network where none is given.
+/// Default port of a device on the network.
 const PHONE_PORT: u16 = 5555;
 
-/// No system runs a program of this name.
+/// Name of a program that no system can run.
 const NO_PROGRAM: &str = "\0";
 
-/// What a server says that is older than the request, as pairing and mDNS are in 2020.
+/// Answer of a server that predates the request; pairing and mDNS were added in 2020.
 const UNKNOWN: &str = "unknown host service";
 
-/// A service that a phone on the network announces.
+/// A service that a device on the network announces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Announced {
-    /// Its name, such as `adb-39021FDH2009QN-uRNlTs`.
+    /// Instance name, such as `adb-39021FDH2009QN-uRNlTs`.
     pub name: String,
-    /// `_adb-tls-connect._tcp`, `_adb-tls-pairing._tcp`, `_adb._tcp`.
+    /// Service type: `_adb-tls-connect._tcp`, `_adb-tls-pairing._tcp` or `_adb._tcp`.
     pub service: String,
-    /// Where it listens.
+    /// Address and port of the service.
     pub address: String,
 }
 
 impl Server {
-    /// Connects the server to the phone at `HOST[:PORT]`; no error where it was before.
+    /// Connects the server to the device at `HOST[:PORT]`. Succeeds if it is already connected.
     ///
     /// # Errors
-    /// [`DeviceError::Network`] with the server's words; errors of the server's connection.
+    /// Returns [`DeviceError::Network`] with the server's text, or an error of the connection to
+    /// the server.
     pub async fn connect_to(&self, at: &str) -> Result<(), DeviceError> {
         let phone = phone_address(at, Some(PHONE_PORT)).await?;
         self.blocking("connect to", at, move |adb| adb.connect_device(phone))
             .await
     }
 
-    /// Ends the server's connection to the phone at `HOST[:PORT]`.
+    /// Disconnects the server from the device at `HOST[:PORT]`.
     ///
     /// # Errors
-    /// As [`Server::connect_to`].
+    /// Returns the errors of [`Server::connect_to`].
     pub async fn disconnect_from(&self, at: &str) -> Result<(), DeviceError> {
         let phone = phone_address(at, Some(PHONE_PORT)).await?;
         self.blocking("disconnect from", at, move |adb| {
@@ -67,13 +67,13 @@ impl Server {
         .await
     }
 
-    /// Pairs with the phone at `HOST:PORT` by the code on its screen.
+    /// Pairs with the device at `HOST:PORT` with the code on its screen.
     ///
     /// # Errors
-    /// As [`Server::connect_to`].
+    /// Returns the errors of [`Server::connect_to`].
     pub async fn pair_with(&self, at: &str, code: &str) -> Result<(), DeviceError> {
         if code.is_empty() || !code.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(network("pair with", at, "a pairing code is digits only"));
+            return Err(network("pair with", at, "a pairing code has only digits"));
         }
         let phone = phone_address(at, None).await?;
         let code = code.to_owned();
@@ -81,13 +81,13 @@ impl Server {
             .await
     }
 
-    /// What phones on the network announce to the server.
+    /// Returns the services that devices on the network announce to the server.
     ///
     /// # Errors
-    /// As [`Server::connect_to`].
+    /// Returns the errors of [`Server::connect_to`].
     pub async fn announced(&self) -> Result<Vec<Announced>, DeviceError> {
         let services = self
-            .blocking("look for", "phones by mDNS", |adb| adb.mdns_services())
+            .blocking("find", "devices by mDNS", |adb| adb.mdns_services())
             .await?;
         Ok(services
             .into_iter()
@@ -107,11 +107,11 @@ impl Server {
     ) -> Result<T, DeviceError> {
         self.ensure_running().await?;
         let Some(address) = self.tcp_address() else {
-            return Err(network(what, at, "this server is not reached by TCP"));
+            return Err(network(what, at, "this server is not a TCP server"));
         };
         let server = v4(address.host(), address.port())
             .await
-            .ok_or_else(|| network(what, at, "the adb server has no IPv4 address"))?;
+            .ok_or_else(|| network(what, at, "the adb server does not have an IPv4 address"))?;
         let asked = spawn_blocking(move || {
             request(&mut ADBServer::new_from_path(
                 server,
@@ -141,7 +141,7 @@ impl Server {
                 RustADBError::ADBRequestFailed(text) => network(what, at, &text),
                 other => network(what, at, &other.to_string()),
             }),
-            // The thread was not run (the runtime ends) or panicked in the crate.
+            // The thread did not run because the runtime is ending, or it panicked in the crate.
             Ok(Err(join)) => Err(network(what, at, &join.to_string())),
             Err(_) => Err(silent()),
         }
@@ -156,19 +156,19 @@ fn network(what: &'static str, at: &str, text: &str) -> DeviceError {
     }
 }
 
-/// The crate takes IPv4 alone; names are looked up here.
+/// Resolves a device's address, because the crate supports only IPv4 addresses.
 async fn phone_address(at: &str, port: Option<u16>) -> Result<SocketAddrV4, DeviceError> {
     if port.is_none() && !at.contains(':') {
         return Err(network(
             "pair with",
             at,
-            "the port is missing; the phone shows it beside the code",
+            "the port is missing; the device shows it next to the code",
         ));
     }
-    let address = Address::parse_with_port(at, "the phone's address", port.unwrap_or(PHONE_PORT))?;
+    let address = Address::parse_with_port(at, "device address", port.unwrap_or(PHONE_PORT))?;
     v4(address.host(), address.port())
         .await
-        .ok_or_else(|| network("reach", at, "it has no IPv4 address"))
+        .ok_or_else(|| network("reach", at, "it does not have an IPv4 address"))
 }
 
 async fn v4(host: &str, port: u16) -> Option<SocketAddrV4> {
@@ -187,8 +187,8 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
-    /// A server on loopback that accepts once more per answer: the first connection is the
-    /// question whether anybody is there. Returns the requests it got.
+    /// Runs `request` against a server on loopback. The first connection only checks that the
+    /// server answers; the second one gets `answer`. Returns the received request, if any.
     async fn ask<T>(
         answer: &'static str,
         request: impl AsyncFnOnce(Server) -> T,
@@ -225,7 +225,7 @@ mod tests {
         .await;
         assert_eq!(
             result.unwrap_err().to_string(),
-            "could not connect to 127.0.0.1: failed to connect to 127.0.0.1:5555"
+            "cannot connect to 127.0.0.1: failed to connect to 127.0.0.1:5555"
         );
 
         let (result, request) = ask("OKAY0010Failed: wrong it", async |s| {

@@ -1,5 +1,5 @@
-//! Command lines for the device's shell. The only way to make one, so that nothing reaches
-//! that shell unquoted: the text is fixed at compile time, arguments are quoted.
+//! Command lines for the device's shell. [`Command`] is the only way to write one, so that nothing
+//! reaches the shell unquoted: the text is fixed at compile time, and arguments are quoted.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ pub struct Command {
     what: Option<&'static str>,
 }
 
-/// The longest command that messages show whole.
+/// Maximum length in characters of a command that messages show whole.
 const SHOWN: usize = 60;
 
 impl Command {
-    /// A program and its arguments.
+    /// Creates a command that runs a program.
     pub fn program(name: &'static str) -> Self {
         Command {
             text: name.to_owned(),
@@ -22,7 +22,8 @@ impl Command {
         }
     }
 
-    /// A script; arguments reach it as `"$1"`, `"$2"`, … The script itself holds no `'`.
+    /// Creates a command that runs a script. The script reads its arguments as `"$1"`, `"$2"`, …
+    /// and must not contain `'`.
     pub fn script(text: &'static str) -> Self {
         debug_assert!(!text.contains('\''), "the script is quoted with '");
         Command {
@@ -31,14 +32,14 @@ impl Command {
         }
     }
 
-    /// Names what the command is for, as messages say it: "the connection was lost during
-    /// *reading its properties*". A script should have a name: its text tells a user nothing.
+    /// Sets the description used in messages: "the connection was lost during *reading its
+    /// properties*". Give a script a description, because its text does not help a user.
     pub fn called(mut self, what: &'static str) -> Self {
         self.what = Some(what);
         self
     }
 
-    /// What messages call it: its name, else its text on one line and not too long.
+    /// Returns the description; without one, the command on one line, shortened if it is long.
     pub fn what(&self) -> String {
         if let Some(what) = self.what {
             return what.to_owned();
@@ -64,7 +65,7 @@ impl Command {
         args.into_iter().fold(self, Command::arg)
     }
 
-    /// The command as a string for the shell service.
+    /// Returns the command as text for the shell service.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -76,7 +77,7 @@ impl fmt::Display for Command {
     }
 }
 
-/// Quotes for a POSIX shell. NUL, which no argument can hold, is dropped.
+/// Quotes an argument for a POSIX shell. Drops NUL, which no argument can contain.
 fn quote(arg: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./:@%+=,".contains(&b);
     if !arg.is_empty() && arg.bytes().all(plain) {

@@ -1,5 +1,5 @@
-//! How a byte stream to the adb server comes about: TCP in the program, an in-memory stream
-//! in tests. Owns the server's address; knows nothing of the protocol.
+//! Byte streams to the adb server: TCP in the program, in-memory streams in tests. Owns the
+//! server's address; independent of the protocol.
 
 use std::fmt;
 use std::future::Future;
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 
 use super::error::DeviceError;
 
-/// The port on which adb servers listen unless told otherwise.
+/// Default port of adb servers.
 pub const DEFAULT_PORT: u16 = 5037;
 
 /// A two-way byte stream.
@@ -22,16 +22,16 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 /// The future of [`Connect::connect`].
 pub type Connecting<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send + 'a>>;
 
-/// Yields a new connection to the adb server on each call.
+/// Source of connections to the adb server.
 pub trait Connect: Send + Sync + 'static {
-    /// Opens one connection. Dropping the stream closes it.
+    /// Opens a new connection. Dropping the stream closes it.
     fn connect(&self) -> Connecting<'_>;
 
-    /// Which server this is, for messages.
+    /// Returns the server's address, for messages.
     fn address(&self) -> String;
 }
 
-/// Where an adb server listens.
+/// TCP address of an adb server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     host: String,
@@ -39,12 +39,12 @@ pub struct Address {
 }
 
 impl Address {
-    /// The server on this machine at its usual port.
+    /// Returns the address of the local server at the default port.
     pub fn local() -> Self {
         Address::new("127.0.0.1", DEFAULT_PORT)
     }
 
-    /// A host name or IP address (IPv6 without brackets) and a port.
+    /// Creates an address from a host name or IP address (IPv6 without brackets) and a port.
     pub fn new(host: impl Into<String>, port: u16) -> Self {
         Address {
             host: host.into(),
@@ -52,16 +52,16 @@ impl Address {
         }
     }
 
-    /// Parses `HOST:PORT`, `[IPV6]:PORT`, `HOST`, `PORT`, each also behind `tcp:`.
+    /// Parses `HOST:PORT`, `[IPV6]:PORT`, `HOST` or `PORT`, each with an optional `tcp:` prefix.
     ///
     /// # Errors
-    /// [`DeviceError::BadAddress`] for anything else, such as adb's `localfilesystem:PATH`;
-    /// `from` says in the message where the text stood.
+    /// Returns [`DeviceError::BadAddress`] for any other text, such as adb's
+    /// `localfilesystem:PATH`. `from` names the flag or variable in the message.
     pub fn parse(text: &str, from: &'static str) -> Result<Self, DeviceError> {
         Self::parse_with_port(text, from, DEFAULT_PORT)
     }
 
-    /// As [`Address::parse`], with another port where the text has none.
+    /// Parses like [`Address::parse`], with another default port.
     pub(super) fn parse_with_port(
         text: &str,
         from: &'static str,
@@ -83,7 +83,7 @@ impl Address {
             "acceptfd:",
         ];
         if OTHER.iter().any(|scheme| rest.starts_with(scheme)) {
-            return Err(bad("only TCP is spoken here"));
+            return Err(bad("only TCP addresses are supported"));
         }
         let port_of = |port: &str| match port.parse::<u16>() {
             Ok(port) if port != 0 => Ok(port),
@@ -92,14 +92,14 @@ impl Address {
         let (host, port) = if let Some(bracketed) = rest.strip_prefix('[') {
             let (host, tail) = bracketed
                 .split_once(']')
-                .ok_or_else(|| bad("the ] after the IPv6 address is missing"))?;
+                .ok_or_else(|| bad("the `]` after the IPv6 address is missing"))?;
             match tail {
                 "" => (host, default_port),
                 tail => (
                     host,
                     port_of(
                         tail.strip_prefix(':')
-                            .ok_or_else(|| bad("a : must stand before the port"))?,
+                            .ok_or_else(|| bad("a colon must precede the port"))?,
                     )?,
                 ),
             }
@@ -110,7 +110,9 @@ impl Address {
         } else {
             match rest.split_once(':') {
                 Some((_, port)) if port.contains(':') => {
-                    return Err(bad("write an IPv6 address in brackets, as in [::1]:5037"));
+                    return Err(bad(
+                        "an IPv6 address must be in brackets, as in `[::1]:5037`",
+                    ));
                 }
                 Some(("", port)) => ("127.0.0.1", port_of(port)?),
                 Some((host, port)) => (host, port_of(port)?),
@@ -118,27 +120,28 @@ impl Address {
             }
         };
         if host.is_empty() || host.chars().any(|c| c.is_whitespace() || c.is_control()) {
-            return Err(bad("the host is missing or has spaces in it"));
+            return Err(bad("the host is missing or contains spaces"));
         }
         Ok(Address::new(host, port))
     }
 
-    /// Host name or IP address, without brackets.
+    /// Returns the host name or IP address, without brackets.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// TCP port.
+    /// Returns the TCP port.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Whether both lead to the same server: this machine's has several names.
+    /// Returns whether both addresses lead to the same server. The local host has several names.
     pub fn is_same(&self, other: &Address) -> bool {
         self == other || self.is_local() && other.is_local() && self.port == other.port
     }
 
-    /// Whether a server started on this machine listens there: adb binds 127.0.0.1 alone.
+    /// Returns whether a server started on this host would listen at this address. adb binds only
+    /// 127.0.0.1.
     pub fn is_local(&self) -> bool {
         self.host == "127.0.0.1" || self.host.eq_ignore_ascii_case("localhost")
     }
@@ -154,7 +157,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Connects by TCP, to each address of the host name in turn.
+/// Connector by TCP; tries each address of the host name in turn.
 #[derive(Debug, Clone)]
 pub struct Tcp(pub Address);
 
@@ -162,7 +165,7 @@ impl Connect for Tcp {
     fn connect(&self) -> Connecting<'_> {
         Box::pin(async move {
             let stream = TcpStream::connect((self.0.host(), self.0.port())).await?;
-            // Requests are small and each waits for its answer.
+            // Requests are small, and each one waits for its answer.
             stream.set_nodelay(true)?;
             Ok(Box::new(stream) as Box<dyn Stream>)
         })

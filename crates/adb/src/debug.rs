@@ -1,5 +1,5 @@
-//! What adbd offers to debuggers: which processes take one, and the way to each. Owns the two
-//! services; what is said over the stream is not known here.
+//! adbd's services for debuggers: a list of debuggable processes and a stream to each. Owns the two
+//! services; independent of the protocol on the stream.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -14,11 +14,11 @@ use super::handle::Device;
 use super::operation::Operation;
 use super::wire::Wire;
 
-/// Processes of a phone that take a debugger, as the phone tells of them.
+/// List of the device's processes that accept a debugger, updated by the device.
 pub struct Debuggable {
     wire: Wire,
     serial: String,
-    /// A list that has arrived in part.
+    /// Received part of the next list.
     read: Vec<u8>,
 }
 
@@ -33,11 +33,11 @@ impl Debuggable {
         }
     }
 
-    /// The ids of all of them, first as they are now, then after each change; waits for as long
-    /// as nothing changes. Cancel-safe.
+    /// Returns all process IDs on the first call, then after each change. Waits while nothing
+    /// changes. Cancel-safe.
     ///
     /// # Errors
-    /// Where the connection is lost.
+    /// Returns an error if the connection is lost.
     pub async fn next(&mut self) -> Result<BTreeSet<u32>, DeviceError> {
         let text = self.wire.read_text_piecewise(&mut self.read).await;
         let operation = Operation {
@@ -52,7 +52,7 @@ impl Debuggable {
     }
 }
 
-/// A stream to a process, as a debugger has it.
+/// A debugger's stream to a process.
 pub struct DebugStream {
     wire: Wire,
 }
@@ -92,22 +92,22 @@ impl AsyncWrite for DebugStream {
 }
 
 impl Device {
-    /// Follows which processes take a debugger: those of debuggable apps; all apps on builds that
-    /// are.
+    /// Follows the processes that accept a debugger: those of debuggable apps, or of all apps on
+    /// debuggable builds.
     ///
     /// # Errors
-    /// As [`Device::run`].
+    /// Returns the errors of [`Device::run`].
     pub async fn debuggable(&self, deadline: Duration) -> Result<Debuggable, DeviceError> {
         let wire = self.open_service(Debuggable::SERVICE, deadline).await?;
         Ok(Debuggable::new(wire, self.serial()))
     }
 
-    /// A stream to the runtime of `pid`. The phone gives it also where another debugger holds the
-    /// process: then nobody answers.
+    /// Opens a stream to the runtime of `pid`. The device also opens it if another debugger is
+    /// attached to the process, but then the runtime never answers.
     ///
     /// # Errors
-    /// [`DeviceError::Lost`] where the process takes no debugger (adb has no other word for that),
-    /// else as [`Device::run`].
+    /// Returns [`DeviceError::Lost`] if the process does not accept a debugger (adb does not report
+    /// another reason), otherwise the errors of [`Device::run`].
     pub async fn debugger(&self, pid: u32, deadline: Duration) -> Result<DebugStream, DeviceError> {
         let wire = self.open_service(&format!("jdwp:{pid}"), deadline).await?;
         Ok(DebugStream::new(wire))

@@ -1,10 +1,10 @@
-//! Starts a program that outlives us: no terminal, no standard streams, no inherited files,
-//! a session (on Windows a process group) of its own. Owns what differs between systems.
+//! Starts a program that outlives this process: without a terminal, standard streams or inherited
+//! files, in its own session (on Windows: process group). Owns the differences between systems.
 
 use std::io;
 use std::process::{Child, Command, Stdio};
 
-/// Starts `command` detached. The child is not waited for and not killed when dropped.
+/// Starts `command` detached. The child is neither awaited nor killed when dropped.
 pub(super) fn spawn(mut command: Command) -> io::Result<Child> {
     command
         .stdin(Stdio::null())
@@ -28,7 +28,7 @@ mod system {
             command.pre_exec(move || {
                 rustix::process::setsid()?;
                 for &fd in &inherited {
-                    // One that was closed since the list was made is no error.
+                    // A file that was closed after the list was made is not an error.
                     // SAFETY: only a flag is set; the number is not kept.
                     let fd = std::os::fd::BorrowedFd::borrow_raw(fd);
                     let _ = rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::CLOEXEC);
@@ -39,8 +39,8 @@ mod system {
         command.spawn()
     }
 
-    /// Our open files beyond the standard streams. Those we opened close by themselves at
-    /// exec; those our parent left open would not.
+    /// Returns the open files of this process beyond the standard streams. Files that this process
+    /// opened close at exec; files inherited from the parent do not.
     fn inheritable_files() -> Vec<RawFd> {
         let Ok(entries) = std::fs::read_dir("/dev/fd") else {
             return Vec::new();
@@ -71,8 +71,9 @@ mod system {
 
     pub(super) fn spawn(mut command: Command) -> io::Result<Child> {
         command.creation_flags(DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP);
-        // std lets a child inherit whatever is inheritable: our own standard streams are, where
-        // our parent gave us pipes, and the parent would wait for their end.
+        // std lets a child inherit every inheritable handle. Our own standard streams are
+        // inheritable if our parent passed pipes; then the parent would wait for the child to close
+        // them.
         let streams = [
             io::stdin().as_raw_handle(),
             io::stdout().as_raw_handle(),
@@ -111,7 +112,7 @@ mod tests {
     fn a_detached_program_has_a_session_of_its_own_and_none_of_our_files() {
         let folder = tempfile::tempdir().unwrap();
         let seen = folder.path().join("seen");
-        // A file as a careless parent leaves it: not closed at exec.
+        // A file that a careless parent left open across exec.
         let leaked = std::fs::File::open("/dev/zero").unwrap();
         rustix::io::fcntl_setfd(&leaked, rustix::io::FdFlags::empty()).unwrap();
         let mut command = Command::new("sh");
@@ -120,7 +121,7 @@ mod tests {
             .arg(&seen);
         let mut child = spawn(command).unwrap();
         let pid = rustix::process::Pid::from_child(&child);
-        // Its stdin is empty, so it ends by itself; until it is waited for it has a session.
+        // Its stdin is empty, so it ends by itself; its session exists until it is waited for.
         assert_eq!(rustix::process::getsid(Some(pid)).unwrap(), pid);
         child.wait().unwrap();
         let seen = std::fs::read_to_string(&seen).unwrap();

@@ -1,6 +1,5 @@
-//! What can go wrong between this host and a phone, told apart by what the user can do about
-//! it: no server, no usable device, a connection lost on the way, a phone that is silent, a
-//! phone that says no.
+//! Errors between the host and a device, classified by what the user can do about them: no server,
+//! no usable device, a lost connection, no answer, or a refusal.
 
 use std::fmt::Write as _;
 use std::io;
@@ -11,96 +10,96 @@ use super::{DeviceState, ListedDevice};
 use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 use heaptap_model::untrusted::shell::quoted;
 
-/// Why talking to the adb server or the phone failed.
+/// Failure of an operation on the adb server or on a device.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// An address of a server or a phone makes no sense.
-    #[error("{text:?} ({from}) is no address: {why}")]
+    /// The address of a server or a device is invalid.
+    #[error("cannot use {text:?} ({from}) as an address: {why}")]
     BadAddress {
-        /// What was given.
+        /// Text of the address.
         text: String,
-        /// The flag or variable it was given by.
+        /// Flag or variable that the text comes from.
         from: &'static str,
-        /// What is wrong with it.
+        /// Reason why the text is invalid.
         why: &'static str,
     },
-    /// Nothing answers at the server's address, and nothing may be started there.
+    /// No program answers at the server's address, and heaptap cannot start a server there.
     #[error("no adb server answers at {address}")]
     NoServer {
         /// The server's address.
         address: String,
-        /// The socket's error.
+        /// Error of the socket.
         #[source]
         source: io::Error,
     },
-    /// No server runs, and no adb to start one was found.
-    #[error("no adb server runs at {address}, and no adb was found to start one")]
+    /// No server is running, and adb was not found.
+    #[error("cannot start an adb server at {address}: adb was not found")]
     AdbMissing {
         /// The server's address.
         address: String,
-        /// The places searched, PATH aside.
+        /// Searched paths other than PATH.
         searched: Vec<PathBuf>,
     },
-    /// adb was started but no server came up.
-    #[error("{} did not bring up an adb server at {address}: {why}", adb.display())]
+    /// adb ran, but the server did not start.
+    #[error("cannot start an adb server at {address} with {}: {why}", adb.display())]
     ServerStart {
-        /// The program started.
+        /// The adb program.
         adb: PathBuf,
         /// The server's address.
         address: String,
-        /// What happened to it.
+        /// Reason of the failure.
         why: String,
     },
-    /// The server's connection ended before its answer was whole.
+    /// The server closed the connection before its answer was complete.
     #[error("the adb server at {address} closed the connection during {what}")]
     ServerLost {
         /// The server's address.
         address: String,
         /// The operation.
         what: String,
-        /// The socket's error, where there was one.
+        /// Error of the socket, if any.
         #[source]
         source: Option<io::Error>,
     },
     /// The server did not answer in time.
-    #[error("the adb server at {address} did not answer to {what} within {} s", after.as_secs_f32())]
+    #[error("the adb server at {address} did not answer within {} s ({what})", after.as_secs_f32())]
     ServerSilent {
         /// The server's address.
         address: String,
         /// The operation.
         what: String,
-        /// The time allowed.
+        /// Time limit.
         after: Duration,
     },
-    /// The server said no.
+    /// The server refused a request.
     #[error("the adb server at {address} refused {what}: {text}")]
     ServerRefused {
         /// The server's address.
         address: String,
         /// The operation.
         what: String,
-        /// Its words.
+        /// Text of the server.
         text: String,
     },
-    /// What listens there does not speak adb's protocol.
-    #[error("what listens at {address} does not answer as an adb server ({what}: {detail})")]
+    /// The program at the server's address does not use the adb protocol.
+    #[error("the server at {address} is not an adb server ({what}: {detail})")]
     NotAdb {
         /// The server's address.
         address: String,
         /// The operation.
         what: String,
-        /// What came instead.
+        /// Description of the answer.
         detail: String,
     },
-    /// The server could not connect to, disconnect from or pair with a phone on the network.
-    #[error("could not {what} {at}: {text}")]
+    /// The server could not connect to, disconnect from or pair with a device on the network.
+    #[error("cannot {what} {at}: {text}")]
     Network {
         /// `connect to`, `pair with`, …
         what: &'static str,
-        /// The phone's address.
+        /// Address of the device.
         at: String,
-        /// The server's words.
+        /// Text of the server.
         text: String,
     },
     /// No device is connected.
@@ -109,90 +108,91 @@ pub enum DeviceError {
         /// The server's address.
         address: String,
     },
-    /// The device that was asked for is not there.
-    #[error("no device {wanted} at the adb server{}", list(devices))]
+    /// No connected device matches the selector.
+    #[error("cannot find device {wanted} at the adb server{}", list(devices))]
     NotFound {
-        /// What was asked for.
+        /// The selector.
         wanted: String,
-        /// What is there.
+        /// The connected devices.
         devices: Vec<ListedDevice>,
     },
-    /// More than one device fits.
+    /// Several devices match the selector.
     #[error("{} devices {}{}", devices.len(), match wanted {
         Some(wanted) => format!("match {wanted}"),
-        None => "are connected and none was named".to_owned(),
+        None => "are connected, but none is selected".to_owned(),
     }, list(devices))]
     Several {
-        /// What was asked for; `None` where nothing was.
+        /// The selector; `None` if the user gave none.
         wanted: Option<String>,
-        /// Those that fit.
+        /// The matching devices.
         devices: Vec<ListedDevice>,
     },
-    /// The device is listed, but can't be used as it is.
+    /// The device is listed, but its state does not allow operations.
     #[error("{serial} is not ready: {state}")]
     NotReady {
-        /// The device.
+        /// Serial number.
         serial: String,
         /// Its state.
         state: DeviceState,
     },
-    /// The device was there and no longer is.
+    /// The device has disconnected.
     #[error("{serial} is no longer connected ({what})")]
     Gone {
-        /// The device.
+        /// Serial number.
         serial: String,
         /// The operation.
         what: String,
     },
-    /// The connection ended before the answer was whole.
+    /// The connection ended before the answer was complete.
     #[error("the connection to {serial} was lost during {what}")]
     Lost {
-        /// The device.
+        /// Serial number.
         serial: String,
         /// The operation.
         what: String,
-        /// The socket's error, where there was one.
+        /// Error of the socket, if any.
         #[source]
         source: Option<io::Error>,
     },
-    /// No answer in time.
-    #[error("{serial} did not answer to {what} within {} s", after.as_secs_f32())]
+    /// The device did not answer in time.
+    #[error("{serial} did not answer within {} s ({what})", after.as_secs_f32())]
     Deadline {
-        /// The device.
+        /// Serial number.
         serial: String,
         /// The operation.
         what: String,
-        /// The time allowed.
+        /// Time limit.
         after: Duration,
     },
-    /// The phone or the server said no.
+    /// The device or the server refused the operation.
     #[error("{serial} refused {what}: {text}")]
     Refused {
-        /// The device.
+        /// Serial number.
         serial: String,
         /// The operation.
         what: String,
-        /// Its words.
+        /// Text of the device or the server.
         text: String,
     },
-    /// The answer is not what the protocol allows.
-    #[error("{serial} answered {what} with something that is not adb's protocol: {detail}")]
+    /// The answer violates the protocol.
+    #[error("{serial} violated the adb protocol during {what}: {detail}")]
     Garbled {
-        /// The device.
+        /// Serial number.
         serial: String,
         /// The operation.
         what: String,
-        /// What came.
+        /// Description of the answer.
         detail: String,
     },
-    /// The sink of a pull ended it.
-    #[error("could not keep what was pulled: {0}")]
+    /// The sink of a pull returned an error.
+    #[error("cannot write the pulled data: {0}")]
     Sink(#[source] io::Error),
 }
 
 impl DeviceError {
-    /// Whether the connection is what failed, so that the same operation may succeed once
-    /// [`super::Device::wait_ready`] returns. A phone that refuses is not among these.
+    /// Returns whether the connection failed, so that the same operation might succeed once
+    /// [`super::Device::wait_ready`] returns. A refusal by the device is not a failure of the
+    /// connection.
     pub fn is_connection(&self) -> bool {
         match self {
             DeviceError::NoServer { .. }
@@ -219,73 +219,75 @@ impl DeviceError {
 }
 
 const CHECK_THE_CABLE: &str =
-    "check the cable or the network; `heaptap devices` shows whether it is back";
+    "check the cable or the network, then run `heaptap devices` to see the state of the device";
 
 impl Classified for DeviceError {
     fn facts(&self) -> ErrorFacts {
         match self {
             DeviceError::BadAddress { .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "adb-server-address")
-                    .with_help("write it as HOST:PORT, such as 127.0.0.1:5037 or [::1]:5037")
+                    .with_help("write it as HOST:PORT, such as `127.0.0.1:5037` or `[::1]:5037`")
             }
             DeviceError::NoServer { address, .. } => {
                 ErrorFacts::new(ErrorClass::NoDevice, "no-adb-server").with_help(format!(
-                    "start one there (`adb -a -P PORT server`, or forward {address} by ssh), or \
-                     leave out --adb-server, ADB_SERVER_SOCKET and ANDROID_ADB_SERVER_ADDRESS to \
-                     use this machine's"
+                    "start one there with `adb -a -P PORT server`, forward {address} by ssh, or \
+                     remove `--adb-server`, `ADB_SERVER_SOCKET` and `ANDROID_ADB_SERVER_ADDRESS` \
+                     to use the local server"
                 ))
             }
             DeviceError::AdbMissing { searched, .. } => {
                 let mut help = String::from(
-                    "install the Android SDK Platform-Tools and put adb into PATH, or set \
+                    "install the Android SDK Platform-Tools and add adb to PATH, or set \
                      ANDROID_HOME to the SDK",
                 );
                 if !searched.is_empty() {
                     let places: Vec<String> =
                         searched.iter().map(|p| p.display().to_string()).collect();
-                    let _ = write!(help, "; looked in PATH, {}", places.join(", "));
+                    let _ = write!(help, "; searched PATH, {}", places.join(", "));
                 }
                 ErrorFacts::new(ErrorClass::NoDevice, "adb-not-found").with_help(help)
             }
             DeviceError::ServerStart { adb, .. } => {
-                ErrorFacts::new(ErrorClass::NoDevice, "adb-server-start")
-                    .with_help(format!("run `{} nodaemon server` to see why", adb.display()))
+                ErrorFacts::new(ErrorClass::NoDevice, "adb-server-start").with_help(format!(
+                    "run `{} nodaemon server` to see the cause",
+                    adb.display()
+                ))
             }
             DeviceError::ServerLost { .. } => {
                 ErrorFacts::new(ErrorClass::NoDevice, "adb-server-lost")
-                    .with_help("another tool may have restarted the adb server: try again")
+                    .with_help("try again: another tool might have restarted the adb server")
             }
             DeviceError::ServerSilent { .. } => {
-                ErrorFacts::new(ErrorClass::NoDevice, "adb-server-silent").with_help(
-                    "the server hangs: restart it with `adb kill-server`, then try again",
-                )
+                ErrorFacts::new(ErrorClass::NoDevice, "adb-server-silent")
+                    .with_help("restart the server with `adb kill-server`, then try again")
             }
             DeviceError::ServerRefused { .. } => {
                 ErrorFacts::new(ErrorClass::NoDevice, "adb-server-refused")
-                    .with_help("the server may be too old: update adb")
+                    .with_help("update adb: the server might be too old")
             }
-            DeviceError::NotAdb { .. } => ErrorFacts::new(ErrorClass::NoDevice, "not-an-adb-server")
-                .with_help(
-                    "another program may use that port: name the server with --adb-server \
-                     HOST:PORT",
-                ),
+            DeviceError::NotAdb { .. } => {
+                ErrorFacts::new(ErrorClass::NoDevice, "not-an-adb-server").with_help(
+                    "select the adb server with `--adb-server HOST:PORT`; another program might \
+                     use that port",
+                )
+            }
             DeviceError::Network { .. } => {
                 ErrorFacts::new(ErrorClass::NoDevice, "device-unreachable").with_help(
-                    "phone and computer must be in one network, with wireless debugging on; since \
-                     Android 11 a phone is paired once: `heaptap devices --pair HOST:PORT CODE`, \
-                     with the port and the code that it shows, then `--connect` with its other port",
+                    "connect the device and the host to the same network and enable wireless \
+                     debugging. Since Android 11, pair the device once with `heaptap devices \
+                     --pair HOST:PORT CODE`, with the port and code on its screen, then use \
+                     `--connect` with its other port.",
                 )
             }
-            DeviceError::NoDevice { .. } => {
-                ErrorFacts::new(ErrorClass::NoDevice, "no-device").with_help(
-                    "connect a phone by cable and enable USB debugging in its developer options, \
-                     connect by network with `heaptap devices --connect HOST:PORT`, or use \
-                     --virtual; `heaptap doctor` looks further",
-                )
-            }
+            DeviceError::NoDevice { .. } => ErrorFacts::new(ErrorClass::NoDevice, "no-device")
+                .with_help(
+                    "enable USB debugging in the developer options and connect the cable, \
+                     connect over the network with `heaptap devices --connect HOST:PORT`, or use \
+                     `--virtual`; for more checks, run `heaptap doctor`",
+                ),
             DeviceError::NotFound { .. } => {
                 ErrorFacts::new(ErrorClass::NoDevice, "device-not-found")
-                    .with_help("`heaptap devices` lists what is connected")
+                    .with_help("run `heaptap devices` to list the connected devices")
             }
             DeviceError::Several { devices, .. } => {
                 ErrorFacts::new(ErrorClass::NoDevice, "several-devices")
@@ -303,17 +305,17 @@ impl Classified for DeviceError {
             }
             DeviceError::Deadline { .. } => ErrorFacts::new(ErrorClass::Device, "device-silent")
                 .with_help(
-                    "the phone may be busy, asleep or hung: wake it, or reconnect the cable",
+                    "wake the device or reconnect the cable: it might be busy, asleep or hung",
                 ),
             DeviceError::Refused { .. } => ErrorFacts::new(ErrorClass::Device, "device-refused"),
             DeviceError::Garbled { .. } => ErrorFacts::new(ErrorClass::Device, "device-garbled"),
             DeviceError::Sink(_) => ErrorFacts::new(ErrorClass::HostWrite, "host-write")
-                .with_help("free space on this host, or write elsewhere with -o"),
+                .with_help("free space on the host, or write elsewhere with `-o`"),
         }
     }
 }
 
-/// `: serial (state, model), …`, or nothing for an empty list.
+/// Formats `: serial (state, model), …`; returns an empty text for an empty list.
 fn list(devices: &[ListedDevice]) -> String {
     if devices.is_empty() {
         return String::new();
@@ -322,8 +324,8 @@ fn list(devices: &[ListedDevice]) -> String {
     format!(": {}", each.join(", "))
 }
 
-/// `-s SERIAL` helps, unless serials repeat: then only the server's transport id tells them
-/// apart.
+/// Suggests `-s SERIAL`. Suggests `-s transport:ID` if serials repeat, because only the server's
+/// transport IDs differ then.
 fn several_help(devices: &[ListedDevice]) -> String {
     let repeated = devices
         .iter()
@@ -332,14 +334,17 @@ fn several_help(devices: &[ListedDevice]) -> String {
     let ids: Vec<String> = devices
         .iter()
         .filter_map(|d| d.transport_id)
-        .map(|id| format!("-s transport:{id}"))
+        .map(|id| format!("`-s transport:{id}`"))
         .collect();
     if repeated && !ids.is_empty() {
-        return format!("two have one serial; name one: {}", ids.join(", "));
+        return format!("two devices share a serial; select one: {}", ids.join(", "));
     }
     let serials: Vec<String> = devices
         .iter()
-        .map(|d| format!("-s {}", quoted(&d.serial)))
+        .map(|d| format!("`-s {}`", quoted(&d.serial)))
         .collect();
-    format!("name one: {} (or set ANDROID_SERIAL)", serials.join(", "))
+    format!(
+        "select one: {} (or set `ANDROID_SERIAL`)",
+        serials.join(", ")
+    )
 }

@@ -1,6 +1,6 @@
-//! One phone: its commands and files through connections of their own, and its way back after
-//! a lost cable; and the step from a server to one of its phones. Deadlines and what an answer
-//! means are `operation`'s; the framing is `wire`'s, `shell`'s and `sync`'s.
+//! A device: its commands and files, each over its own connection, and its return after a lost
+//! cable. Also selects a device of a server. `operation` owns deadlines and the meaning of answers;
+//! `wire`, `shell` and `sync` own the framing.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,21 +21,21 @@ use super::shell::{Framing, Marked, Packets, Shell};
 use super::sync::{self, RemoteStat};
 use super::wire::{Wire, WireError};
 
-/// More output than this is no answer but a runaway command.
+/// Maximum output in bytes; a command that prints more is considered runaway.
 const MAX_OUTPUT: usize = 64 << 20;
 
-/// Pause between two attempts to reach a server or device that is away.
+/// Pause between two attempts to reach a missing server or device.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// How long a phone that is listed as ready may take to run nothing at all.
+/// Time limit for a device that is listed as ready to run an empty command.
 const PING: Duration = Duration::from_secs(5);
 
-/// Pause between two requests to connect to a phone on the network that is away. The first
-/// comes after it too: the server reconnects by itself where it can.
+/// Pause before each request to connect to a missing device on the network. The first request waits
+/// too, because the server reconnects by itself if it can.
 const KNOCK: Duration = Duration::from_millis(500);
 
-/// A phone. Cheap to clone; each operation opens a connection of its own, and dropping the
-/// operation's future closes it.
+/// A device. Cheap to clone. Each operation opens its own connection, and dropping the operation's
+/// future closes it.
 #[derive(Clone)]
 pub struct Device {
     inner: Arc<Inner>,
@@ -49,18 +49,18 @@ struct Inner {
     features: OnceCell<Features>,
 }
 
-/// How the server is told which phone is meant: by serial, which outlives a replug, unless two
-/// phones share it.
+/// Address of the device in requests to the server: its serial, which survives a reconnect, unless
+/// two devices share it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Route {
     Serial,
     Transport(u64),
 }
 
-/// What the phone's adbd and the server both know.
+/// Features that both the device's adbd and the server support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Features {
-    /// Separate stdout, stderr, exit code; stdin that can be closed.
+    /// Separate stdout and stderr, an exit code, and stdin that can be closed.
     pub shell_v2: bool,
     /// 64-bit sizes and errors in `stat`.
     pub stat_v2: bool,
@@ -77,18 +77,18 @@ impl Features {
 }
 
 impl Server {
-    /// The one device that `selector` means, if it is ready.
+    /// Returns the one device that `selector` matches, if it is ready.
     ///
     /// # Errors
-    /// As [`Selector::choose`]; errors of the connection.
+    /// Returns the errors of [`Selector::choose`] and of the connection.
     pub async fn select(&self, selector: &Selector) -> Result<Device, DeviceError> {
         let devices = self.devices().await?;
         let listed = selector.choose(&devices, &self.address())?;
         Ok(self.device(&listed, &devices))
     }
 
-    /// A handle on `listed`, which stands in `devices`; reached by its serial where that is
-    /// unique, else by its transport id. Asks nobody.
+    /// Creates a handle for `listed`, an element of `devices`. The handle uses the serial if it is
+    /// unique, otherwise the transport ID. Sends no requests.
     pub fn device(&self, listed: &ListedDevice, devices: &[ListedDevice]) -> Device {
         let same = devices.iter().filter(|d| d.serial == listed.serial).count();
         Device::new(self.clone(), listed, same <= 1)
@@ -96,7 +96,7 @@ impl Server {
 }
 
 impl Device {
-    /// The device that `listed` names; `unique` where no other has its serial.
+    /// Creates a handle for `listed`; `unique` if no other device has its serial.
     fn new(server: Server, listed: &ListedDevice, unique: bool) -> Self {
         let route = match listed.transport_id {
             Some(id) if !unique => Route::Transport(id),
@@ -113,22 +113,22 @@ impl Device {
         }
     }
 
-    /// The serial number by which the server knows it.
+    /// Returns the serial number under which the server lists the device.
     pub fn serial(&self) -> &str {
         &self.inner.serial
     }
 
-    /// The server behind which it is.
+    /// Returns the server of the device.
     pub fn server(&self) -> &Server {
         &self.inner.server
     }
 
-    /// What the phone and the server can do. Asked once; later calls cost nothing.
+    /// Returns the features that the device and the server support. They are read once and cached.
     ///
     /// # Errors
-    /// As [`Device::run`].
+    /// Returns the errors of [`Device::run`].
     pub async fn features(&self, deadline: Duration) -> Result<Features, DeviceError> {
-        let op = self.op("the list of features");
+        let op = self.op("reading its features");
         op.within_device(deadline, self.ask_features(op)).await
     }
 
@@ -149,7 +149,7 @@ impl Device {
                     Ok(list) => Ok(Features::parse(&list)),
                     Err(WireError::Fail(text)) => match op.unusable(&text) {
                         Some(error) => Err(error),
-                        // A server from before features: nothing can be relied on.
+                        // A server that predates features might support none of them.
                         None => Ok(Features::default()),
                     },
                     Err(error) => Err(op.error(error)),
@@ -159,21 +159,21 @@ impl Device {
             .copied()
     }
 
-    /// Runs `command` to its end, with no stdin.
+    /// Runs `command` to its end, without stdin.
     ///
     /// # Errors
-    /// [`DeviceError::Lost`] where the connection ends before the exit packet,
-    /// [`DeviceError::Deadline`] where it takes longer than `deadline`.
+    /// Returns [`DeviceError::Lost`] if the connection ends before the exit packet, and
+    /// [`DeviceError::Deadline`] if the command takes longer than `deadline`.
     pub async fn run(&self, command: &Command, deadline: Duration) -> Result<Output, DeviceError> {
         self.run_with_stdin(command, &[], deadline).await
     }
 
-    /// Runs `command` to its end, feeding it `stdin` and then closing it.
+    /// Runs `command` to its end, writes `stdin` to it and then closes its stdin.
     ///
-    /// On phones without `shell_v2` (before Android 7) stderr arrives in stdout.
+    /// On devices without `shell_v2` (before Android 7), stderr is part of stdout.
     ///
     /// # Errors
-    /// As [`Device::run`].
+    /// Returns the errors of [`Device::run`].
     pub async fn run_with_stdin(
         &self,
         command: &Command,
@@ -189,10 +189,10 @@ impl Device {
         .await
     }
 
-    /// Starts `command` and leaves it running; `deadline` is for the start alone.
+    /// Starts `command` and leaves it running; `deadline` limits only the start.
     ///
     /// # Errors
-    /// As [`Device::run`].
+    /// Returns the errors of [`Device::run`].
     pub async fn spawn(&self, command: &Command, deadline: Duration) -> Result<Shell, DeviceError> {
         let what = printable(command.what().as_bytes());
         let op = self.op(&what);
@@ -200,8 +200,8 @@ impl Device {
             .await
     }
 
-    /// `stdin` is its length where it is known beforehand: without `shell_v2` that is the only
-    /// way to let the command see its end.
+    /// Starts `command`. `stdin` is the length of the input, if it is known: without `shell_v2`,
+    /// only that length lets the command read the end of its input.
     async fn start(
         &self,
         command: &Command,
@@ -212,7 +212,7 @@ impl Device {
             let service = format!("shell,v2,raw:{}", command.text());
             (service, Framing::Packets(Packets::default()))
         } else {
-            // The newlines keep a trailing comment or here-document from taking in the mark.
+            // The newlines separate the mark from a trailing comment or here-document.
             let mark = format!("heaptap:{:016x}:", fastrand::u64(..));
             let feed = match stdin {
                 Some(0) => "</dev/null ".to_owned(),
@@ -234,11 +234,12 @@ impl Device {
         })
     }
 
-    /// What is at `path`, links followed; `None` where nothing is (other errors are errors).
-    /// Without `stat_v2` (before Android 8) a file that may not be seen counts as absent.
+    /// Runs `stat` on `path` and follows symbolic links; `None` if the path does not exist. Without
+    /// `stat_v2` (before Android 8), an inaccessible file counts as missing.
     ///
     /// # Errors
-    /// As [`Device::run`]; [`DeviceError::Refused`] where the phone forbids it.
+    /// Returns the errors of [`Device::run`], and [`DeviceError::Refused`] if the device denies
+    /// access.
     pub async fn stat(
         &self,
         path: &str,
@@ -256,14 +257,14 @@ impl Device {
         .await
     }
 
-    /// Pulls `path` into `sink`, block by block; returns the bytes received. `sink` may end
-    /// the pull with an error (cancel, disk full), which comes back as [`DeviceError::Sink`].
-    /// `stall` is the longest silence allowed between two blocks. Dropping the future closes
-    /// the connection.
+    /// Pulls `path` into `sink`, block by block, and returns the number of received bytes. `sink`
+    /// can end the pull with an error (canceled, disk full), which is returned as
+    /// [`DeviceError::Sink`]. `stall` is the maximum silence between two blocks. Dropping the
+    /// future closes the connection.
     ///
     /// # Errors
-    /// [`DeviceError::Lost`] where the stream ends before the phone's DONE;
-    /// [`DeviceError::Deadline`] where it is silent for longer than `stall`.
+    /// Returns [`DeviceError::Lost`] if the stream ends before the device's DONE, and
+    /// [`DeviceError::Deadline`] if the device sends nothing for longer than `stall`.
     pub async fn pull(
         &self,
         path: &str,
@@ -276,10 +277,11 @@ impl Device {
         sync::pull(&mut wire, op, path, sink, stall).await
     }
 
-    /// Writes `bytes` to `path` on the phone with `mode`.
+    /// Writes `bytes` to `path` on the device with `mode`.
     ///
     /// # Errors
-    /// As [`Device::run`]; [`DeviceError::Refused`] where the phone forbids it.
+    /// Returns the errors of [`Device::run`], and [`DeviceError::Refused`] if the device denies
+    /// access.
     pub async fn push(
         &self,
         bytes: &[u8],
@@ -298,19 +300,19 @@ impl Device {
         .await
     }
 
-    /// Waits until this device is listed as ready and runs a command again (after a pulled
-    /// cable, a restarted server, a disconnected network device, which it asks the server to
-    /// connect again). A local server that is gone is started again.
+    /// Waits until this device is listed as ready and runs a command again. It might be missing
+    /// after a pulled cable, a server restart or a disconnected network; for a network device, the
+    /// server is requested to reconnect. A missing local server is started again.
     ///
     /// # Errors
-    /// Where it does not come back in time: what stood in its way last, such as
+    /// Returns the last obstacle if the device does not return in time, such as
     /// [`DeviceError::Gone`], [`DeviceError::NotReady`] or [`DeviceError::Deadline`].
     pub async fn wait_ready(&self, deadline: Duration) -> Result<(), DeviceError> {
         let mut obstacle = None;
         let waiting = async {
             loop {
                 match self.follow_until_listed(&mut obstacle).await {
-                    // The list may lag behind a cable just pulled: only an answer counts.
+                    // The list might lag behind a cable just pulled: only an answer counts.
                     Ok(()) => match self.run(&Command::program("true"), PING).await {
                         Ok(_) => return,
                         Err(error) => obstacle = Some(error),
@@ -328,7 +330,7 @@ impl Device {
         }
         Err(obstacle.unwrap_or_else(|| DeviceError::Deadline {
             serial: self.serial().to_owned(),
-            what: "becoming ready".to_owned(),
+            what: "waiting for it to become ready".to_owned(),
             after: deadline,
         }))
     }
@@ -344,7 +346,7 @@ impl Device {
                 match timeout(KNOCK, tracker.next()).await {
                     Ok(devices) => devices?,
                     Err(_) => {
-                        // Whether it worked, the list will say.
+                        // The list shows whether the device reconnected.
                         let _ = self.inner.server.connect_device(self.serial()).await;
                         continue;
                     }
@@ -368,15 +370,15 @@ impl Device {
                 None => {
                     *obstacle = Some(DeviceError::Gone {
                         serial: self.serial().to_owned(),
-                        what: "waiting for it to come back".to_owned(),
+                        what: "waiting for it to reconnect".to_owned(),
                     });
                 }
             }
         }
     }
 
-    /// This device in a list: the one with its serial; of several, the one on its transport,
-    /// or on its USB port.
+    /// Finds this device in a list by its serial. If several share the serial, finds the one on its
+    /// transport or USB port.
     fn find_in<'a>(&self, devices: &'a [ListedDevice]) -> Option<&'a ListedDevice> {
         let same: Vec<&ListedDevice> = devices
             .iter()
@@ -395,7 +397,7 @@ impl Device {
         }
     }
 
-    /// A device that came back has a new transport id.
+    /// Stores the transport ID, which changes when a device reconnects.
     fn adopt(&self, listed: &ListedDevice) {
         let mut route = self
             .inner
@@ -415,7 +417,7 @@ impl Device {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection to one of the phone's services.
+    /// Opens a connection to one of the device's services.
     async fn open(&self, service: &str, op: Operation<'_>) -> Result<Wire, DeviceError> {
         let mut wire = self.inner.server.open().await?;
         let transport = match self.route() {
@@ -432,7 +434,7 @@ impl Device {
         }
     }
 
-    /// As [`Device::open`], with a limit.
+    /// Opens a connection like [`Device::open`], with a time limit.
     pub(super) async fn open_service(
         &self,
         service: &str,
@@ -450,7 +452,7 @@ impl Device {
     }
 }
 
-/// Whether a serial is the address of a device that `connect` was used for.
+/// Returns whether a serial is a network address, as used with `connect`.
 fn is_network_serial(serial: &str) -> bool {
     serial
         .rsplit_once(':')

@@ -1,6 +1,5 @@
-//! The adb program on this host: found, and told to serve where no server runs. Owns the
-//! search and the start; never runs adb against a server that is there (adb kills servers of
-//! another version).
+//! The adb program on the host: searches for it and starts a server if none is running. Never runs
+//! adb against a running server, because adb kills servers of other versions.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,22 +12,22 @@ use super::detach;
 use super::error::DeviceError;
 use super::wire::Wire;
 
-/// How long a new server may take; adb itself allows 3 s, slow laptops need more.
+/// Time limit for a new server to answer. adb itself allows 3 s; slow laptops need more.
 const START: Duration = Duration::from_secs(10);
-/// Pause between two looks at whether it answers.
+/// Pause between two checks for an answer.
 const POLL: Duration = Duration::from_millis(20);
 
 /// The adb program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostAdb {
-    /// In PATH or in the SDK.
+    /// Found in PATH or in the SDK.
     Found(PathBuf),
-    /// Nowhere; the places looked at besides PATH.
+    /// Not found; contains the searched paths other than PATH.
     Missing(Vec<PathBuf>),
 }
 
-/// Looks for adb in PATH, then where `ANDROID_HOME` and `ANDROID_SDK_ROOT` point, then where
-/// Android Studio and distributions put the SDK.
+/// Searches for adb in PATH, then in `ANDROID_HOME` and `ANDROID_SDK_ROOT`, then in the default SDK
+/// paths of Android Studio and Linux distributions.
 pub fn find_adb() -> HostAdb {
     if let Ok(path) = which::which("adb") {
         return HostAdb::Found(path);
@@ -72,11 +71,11 @@ fn sdk_places(variable: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>
     places
 }
 
-/// Starts a server at `address`, where nothing answered, and waits until one does.
+/// Starts a server at `address`, where nothing answered, and waits until a server answers.
 ///
-/// adb runs as `nodaemon server`, detached by us: that way it only ever tries to bind the
-/// port. `start-server` would first talk to whoever came up there in the meantime, and kill
-/// it where the version differs.
+/// heaptap runs adb as a detached `nodaemon server`, because that only tries to bind the port.
+/// `start-server` would first contact a server that another program started in the meantime, and
+/// kill it if its version differs.
 pub(super) async fn start_server(
     address: &Address,
     connector: &dyn Connect,
@@ -103,7 +102,7 @@ pub(super) async fn start_server(
         .env_remove("ADB_SERVER_SOCKET")
         .env_remove("ANDROID_ADB_SERVER_ADDRESS")
         .env_remove("ANDROID_ADB_SERVER_PORT");
-    let mut child = detach::spawn(command).map_err(|e| failed(format!("it did not start: {e}")))?;
+    let mut child = detach::spawn(command).map_err(|e| failed(format!("cannot run it: {e}")))?;
     let deadline = Instant::now() + START;
     loop {
         let asked = timeout_at(deadline, async {
@@ -114,14 +113,14 @@ pub(super) async fn start_server(
         if let Ok(Some(_)) = asked.await {
             return Ok(());
         }
-        // One that ended may have lost a race for the port: then another answers soon.
+        // A server that ended might have lost a race for the port; then the other one answers soon.
         if let Ok(Some(status)) = child.try_wait()
             && connector.connect().await.is_err()
         {
             return Err(failed(format!("it ended with {status}")));
         }
         if Instant::now() >= deadline {
-            // Ours, and of no use to anybody.
+            // The server is a child of this process, and no other program uses it.
             let _ = child.kill();
             return Err(failed(format!("no answer within {} s", START.as_secs())));
         }
@@ -147,6 +146,6 @@ mod tests {
         let first: PathBuf = ["/sdk", "platform-tools", name].iter().collect();
         assert_eq!(places[0], first);
         assert_eq!(places.iter().filter(|p| **p == first).count(), 1);
-        assert!(places.len() >= 2, "and where it usually lies: {places:?}");
+        assert!(places.len() >= 2, "and the default paths: {places:?}");
     }
 }

@@ -1,28 +1,28 @@
-//! Android devices behind an adb server: run a command, feed it, stat, pull, push, follow the
-//! device's state. The crate has its own client of the adb server's protocol, finds the server, and
-//! starts it if none runs. It knows nothing of profiling.
+//! Android devices of an adb server: run a command, write its stdin, stat, pull, push, and follow
+//! the device's state. The crate has its own client of the adb server's protocol, finds the server,
+//! and starts it if none is running. It does not depend on profiling.
 //!
 //! [`Server`] lists devices and selects one; [`Device`] is one of them. Both reach the server
 //! through a [`Connect`]: TCP in programs, an in-memory stream in tests.
 //!
 //! # The method
 //!
-//! - Each operation opens a connection of its own. Dropping its future closes the connection.
-//! - Each operation has a deadline. For a pull it is the longest silence between two blocks.
-//! - A command has ended if its exit packet came. A connection that ends before is
+//! - Each operation opens its own connection. Dropping its future closes the connection.
+//! - Each operation has a deadline. For a pull, it is the maximum silence between two blocks.
+//! - A command has ended once its exit packet has arrived. A connection that ends earlier is
 //!   [`DeviceError::Lost`], although adb itself then exits with 0.
 //! - Nothing reaches the device's shell unquoted: [`Command`] is the only way to write a command.
 //! - A running server is never replaced. `adb start-server` kills servers of other versions, so the
 //!   crate runs `adb nodaemon server` instead.
-//! - No length that a server or device claims decides an allocation.
+//! - No allocation depends on a length that a server or device sends.
 //!
 //! # The protocol
 //!
 //! A request is four hexadecimal digits of length and a service. The answer is `OKAY`, or `FAIL`
-//! with a text of the same form. `host:` services are the server's own. After
-//! `host:transport:SERIAL` the connection belongs to the device, which offers
-//! `shell,v2,raw:COMMAND` and `sync:`.
-//! `docs/adb.md` lists every request in use; its facts were checked against adb 29 and adbd 34.
+//! with a text of the same form. The server itself provides the `host:` services. After
+//! `host:transport:SERIAL`, the connection leads to the device, which provides
+//! `shell,v2,raw:COMMAND` and `sync:`. `docs/adb.md` lists every request in use; its facts were
+//! checked against adb 29 and adbd 34.
 //!
 //! ```text
 //! → 000chost:version
@@ -40,7 +40,7 @@
 //! assert_eq!(command.text(), r"ls -l '/sdcard/it'\''s here; reboot'");
 //! ```
 //!
-//! The line of a list is read from its end, because states contain spaces:
+//! A line of a list is parsed from its end, because states contain spaces:
 //!
 //! ```
 //! use heaptap_adb::{DeviceState, parse_list};
@@ -51,7 +51,7 @@
 //! assert_eq!(device.model.as_deref(), Some("Pixel_6"));
 //! ```
 //!
-//! A command on the selected device. This one is not run by the tests, because it needs a server:
+//! A command on the selected device. Tests do not run this example, because it needs a server:
 //!
 //! ```no_run
 //! use heaptap_adb::{Command, DeviceError, Selector, Server};
@@ -71,14 +71,14 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `server`, `select`, `list` | host services; which device is meant; the list's grammar |
+//! | `server`, `select`, `list` | host services; selection of a device; grammar of the list |
 //! | `handle` | one device: commands and files, and its return after a lost cable |
-//! | `operation` | an operation on a device: its deadline, and what a failure means for it |
+//! | `operation` | an operation on a device: its deadline and the errors of its steps |
 //! | `shell`, `sync`, `debug` | framing of the shell, sync and debugger services |
 //! | `command` | command lines for the device's shell |
 //! | `connect`, `wire` | streams to the server; requests and answers |
-//! | `printable` | words of a device or server, made safe to show |
-//! | `host_adb`, `detach` | the adb program of this computer, found and started |
+//! | `printable` | sanitized texts of a device or server |
+//! | `host_adb`, `detach` | search and start of the adb program on the host |
 //! | `adb_client` | network devices: connect, disconnect, pair, mDNS |
 //! | `error` | errors by what the user can do about them |
 //! | `scripted` (feature) | a server that plays a script, for tests |
@@ -118,8 +118,8 @@ pub use server::{Server, Tracker};
 pub use shell::{Shell, ShellEvent};
 pub use sync::RemoteStat;
 
-/// What a command left behind. There is none without an exit code: a connection that ends
-/// before the exit packet is [`DeviceError::Lost`].
+/// Result of a completed command. A connection that ends before the exit packet returns
+/// [`DeviceError::Lost`] instead.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Output {
     /// Standard output, byte for byte.
@@ -132,7 +132,7 @@ pub struct Output {
 
 #[cfg(any(test, feature = "scripted"))]
 impl Output {
-    /// Of a command that said this, and ended well.
+    /// Creates the output of a successful command.
     pub fn said(stdout: &str, stderr: &str) -> Output {
         Output {
             stdout: stdout.into(),

@@ -1,10 +1,10 @@
 //! The adb server's list of devices: `host:devices-l`, `host:track-devices-l` and their short
-//! forms. Owns the lines' grammar and the words for each state; asks nobody.
+//! forms. Owns the line grammar and the texts for each state; sends no requests.
 //!
-//! A long line is the serial padded to 22 columns, a space, the state, then `usb:…`,
-//! `product:…`, `model:…`, `device:…`, `transport_id:…`, any of which may be missing or empty.
-//! The state may hold spaces (`no permissions (…); see […]`), and so may the serial of a phone
-//! found by mDNS (`adb-1234 (2)._adb-tls-connect._tcp`): so a line is read from its end. A
+//! A long line is the serial padded to 22 columns, a space, the state, then `usb:…`, `product:…`,
+//! `model:…`, `device:…` and `transport_id:…`. Each of these fields might be missing or empty. The
+//! state might contain spaces (`no permissions (…); see […]`). So might the serial of a device
+//! found by mDNS (`adb-1234 (2)._adb-tls-connect._tcp`). Therefore a line is parsed from its end. A
 //! short line is serial, tab, state.
 
 use std::fmt;
@@ -17,18 +17,19 @@ use super::printable::printable;
 pub enum DeviceState {
     /// Ready.
     Device,
-    /// Listed but not answering.
+    /// Listed, but not responding.
     Offline,
-    /// The phone asks its user to allow this computer.
+    /// The device is waiting for its user to allow this host.
     Unauthorized,
-    /// The host may not open the USB device; the text says more.
+    /// The user on this host does not have access to the USB device; contains the server's text.
     NoPermissions(String),
-    /// authorizing, connecting, recovery, sideload, bootloader, … as the server says it.
+    /// Any other state, as reported by the server: authorizing, connecting, recovery, sideload,
+    /// bootloader, …
     Other(String),
 }
 
 impl DeviceState {
-    /// Reads the server's word for a state.
+    /// Parses the server's word for a state.
     pub fn parse(text: &str) -> Self {
         let text = text.trim();
         match text {
@@ -42,7 +43,7 @@ impl DeviceState {
         }
     }
 
-    /// The stable word of this state, as in `device-offline`.
+    /// Returns the stable identifier of this state, such as `device-offline`.
     pub fn kind(&self) -> &'static str {
         match self {
             DeviceState::Device => "device-ready",
@@ -61,33 +62,33 @@ impl DeviceState {
         }
     }
 
-    /// What the user does about it; `None` where the device is ready.
+    /// Returns the next step for the user; `None` if the device is ready.
     pub fn fix(&self) -> Option<&'static str> {
         Some(match self {
             DeviceState::Device => return None,
             DeviceState::Offline => {
-                "reconnect the cable, or switch USB debugging off and on in the phone's developer \
-                 options; an emulator may still be booting"
+                "reconnect the cable, or switch USB debugging off and on in the device's developer \
+                 options; an emulator might still be booting"
             }
             DeviceState::Unauthorized => {
-                "unlock the phone and accept \"Allow USB debugging\"; if it does not ask, revoke \
-                 USB debugging authorizations in its developer options and reconnect the cable"
+                "unlock the device and accept \"Allow USB debugging\". If it does not ask, revoke \
+                 USB debugging authorizations in its developer options and reconnect the cable."
             }
             DeviceState::NoPermissions(_) => {
-                "this user may not open the USB device: install your distribution's Android udev \
-                 rules (package android-sdk-platform-tools-common or android-udev-rules), join the \
-                 group plugdev, log in again and reconnect the cable"
+                "install your distribution's Android udev rules (package \
+                 android-sdk-platform-tools-common or android-udev-rules), join the group plugdev, \
+                 log in again and reconnect the cable"
             }
             DeviceState::Other(word) => match word.as_str() {
                 "authorizing" | "connecting" => {
-                    "the connection is being set up: try again in a few seconds"
+                    "try again in a few seconds: the connection is being set up"
                 }
                 "recovery" | "sideload" | "rescue" | "bootloader" => {
-                    "the phone did not boot into Android: restart it (`adb reboot`, or `fastboot \
-                     reboot` in the bootloader)"
+                    "restart the device into Android: run `adb reboot`, or `fastboot reboot` if it \
+                     is in the bootloader"
                 }
-                "detached" => "another program took the phone: run `adb attach`, or reconnect it",
-                _ => "reconnect the phone; `adb devices -l` shows the server's own words",
+                "detached" => "run `adb attach` or reconnect the device: another program uses it",
+                _ => "reconnect the device, or run `adb devices -l` to see its state",
             },
         })
     }
@@ -108,15 +109,15 @@ impl fmt::Display for DeviceState {
 /// One line of `host:devices-l`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedDevice {
-    /// Serial number; not unique in rare cases.
+    /// Serial number; rarely, two devices share one.
     pub serial: String,
-    /// Its state.
+    /// Connection state.
     pub state: DeviceState,
-    /// USB path, such as `1-4.2`; absent for devices on the network.
+    /// USB path, such as `1-4.2`; `None` for devices on the network.
     pub usb: Option<String>,
     /// Product name.
     pub product: Option<String>,
-    /// Model name (underscores for spaces).
+    /// Model name, with underscores for spaces.
     pub model: Option<String>,
     /// Device name.
     pub device: Option<String>,
@@ -137,7 +138,7 @@ impl fmt::Display for ListedDevice {
     }
 }
 
-/// Reads a whole list, of long or short lines; blank lines are passed over.
+/// Parses a whole list of long or short lines; skips blank lines.
 pub fn parse_list(text: &str) -> Vec<ListedDevice> {
     text.lines()
         .filter(|line| !line.trim().is_empty())
@@ -152,7 +153,7 @@ fn parse_line(line: &str) -> ListedDevice {
     }
     let mut rest = line;
     let mut fields: [Option<&str>; 5] = [None; 5];
-    // From the end, as long as the words are fields.
+    // Parse fields from the end of the line.
     while let Some((before, word)) = rest.rsplit_once(' ') {
         let key = ["usb:", "product:", "model:", "device:", "transport_id:"]
             .iter()

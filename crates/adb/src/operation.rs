@@ -1,4 +1,4 @@
-//! One operation on a phone: what a failed step of the protocol means for it, and its deadline.
+//! One operation on a device: its deadline, and the error for a failed protocol step.
 
 use std::future::Future;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::error::DeviceError;
 use super::list::DeviceState;
 use super::wire::WireError;
 
-/// An operation on a phone, for messages and deadlines.
+/// Description of an operation on a device, for messages and deadlines.
 #[derive(Clone, Copy)]
 pub(super) struct Operation<'a> {
     pub(super) serial: &'a str,
@@ -17,7 +17,7 @@ pub(super) struct Operation<'a> {
 }
 
 impl Operation<'_> {
-    /// What a failed step of the protocol means for this operation.
+    /// Converts the failure of a protocol step to the error of this operation.
     pub(super) fn error(self, error: WireError) -> DeviceError {
         let (serial, what) = (self.serial.to_owned(), self.what.to_owned());
         match error {
@@ -38,7 +38,8 @@ impl Operation<'_> {
         }
     }
 
-    /// The server's words where it is the device's state that stops it.
+    /// Returns an error if the server's text shows that the state of the device stops the
+    /// operation.
     pub(super) fn unusable(self, text: &str) -> Option<DeviceError> {
         let state = |state| {
             Some(DeviceError::NotReady {
@@ -66,7 +67,7 @@ impl Operation<'_> {
                 what: self.what.to_owned(),
             })
         } else if text == "closed" || text == "error: closed" {
-            // The server's word for a transport that went while a service was being opened.
+            // The server's text for a transport that disappeared while a service was being opened.
             Some(DeviceError::Lost {
                 serial: self.serial.to_owned(),
                 what: self.what.to_owned(),
@@ -77,7 +78,7 @@ impl Operation<'_> {
         }
     }
 
-    /// One step of the protocol, with a limit.
+    /// Runs one protocol step with a time limit.
     pub(super) async fn within<T>(
         self,
         limit: Duration,
@@ -87,7 +88,7 @@ impl Operation<'_> {
             .await
     }
 
-    /// A whole operation, with a limit.
+    /// Runs a whole operation with a time limit.
     pub(super) async fn within_device<T>(
         self,
         limit: Duration,

@@ -1,9 +1,9 @@
-//! Words of a device or server, made safe to show in one line.
+//! Sanitizes texts of a device or server for one line of output.
 
 use heaptap_model::untrusted::sanitize;
 
-/// Bytes of a device or server as one line that no terminal acts upon: line ends and tabs become
-/// spaces, what else is unsafe U+FFFD.
+/// Converts bytes of a device or server to one line that is safe for terminals: newlines and tabs
+/// become spaces, other unsafe characters U+FFFD.
 pub(super) fn printable(bytes: &[u8]) -> String {
     sanitize(&String::from_utf8_lossy(bytes).replace(['\n', '\t'], " ")).into_owned()
 }

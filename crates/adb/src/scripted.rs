@@ -1,5 +1,5 @@
-//! An adb server for tests that says exactly what a script tells it, over in-memory streams.
-//! Owns its side of the framing only; it knows no phone (that is `virtual_phone`).
+//! An adb server for tests that plays a script over in-memory streams. Owns only the server's side
+//! of the framing; `virtual_phone` imitates a device.
 #![allow(clippy::unwrap_used, reason = "for tests: a poisoned lock ends them")]
 
 use std::collections::VecDeque;
@@ -17,30 +17,30 @@ use super::server::Server;
 /// One step of a connection's script.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// The next request must be this one.
+    /// Expects this request.
     Expect(String),
-    /// These bytes go out.
+    /// Sends these bytes.
     Say(Vec<u8>),
-    /// This many bytes come in; `expected` is compared where it is given.
+    /// Reads this many bytes and compares them with the expected bytes, if any.
     Hear(usize, Option<Vec<u8>>),
-    /// Goes on once this many further connections have been made.
+    /// Waits until this many more connections have been opened.
     After(usize),
-    /// Nothing happens any more, the connection stays open.
+    /// Keeps the connection open and does nothing.
     Hang,
 }
 
-/// A server that plays one script a connection, in order; further connections are refused.
+/// A server that plays one script per connection, in order, and refuses further connections.
 #[derive(Clone)]
 pub struct Scripted {
     scripts: Arc<Mutex<VecDeque<Vec<Step>>>>,
-    /// Bytes in flight: 1 hands over every byte alone.
+    /// Buffer size in bytes; 1 delivers every byte separately.
     pipe: usize,
     wrong: Arc<Mutex<Vec<String>>>,
     connections: watch::Sender<usize>,
 }
 
 impl Scripted {
-    /// A server with one script for each connection to come.
+    /// Creates a server with one script for each connection.
     pub fn new(scripts: impl IntoIterator<Item = Vec<Step>>) -> Self {
         Scripted {
             scripts: Arc::new(Mutex::new(scripts.into_iter().collect())),
@@ -50,24 +50,24 @@ impl Scripted {
         }
     }
 
-    /// Bytes arrive one by one.
+    /// Delivers bytes one by one.
     pub fn byte_by_byte(mut self) -> Self {
         self.pipe = 1;
         self
     }
 
-    /// What tests talk to.
+    /// Returns a client of this server.
     pub fn server(&self) -> Server {
         Server::over(self.clone())
     }
 
-    /// The phone `S` behind this server.
+    /// Returns the device `S` of this server.
     pub fn phone(&self) -> Device {
         let listed = parse_list("S\tdevice");
         self.server().device(&listed[0], &listed)
     }
 
-    /// What a script expected and did not get; scripts not yet played count.
+    /// Returns the differences from the scripts, including scripts that were not played.
     pub fn complaints(&self) -> Vec<String> {
         let mut wrong = self.wrong.lock().unwrap().clone();
         wrong.extend(
@@ -106,7 +106,7 @@ impl Connect for Scripted {
     }
 }
 
-/// Plays to the end, then closes. A client that leaves early is no complaint.
+/// Plays a script to its end, then closes the connection. A client may disconnect early.
 async fn play(
     script: Vec<Step>,
     mut stream: DuplexStream,
@@ -118,10 +118,10 @@ async fn play(
             Step::Expect(wanted) => {
                 let mut length = [0; 4];
                 if stream.read_exact(&mut length).await.is_err() {
-                    return Err(format!("no request where {wanted:?} was expected"));
+                    return Err(format!("expected {wanted:?}, got no request"));
                 }
                 let length = usize::from_str_radix(&String::from_utf8_lossy(&length), 16)
-                    .map_err(|_| format!("a request without length: {length:?}"))?;
+                    .map_err(|_| format!("expected a length, got {length:?}"))?;
                 let mut request = vec![0; length];
                 stream
                     .read_exact(&mut request)
@@ -140,7 +140,7 @@ async fn play(
             Step::Hear(length, expected) => {
                 let mut bytes = vec![0; length];
                 if stream.read_exact(&mut bytes).await.is_err() {
-                    return Err(format!("{length} bytes were expected"));
+                    return Err(format!("expected {length} bytes, got fewer"));
                 }
                 if let Some(expected) = expected
                     && bytes != expected
@@ -160,27 +160,27 @@ async fn play(
     Ok(())
 }
 
-/// The next request must ask for this service.
+/// Expects a request for this service.
 pub fn expect(service: &str) -> Step {
     Step::Expect(service.to_owned())
 }
 
-/// These bytes go out.
+/// Sends these bytes.
 pub fn say(bytes: impl AsRef<[u8]>) -> Step {
     Step::Say(bytes.as_ref().to_vec())
 }
 
-/// `FAIL` with its text.
+/// Sends `FAIL` with its text.
 pub fn fail(text: &str) -> Step {
     say(format!("FAIL{:04x}{text}", text.len()))
 }
 
-/// `OKAY` with a text of its own length.
+/// Sends `OKAY` and a text with its length.
 pub fn okay_text(text: &str) -> Step {
     say(format!("OKAY{:04x}{text}", text.len()))
 }
 
-/// A shell v2 packet.
+/// Encodes a shell v2 packet.
 pub fn packet(id: u8, payload: &[u8]) -> Vec<u8> {
     let mut packet = vec![id];
     packet.extend((payload.len() as u32).to_le_bytes());
@@ -188,7 +188,7 @@ pub fn packet(id: u8, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// A sync record: id, length or number, and payload.
+/// Encodes a sync record: ID, length or number, and payload.
 pub fn record(id: &[u8; 4], number: u32, payload: &[u8]) -> Vec<u8> {
     let mut record = id.to_vec();
     record.extend(number.to_le_bytes());
@@ -196,12 +196,12 @@ pub fn record(id: &[u8; 4], number: u32, payload: &[u8]) -> Vec<u8> {
     record
 }
 
-/// The connection in which the phone `S` tells its features.
+/// Returns the script of the connection that reads the features of the device `S`.
 pub fn features(list: &str) -> Vec<Step> {
     vec![expect("host-serial:S:features"), okay_text(list)]
 }
 
-/// The beginning of every connection to one of the services of phone `S`.
+/// Returns the first steps of a connection to a service of the device `S`.
 pub fn service(name: &str) -> Vec<Step> {
     vec![
         expect("host:transport:S"),

@@ -1,33 +1,33 @@
-//! Which of the listed devices is meant: `-s`, `ANDROID_SERIAL`, or the only one. Owns the
-//! forms adb knows and the errors of a choice; asks nobody.
+//! Selection of a listed device: `-s`, `ANDROID_SERIAL`, or the only device. Owns adb's selector
+//! syntax and the errors of a selection; sends no requests.
 
 use std::fmt;
 
 use super::error::DeviceError;
 use super::list::{DeviceState, ListedDevice};
 
-/// Which device is meant.
+/// Selector of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Selector {
-    /// The only one connected.
+    /// The only connected device.
     Only,
-    /// By serial number (a network address without its port gets adb's 5555).
+    /// Serial number. A network address without a port gets adb's port 5555.
     Serial(String),
-    /// `usb:PATH`, as in the list.
+    /// `usb:PATH`, as listed by the server.
     Usb(String),
-    /// `product:X`.
+    /// `product:NAME`.
     Product(String),
-    /// `model:X`, with underscores for spaces.
+    /// `model:NAME`, with underscores for spaces.
     Model(String),
-    /// `device:X`.
+    /// `device:NAME`.
     Device(String),
-    /// `transport:N`, the server's number for one connection.
+    /// `transport:ID`, the server's number for one connection.
     Transport(u64),
 }
 
 impl Selector {
-    /// Reads the argument of `-s`. Everything that has none of adb's prefixes is a serial.
+    /// Parses the argument of `-s`. A text without one of adb's prefixes is a serial.
     pub fn parse(text: &str) -> Self {
         let value = |prefix: &str| text.strip_prefix(prefix).map(str::to_owned);
         if let Some(path) = value("usb:") {
@@ -49,7 +49,8 @@ impl Selector {
         }
     }
 
-    /// `flag` where it was given, else `ANDROID_SERIAL`, else the only device.
+    /// Returns the selector in `flag`; without it, the one in `ANDROID_SERIAL`; otherwise the only
+    /// device.
     pub fn from_flag_or_env(flag: Option<&str>) -> Self {
         Self::resolve(flag, std::env::var("ANDROID_SERIAL").ok().as_deref())
     }
@@ -73,7 +74,7 @@ impl Selector {
         }
     }
 
-    /// Those of `devices` that may be meant, ready or not.
+    /// Returns the matching devices, ready or not.
     pub fn fitting<'a>(&self, devices: &'a [ListedDevice]) -> Vec<&'a ListedDevice> {
         let fitting: Vec<_> = devices.iter().filter(|d| self.matches(d)).collect();
         if let (Selector::Serial(serial), true) = (self, fitting.is_empty()) {
@@ -83,10 +84,10 @@ impl Selector {
         fitting
     }
 
-    /// The one device of `devices` that is meant and ready.
+    /// Returns the one device that matches and is ready.
     ///
     /// # Errors
-    /// [`DeviceError::NoDevice`], [`DeviceError::NotFound`], [`DeviceError::Several`] or
+    /// Returns [`DeviceError::NoDevice`], [`DeviceError::NotFound`], [`DeviceError::Several`] or
     /// [`DeviceError::NotReady`].
     pub fn choose(
         &self,
@@ -205,8 +206,8 @@ A1                     device usb:1-1 product:shiba model:Pixel_8 device:shiba t
         let error = choose("", TWO).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "2 devices are connected and none was named: A1 (device, Pixel_8, 1-1, transport:1), \
-             10.0.0.7:5555 (unauthorized, transport:2)"
+            "2 devices are connected, but none is selected: A1 (device, Pixel_8, 1-1, \
+             transport:1), 10.0.0.7:5555 (unauthorized, transport:2)"
         );
         let help = error.help().unwrap();
         assert!(

@@ -1,5 +1,5 @@
-//! The adb server: which one, is it there, what does it list. Owns host services;
-//! the way to a device is `handle`'s.
+//! The adb server: its address, its start, and its list of devices. Owns host services; `handle`
+//! owns connections to a device.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use super::list::{ListedDevice, parse_list};
 use super::printable::printable;
 use super::wire::{Wire, WireError};
 
-/// Host services answer from the server's memory.
+/// Time limit for host services, which answer from the server's memory.
 const ANSWER: Duration = Duration::from_secs(5);
-/// A connection to a device on the network; the server itself gives up after 10 s.
+/// Time limit for connecting to a device on the network; the server itself stops after 10 s.
 const CONNECT_DEVICE: Duration = Duration::from_secs(15);
 
-/// An adb server. Cheap to clone; each request is a connection of its own.
+/// An adb server. Cheap to clone; each request opens its own connection.
 #[derive(Clone)]
 pub struct Server {
     inner: Arc<Inner>,
@@ -28,20 +28,21 @@ pub struct Server {
 
 struct Inner {
     connector: Box<dyn Connect>,
-    /// Where that leads, where it is TCP; a local server may be started there.
+    /// TCP address of the connector, if any; a local server can be started there.
     tcp: Option<Address>,
-    /// Whether this process has started it.
+    /// Whether this process has started the server.
     started: AtomicBool,
 }
 
 impl Server {
-    /// The server that `flag` (`--adb-server`) or the environment names, else the local one,
-    /// which is started where nothing answers. One that runs is never touched.
+    /// Returns the server that `flag` (`--adb-server`) or the environment names, otherwise the
+    /// local one. Starts the local server if nothing answers; never touches a running server.
     ///
     /// # Errors
-    /// [`DeviceError::BadAddress`]; [`DeviceError::NoServer`], [`DeviceError::AdbMissing`] or
-    /// [`DeviceError::ServerStart`] where none is to be had; [`DeviceError::NotAdb`] where
-    /// something else listens there.
+    /// Returns [`DeviceError::BadAddress`] for an invalid address. Returns
+    /// [`DeviceError::NoServer`], [`DeviceError::AdbMissing`] or [`DeviceError::ServerStart`] if no
+    /// server can be reached or started, and [`DeviceError::NotAdb`] if another program listens
+    /// there.
     pub async fn locate(flag: Option<&str>) -> Result<Self, DeviceError> {
         let address = resolve_address(flag, |name| std::env::var(name).ok())?;
         let server = Server::at(address);
@@ -50,16 +51,16 @@ impl Server {
         Ok(server)
     }
 
-    /// The server that `flag` or the environment names; `None` where neither does.
+    /// Returns the address that `flag` or the environment names, if any.
     ///
     /// # Errors
-    /// [`DeviceError::BadAddress`].
+    /// Returns [`DeviceError::BadAddress`] if it is invalid.
     pub fn named(flag: Option<&str>) -> Result<Option<Address>, DeviceError> {
         named_address(flag, |name| std::env::var(name).ok())
     }
 
-    /// The server at `address`, started when it is needed and the address is this machine's.
-    /// Does nothing yet.
+    /// Creates a client for the server at `address`, without connecting yet. A server at a local
+    /// address is started when it is needed.
     pub fn at(address: Address) -> Self {
         Server {
             inner: Arc::new(Inner {
@@ -70,7 +71,8 @@ impl Server {
         }
     }
 
-    /// The server behind `connector`; never started by us (tests, the virtual phone).
+    /// Creates a client for the server of `connector`, which is never started (tests, the virtual
+    /// phone).
     pub fn over(connector: impl Connect) -> Self {
         Server {
             inner: Arc::new(Inner {
@@ -81,25 +83,25 @@ impl Server {
         }
     }
 
-    /// Its address, for messages.
+    /// Returns the server's address, for messages.
     pub fn address(&self) -> String {
         self.inner.connector.address()
     }
 
-    /// Whether it serves within this process, and so ends with it.
+    /// Returns whether the server runs inside this process and thus ends with it.
     pub fn is_in_process(&self) -> bool {
         self.inner.tcp.is_none()
     }
 
-    /// Whether this process has started it.
+    /// Returns whether this process has started the server.
     pub fn was_started(&self) -> bool {
         self.inner.started.load(Ordering::Relaxed)
     }
 
-    /// Starts the local server where nothing answers; does nothing where something does.
+    /// Starts the local server if nothing answers at its address.
     ///
     /// # Errors
-    /// As [`Server::locate`].
+    /// Returns the errors of [`Server::locate`].
     pub async fn ensure_running(&self) -> Result<(), DeviceError> {
         match self.open().await {
             Ok(_) => Ok(()),
@@ -117,24 +119,25 @@ impl Server {
         }
     }
 
-    /// The server's protocol version, such as 41.
+    /// Returns the server's protocol version, such as 41.
     ///
     /// # Errors
-    /// [`DeviceError::NotAdb`] where the answer is no version; errors of the connection.
+    /// Returns [`DeviceError::NotAdb`] if the answer is not a version, or an error of the
+    /// connection.
     pub async fn version(&self) -> Result<u32, DeviceError> {
         let what = "host:version";
         let text = self.ask(what, ANSWER).await?;
         u32::from_str_radix(&text, 16).map_err(|_| DeviceError::NotAdb {
             address: self.address(),
             what: what.to_owned(),
-            detail: format!("{:?} is no version", printable(text.as_bytes())),
+            detail: format!("{:?} is not a version", printable(text.as_bytes())),
         })
     }
 
-    /// The devices it lists, whatever their state.
+    /// Returns the listed devices in any state.
     ///
     /// # Errors
-    /// Errors of the connection.
+    /// Returns an error if the connection fails.
     pub async fn devices(&self) -> Result<Vec<ListedDevice>, DeviceError> {
         Ok(parse_list(&self.ask("host:devices-l", ANSWER).await?))
     }
@@ -142,7 +145,7 @@ impl Server {
     /// Follows the list of devices.
     ///
     /// # Errors
-    /// Errors of the connection.
+    /// Returns an error if the connection fails.
     pub async fn track(&self) -> Result<Tracker, DeviceError> {
         for what in ["host:track-devices-l", "host:track-devices"] {
             let mut wire = self.open().await?;
@@ -154,7 +157,7 @@ impl Server {
                         read: Vec::new(),
                     });
                 }
-                // Servers from before 2017 know only the short form.
+                // Servers from before 2017 support only the short form.
                 Err(DeviceError::ServerRefused { .. }) if what.ends_with("-l") => {}
                 Err(error) => return Err(error),
             }
@@ -162,21 +165,22 @@ impl Server {
         unreachable!("the last form returns")
     }
 
-    /// Asks the server to connect to the device at `address` (`HOST:PORT`); the server's words.
+    /// Requests a connection to the device at `address` (`HOST:PORT`) and returns the server's
+    /// text.
     ///
     /// # Errors
-    /// Errors of the connection. A failed attempt is told in the words.
+    /// Returns an error if the connection to the server fails. The text reports a failed attempt.
     pub(super) async fn connect_device(&self, address: &str) -> Result<String, DeviceError> {
         self.ask(&format!("host:connect:{address}"), CONNECT_DEVICE)
             .await
     }
 
-    /// Its address, where it is reached by TCP.
+    /// Returns the server's address if it is a TCP server.
     pub(super) fn tcp_address(&self) -> Option<&Address> {
         self.inner.tcp.as_ref()
     }
 
-    /// A new connection.
+    /// Opens a new connection.
     pub(super) async fn open(&self) -> Result<Wire, DeviceError> {
         let connecting = self.inner.connector.connect();
         match timeout(ANSWER, connecting).await {
@@ -192,7 +196,7 @@ impl Server {
         }
     }
 
-    /// A host service whose answer is one text.
+    /// Requests a host service that returns one text.
     async fn ask(&self, service: &str, limit: Duration) -> Result<String, DeviceError> {
         let mut wire = self.open().await?;
         self.within(service, limit, async {
@@ -241,20 +245,20 @@ impl Server {
     }
 }
 
-/// The stream of device lists.
+/// A stream of device lists.
 pub struct Tracker {
     wire: Wire,
     server: Server,
-    /// A list that has arrived in part.
+    /// Received part of the next list.
     read: Vec<u8>,
 }
 
 impl Tracker {
-    /// The whole list, first as it is now, then after each change; waits for as long as
-    /// nothing changes. Cancel-safe.
+    /// Returns the whole current list on the first call, then the list after each change. Waits
+    /// while nothing changes. Cancel-safe.
     ///
     /// # Errors
-    /// [`DeviceError::ServerLost`] where the server goes away.
+    /// Returns [`DeviceError::ServerLost`] if the server ends.
     pub async fn next(&mut self) -> Result<Vec<ListedDevice>, DeviceError> {
         self.wire
             .read_text_piecewise(&mut self.read)
@@ -264,7 +268,8 @@ impl Tracker {
     }
 }
 
-/// `flag`, else adb's variables, else the local default.
+/// Returns the address in `flag`, otherwise the one in adb's variables, otherwise the local
+/// default.
 fn resolve_address(
     flag: Option<&str>,
     variable: impl Fn(&str) -> Option<String>,
@@ -284,7 +289,7 @@ fn named_address(
         return Address::parse(&text, "ADB_SERVER_SOCKET").map(Some);
     }
     let mut address = variable("ANDROID_ADB_SERVER_ADDRESS").map(|host| {
-        // A host alone, as adb takes it; an IPv6 address may stand there bare.
+        // A host without a port, as in adb; an IPv6 address may lack brackets.
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         Address::new(bare, super::connect::DEFAULT_PORT)
     });

@@ -1,12 +1,13 @@
-//! A command on the phone: its bytes in and out and its exit code. Owns the framing of the
-//! shell services; what runs is the caller's.
+//! A command on the device: its input, output and exit code. Owns the framing of the shell
+//! services.
 //!
-//! With `shell_v2` both ways are packets of id (u8), length (u32, little endian) and payload:
-//! 0 stdin, 1 stdout, 2 stderr, 3 exit code (one byte), 4 close stdin. Other ids are skipped.
-//! A stream that ends before packet 3 was lost, whatever it carried.
+//! With `shell_v2`, both directions are packets of ID (u8), length (u32, little endian) and
+//! payload: 0 stdin, 1 stdout, 2 stderr, 3 exit code (one byte), 4 close stdin. Other IDs are
+//! skipped. A stream that ends before packet 3 counts as lost, even after output.
 //!
-//! Phones without it run the command through `exec:`, which merges stderr into stdout and
-//! knows no exit code; there a line with the code is printed behind the command's output.
+//! Devices without `shell_v2` run the command through `exec:`, which merges stderr into stdout and
+//! does not return the exit code. Therefore the command line prints the exit code on a line after
+//! the command's output.
 
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 
@@ -14,7 +15,7 @@ use super::error::DeviceError;
 use super::operation::Operation;
 use super::wire::{Wire, WireError};
 
-/// Stdin goes out in packets of this size; adbd takes up to 64 KiB.
+/// Maximum payload of a stdin packet; adbd accepts up to 64 KiB.
 const STDIN_PACKET: usize = 32 * 1024;
 
 /// One event of a running command.
@@ -24,12 +25,12 @@ pub enum ShellEvent {
     Stdout(Vec<u8>),
     /// Bytes of standard error.
     Stderr(Vec<u8>),
-    /// The command ended; nothing follows.
+    /// The command ended with this exit code; no event follows.
     Exit(u8),
 }
 
-/// A running command with its stdin open. Dropping it closes the connection, upon which the
-/// phone hangs up the command (SIGHUP).
+/// A running command with open stdin. Dropping it closes the connection; the device then sends
+/// SIGHUP to the command.
 pub struct Shell {
     pub(super) wire: Wire,
     pub(super) framing: Framing,
@@ -37,18 +38,18 @@ pub struct Shell {
     pub(super) what: String,
 }
 
-/// How the phone frames the command's output.
+/// Framing of the command's output.
 pub(super) enum Framing {
     Packets(Packets),
     Marked(Marked),
 }
 
 impl Shell {
-    /// The next event. After [`ShellEvent::Exit`] do not call it again. It waits for as long
-    /// as the command is silent: callers set their own time limits. Cancel-safe.
+    /// Returns the next event. Do not call it again after [`ShellEvent::Exit`]. It waits while the
+    /// command prints nothing, so callers set their own time limits. Cancel-safe.
     ///
     /// # Errors
-    /// [`DeviceError::Lost`] where the connection ends before the exit packet.
+    /// Returns [`DeviceError::Lost`] if the connection ends before the exit packet.
     pub async fn next(&mut self) -> Result<ShellEvent, DeviceError> {
         let op = Operation {
             serial: &self.serial,
@@ -59,10 +60,10 @@ impl Shell {
             .map_err(|e| op.error(e))
     }
 
-    /// Feeds bytes to the command. Not cancel-safe.
+    /// Writes bytes to the command's stdin. Not cancel-safe.
     ///
     /// # Errors
-    /// [`DeviceError::Lost`].
+    /// Returns [`DeviceError::Lost`] if the connection ends.
     pub async fn write(&mut self, bytes: &[u8]) -> Result<(), DeviceError> {
         feed(&mut self.wire.writer, &self.framing, bytes)
             .await
@@ -72,21 +73,21 @@ impl Shell {
     /// Closes the command's stdin.
     ///
     /// # Errors
-    /// [`DeviceError::Lost`]; [`DeviceError::Refused`] on phones without `shell_v2`, where the
-    /// protocol has no such step.
+    /// Returns [`DeviceError::Lost`] if the connection ends, and [`DeviceError::Refused`] on
+    /// devices without `shell_v2`, because their protocol cannot close stdin.
     pub async fn close_stdin(&mut self) -> Result<(), DeviceError> {
         match self.framing {
             Framing::Packets(_) => close(&mut self.wire.writer)
                 .await
                 .map_err(|e| self.op().error(e)),
             Framing::Marked(_) => Err(self.op().error(WireError::Fail(
-                "its adbd has no shell_v2, so stdin can't be closed".to_owned(),
+                "its adbd does not support shell_v2, so stdin cannot be closed".to_owned(),
             ))),
         }
     }
 
-    /// Feeds `stdin`, closes it, and collects everything until the exit code, reading and
-    /// writing at once so that neither side waits for the other.
+    /// Writes `stdin`, closes it, and collects all output until the exit code. Reads and writes at
+    /// the same time, so that neither side blocks the other.
     pub(super) async fn finish(
         &mut self,
         stdin: &[u8],
@@ -99,7 +100,7 @@ impl Shell {
         let packets = matches!(self.framing, Framing::Packets(_));
         let (reader, writer) = (&mut self.wire.reader, &mut self.wire.writer);
         let feeding = async {
-            // A command may end without reading its stdin: only its exit code counts.
+            // A command might end without reading its stdin: only its exit code counts.
             if packets {
                 let _ = match feed_packets(writer, stdin).await {
                     Ok(()) => close(writer).await,
@@ -145,7 +146,8 @@ impl Shell {
     }
 }
 
-/// Cancel-safe: bytes are taken from the buffer only once they are accounted for.
+/// Returns the next event. Cancel-safe: bytes are consumed from the buffer only after they are
+/// counted.
 async fn next_event<R: AsyncBufReadExt + Unpin>(
     reader: &mut R,
     framing: &mut Framing,
@@ -210,8 +212,8 @@ async fn close<W: AsyncWriteExt + Unpin>(writer: &mut W) -> Result<(), WireError
     Ok(writer.flush().await?)
 }
 
-/// Splits a stream of shell v2 packets, however it is cut. Keeps no payload: each piece is
-/// handed on as it comes, so a length of 4 GiB costs nothing.
+/// Parser of shell v2 packets from pieces of any size. Passes each piece of a payload on at once,
+/// so a length of 4 GiB does not use memory.
 #[derive(Default)]
 pub(super) struct Packets {
     header: [u8; 5],
@@ -220,7 +222,8 @@ pub(super) struct Packets {
 }
 
 impl Packets {
-    /// Looks at the next bytes of the stream: how many were used up, and what they hold.
+    /// Parses the next bytes of the stream. Returns the number of consumed bytes and the event in
+    /// them.
     fn take(&mut self, input: &[u8]) -> (usize, Option<Result<ShellEvent, WireError>>) {
         let mut at = 0;
         if self.have < 5 {
@@ -255,14 +258,14 @@ impl Packets {
     }
 }
 
-/// Finds the line with the exit code behind the output of an `exec:` service.
+/// Parser of `exec:` output that ends with a mark and the exit code.
 pub(super) struct Marked {
     mark: Vec<u8>,
     held: Vec<u8>,
 }
 
 impl Marked {
-    /// `mark` must not occur in what the command prints.
+    /// Creates a parser. `mark` must not occur in the command's output.
     pub(super) fn new(mark: &str) -> Self {
         Marked {
             mark: mark.as_bytes().to_vec(),
@@ -274,7 +277,7 @@ impl Marked {
         self.held.extend_from_slice(bytes);
     }
 
-    /// Output that is certainly not the mark's beginning.
+    /// Returns output that cannot be the beginning of the mark.
     fn pending(&mut self) -> Option<ShellEvent> {
         let certain = (0..self.held.len())
             .find(|&at| {
@@ -289,7 +292,7 @@ impl Marked {
         (certain > 0).then(|| ShellEvent::Stdout(self.held.drain(..certain).collect()))
     }
 
-    /// The exit code, where the stream ended with the mark, the code and a line's end.
+    /// Returns the exit code if the stream ended with the mark, the code and a newline.
     fn end(&mut self) -> Option<ShellEvent> {
         let code = self.held.strip_prefix(self.mark.as_slice())?;
         let code = std::str::from_utf8(code).ok()?.strip_suffix('\n')?;
@@ -309,7 +312,7 @@ mod tests {
         packet
     }
 
-    /// Feeds `stream` in pieces of `sizes`, in turn; what came out, joined per channel.
+    /// Feeds `stream` in pieces of `sizes`, in turn; returns the output joined per channel.
     fn read(stream: &[u8], sizes: &[usize]) -> (Vec<u8>, Vec<u8>, Option<u8>) {
         let mut packets = Packets::default();
         let (mut out, mut err) = (Vec::new(), Vec::new());

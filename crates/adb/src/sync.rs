@@ -1,11 +1,9 @@
-//! Files on the phone: stat, pull, push. Owns the sync service's framing; where the bytes go
-//! is the caller's.
+//! Files on the device: stat, pull, push. Owns the framing of the sync service.
 //!
-//! Requests are a four-letter id, a length (u32, little endian) and a path. `STA2` answers 72
-//! bytes with an errno, `STAT` 16 bytes that are zero for whatever it can't see. `RECV`
-//! answers `DATA` blocks of at most 64 KiB and `DONE`; `SEND` takes the same and answers
-//! `OKAY`; both answer `FAIL` and a text where the phone says no, `SEND` also before it has
-//! read everything.
+//! A request is a four-letter ID, a length (u32, little endian) and a path. `STA2` returns 72 bytes
+//! with an errno. `STAT` returns 16 bytes, all zero for a path that it cannot read. `RECV` returns
+//! `DATA` blocks of at most 64 KiB, then `DONE`. `SEND` receives the same and returns `OKAY`. Both
+//! return `FAIL` and a text if the device refuses; `SEND` can do so before it has read everything.
 
 use std::io;
 use std::time::{Duration, SystemTime};
@@ -17,22 +15,22 @@ use super::operation::Operation;
 use super::printable::printable;
 use super::wire::{Wire, WireError};
 
-/// The largest block either side sends, and the longest path.
+/// Maximum size of a block in either direction, and of a path.
 const MAX_BLOCK: u32 = 64 * 1024;
 const MAX_PATH: usize = 1024;
 
-/// What `stat` says of a remote file.
+/// Result of `stat` for a remote file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RemoteStat {
-    /// Size in bytes (64 bits where the phone offers `stat_v2`, else its lower 32).
+    /// Size in bytes (64 bits if the device supports `stat_v2`, otherwise the lower 32 bits).
     pub size: u64,
-    /// st_mode.
+    /// File type and permissions (`st_mode`).
     pub mode: u32,
-    /// Modification time, seconds since the epoch.
+    /// Modification time in seconds since the epoch.
     pub mtime: i64,
 }
 
-/// Asks for what is at `path`, links followed.
+/// Runs `stat` on `path` and follows symbolic links.
 pub(super) async fn stat(
     wire: &mut Wire,
     path: &str,
@@ -54,7 +52,7 @@ pub(super) async fn stat(
             size: u64::from(u32_at(&body, 4)),
             mtime: i64::from(u32_at(&body, 8)),
         };
-        // All zero is how the old form says that it saw nothing.
+        // `STAT` returns zeros if it cannot read the path.
         return Ok((stat.mode != 0).then_some(stat));
     }
     let body: [u8; 68] = read(wire).await?;
@@ -112,7 +110,7 @@ pub(super) async fn pull(
     }
 }
 
-/// Writes `bytes` to `path` with `mode`, listening for an early refusal all the while.
+/// Writes `bytes` to `path` with `mode`, and stops early if the device refuses.
 pub(super) async fn push(
     wire: &mut Wire,
     bytes: &[u8],
@@ -148,7 +146,7 @@ pub(super) async fn push(
             Ok::<_, WireError>(header)
         };
         tokio::pin!(sending, answer);
-        // The answer decides; a broken pipe while sending only means that it came early.
+        // The answer decides; a broken pipe while sending only means that the answer came early.
         tokio::select! {
             biased;
             header = &mut answer => header?,
@@ -174,7 +172,7 @@ async fn request(wire: &mut Wire, id: &[u8; 4], path: &[u8]) -> Result<(), WireE
 fn check_path(path: &[u8]) -> Result<(), WireError> {
     if path.len() > MAX_PATH || path.contains(&0) {
         return Err(WireError::Fail(format!(
-            "a path is at most {MAX_PATH} bytes and holds no NUL"
+            "a path must have at most {MAX_PATH} bytes and no NUL"
         )));
     }
     Ok(())
@@ -186,7 +184,7 @@ async fn read<const N: usize>(wire: &mut Wire) -> Result<[u8; N], WireError> {
     Ok(bytes)
 }
 
-/// FAIL was read: its length and text.
+/// Reads the length and text after FAIL.
 async fn fail(wire: &mut Wire) -> WireError {
     match read::<4>(wire).await {
         Ok(length) => match fail_text(wire, u32::from_le_bytes(length)).await {
@@ -197,7 +195,7 @@ async fn fail(wire: &mut Wire) -> WireError {
     }
 }
 
-/// The text of a FAIL, as much of it as came and no more than a block.
+/// Reads the text after FAIL: as much as arrives, up to one block.
 async fn fail_text(wire: &mut Wire, length: u32) -> Result<String, WireError> {
     let mut text = Vec::new();
     (&mut wire.reader)
@@ -226,7 +224,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
 }
 
-/// Linux's words for the errors that `stat` gives; the numbers are the same on every Android.
+/// Returns Linux's text for an errno of `stat`; the numbers are the same on every Android device.
 fn errno_text(errno: u32) -> String {
     match errno {
         1 => "Operation not permitted".to_owned(),

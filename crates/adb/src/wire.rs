@@ -1,9 +1,9 @@
-//! One connection to the adb server: requests, OKAY / FAIL, and texts with a length. Owns the
-//! framing of host services; what is asked for and what an error means is decided by callers.
+//! One connection to the adb server: requests, OKAY or FAIL, and texts with a length. Owns the
+//! framing of host services; callers choose the requests and interpret errors.
 //!
-//! A request is four lower-case hex digits of length and the service's name. The answer is
-//! `OKAY`, or `FAIL`, four hex digits and a text; most host services then send one more text
-//! of that shape. A length is never trusted: bytes are kept as they arrive.
+//! A request is four lower-case hex digits of length and the service's name. The answer is `OKAY`,
+//! or `FAIL`, four hex digits and a text. Most host services then send one more text of the same
+//! form. No allocation depends on a received length: bytes are stored as they arrive.
 
 use std::io;
 
@@ -12,17 +12,17 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, ReadHal
 use super::connect::Stream;
 use super::printable::printable;
 
-/// Bytes asked of the socket at once: two full sync blocks with their headers.
+/// Size of the read buffer: two full sync blocks with their headers.
 const READ_BUFFER: usize = 128 * 1024 + 16;
 
-/// Why a step of the protocol failed, before it is known what for.
+/// Failure of a protocol step, before it is assigned to an operation.
 #[derive(Debug)]
 pub(super) enum WireError {
-    /// The connection ended; the socket's error where there was one.
+    /// The connection ended; contains the socket's error, if any.
     Closed(Option<io::Error>),
     /// `FAIL` and its text.
     Fail(String),
-    /// What came is not adb's protocol.
+    /// The answer violates adb's protocol.
     Garbled(String),
 }
 
@@ -35,7 +35,7 @@ impl From<io::Error> for WireError {
     }
 }
 
-/// A connection, read through a buffer.
+/// A connection with a read buffer.
 pub(super) struct Wire {
     pub(super) reader: BufReader<ReadHalf<Box<dyn Stream>>>,
     pub(super) writer: WriteHalf<Box<dyn Stream>>,
@@ -50,17 +50,18 @@ impl Wire {
         }
     }
 
-    /// Asks for `service` and waits for OKAY.
+    /// Requests `service` and waits for OKAY.
     pub(super) async fn request(&mut self, service: &str) -> Result<(), WireError> {
         let Ok(length) = u16::try_from(service.len()) else {
             return Err(WireError::Fail(format!(
-                "a request of {} bytes does not fit into adb's limit of 65535",
+                "a request of {} bytes exceeds adb's limit of 65535",
                 service.len()
             )));
         };
         let mut request = format!("{length:04x}").into_bytes();
         request.extend_from_slice(service.as_bytes());
-        // A server that refuses early may close before all was read: its FAIL counts more.
+        // A server that refuses early might close before it has read everything: its FAIL takes
+        // precedence.
         let sent = self.writer.write_all(&request).await;
         match self.status().await {
             Err(WireError::Closed(None)) => match sent {
@@ -85,7 +86,7 @@ impl Wire {
         }
     }
 
-    /// The text behind FAIL, as much of it as came.
+    /// Reads the text after FAIL, as much as arrives.
     async fn fail_text(&mut self) -> String {
         match self.text().await {
             Ok(text) if !text.trim().is_empty() => printable(text.trim().as_bytes()),
@@ -111,7 +112,8 @@ impl Wire {
 }
 
 impl Wire {
-    /// As [`Wire::text`], but cancel-safe: what has arrived waits in `read` for the next call.
+    /// Reads like [`Wire::text`], but cancel-safe: received bytes stay in `read` until the next
+    /// call.
     pub(super) async fn read_text_piecewise(
         &mut self,
         read: &mut Vec<u8>,
@@ -137,7 +139,7 @@ impl Wire {
     }
 }
 
-/// Reads adb's four hex digits (either case).
+/// Parses adb's four hex digits (either case).
 pub(super) fn hex_length(digits: &[u8; 4]) -> Result<u16, WireError> {
     let garbled = || {
         WireError::Garbled(format!(

@@ -1,28 +1,27 @@
-//! What uid 2000 may do on a phone, by Android version, build and SELinux. The one place
-//! with these rules; `tests/phone/access.rs` holds them as a table.
+//! Permissions of uid 2000 on a phone by Android version, build type and SELinux. All rules are in
+//! this module; `tests/phone/access.rs` lists them as a table.
 
 use super::fs::Stat;
 use super::process::{Process, Role, SHELL};
 use super::spec::{BuildType, PhoneSpec};
 
-/// Who acts: uid, groups and SELinux domain.
+/// Credentials: UID, groups and SELinux domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cred {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
     pub(crate) groups: Vec<u32>,
-    /// SELinux domain.
     pub(crate) domain: &'static str,
 }
 
-/// log, adb, sdcard_rw, sdcard_r, ext_data_rw, ext_obb_rw, net_bt_admin, net_bt, inet,
-/// net_bw_stats, readproc, uhid, readtracefs: the groups that adbd gives its shell.
+/// Groups that adbd gives its shell: log, adb, sdcard_rw, sdcard_r, ext_data_rw, ext_obb_rw,
+/// net_bt_admin, net_bt, inet, net_bw_stats, readproc, uhid, readtracefs.
 const SHELL_GROUPS: [u32; 14] = [
     1004, 1007, 1011, 1015, 1028, 1078, 1079, 3001, 3002, 3003, 3006, 3009, 3011, 3012,
 ];
 
 impl Cred {
-    /// What adb starts.
+    /// Returns the credentials of processes started by adb.
     pub(crate) fn shell() -> Cred {
         Cred {
             uid: SHELL,
@@ -32,7 +31,7 @@ impl Cred {
         }
     }
 
-    /// What `su root` starts.
+    /// Returns the credentials of processes started by `su root`.
     pub(crate) fn root() -> Cred {
         Cred {
             uid: 0,
@@ -47,7 +46,7 @@ impl Cred {
     }
 }
 
-/// read, write or search.
+/// Access to a file: read, write or search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Want {
     Read = 4,
@@ -55,7 +54,7 @@ pub(crate) enum Want {
     Search = 1,
 }
 
-/// Whether owner, group and mode allow it.
+/// Returns whether owner, group and mode allow the access.
 pub(crate) fn mode_allows(cred: &Cred, stat: &Stat, want: Want) -> bool {
     if cred.is_root() {
         return true;
@@ -70,7 +69,7 @@ pub(crate) fn mode_allows(cred: &Cred, stat: &Stat, want: Want) -> bool {
     stat.mode >> shift & want as u32 != 0
 }
 
-/// Whether SELinux lets the domain do it to a file of this type.
+/// Returns whether SELinux allows the domain this action on a file of this type.
 pub(crate) fn label_allows(
     spec: &PhoneSpec,
     enforcing: bool,
@@ -82,7 +81,8 @@ pub(crate) fn label_allows(
         return true;
     }
     match (label, action) {
-        // The shell may pull and, from 11 on, remove traces; only perfetto makes them.
+        // The shell can pull traces and, from Android 11 on, remove them; only perfetto creates
+        // them.
         ("perfetto_traces_data_file", FileAction::Remove) => spec.android >= 11,
         ("perfetto_traces_data_file", action) => action == FileAction::Read,
         ("perfetto_configs_data_file", _) => spec.android >= 12,
@@ -92,7 +92,7 @@ pub(crate) fn label_allows(
     }
 }
 
-/// What is done to a file, as far as policy tells it apart.
+/// Action on a file, as distinguished by the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileAction {
     Read,
@@ -100,18 +100,18 @@ pub(crate) enum FileAction {
     Remove,
 }
 
-/// Whether `cred` may signal a process. The kernel lets one uid signal its own processes;
-/// root may signal all, except that SELinux keeps `su` from nothing.
+/// Returns whether `cred` can signal a process. The kernel lets a UID signal its own processes;
+/// root can signal all, and SELinux does not restrict `su`.
 pub(crate) fn may_signal(cred: &Cred, target: &Process) -> bool {
     cred.is_root() || cred.uid == target.uid
 }
 
-/// Whether `cred` may read maps, smaps and the like: what ptrace may read.
+/// Returns whether `cred` can read maps, smaps and other files that require ptrace permission.
 pub(crate) fn may_inspect(cred: &Cred, target: &Process) -> bool {
     cred.is_root() || (cred.uid == target.uid && target.role != Role::Kernel)
 }
 
-/// Whether `cred` may set the property.
+/// Returns whether `cred` can set the property.
 pub(crate) fn may_set_property(spec: &PhoneSpec, cred: &Cred, name: &str) -> bool {
     if name.starts_with("ro.") {
         return false;
@@ -133,17 +133,17 @@ pub(crate) fn may_set_property(spec: &PhoneSpec, cred: &Cred, name: &str) -> boo
         "dalvik.vm.extra",
     ];
     let allowed = of_shell.iter().any(|p| name.starts_with(p));
-    // A release build keeps the properties that change how other apps run.
+    // A release build restricts the properties that change how other apps run.
     let debug_only = name.starts_with("wrap.") || name.starts_with("libc.debug.");
     allowed && (!debug_only || spec.build != BuildType::User)
 }
 
-/// Whether there is an `su` at all, and `setenforce` has an effect for root.
+/// Returns whether `su` exists and `setenforce` has an effect for root.
 pub(crate) fn has_su(spec: &PhoneSpec) -> bool {
     spec.build != BuildType::User
 }
 
-/// Whether ART takes every app for debuggable.
+/// Returns whether ART treats every app as debuggable.
 pub(crate) fn java_debuggable_build(spec: &PhoneSpec) -> bool {
     spec.build != BuildType::User
 }

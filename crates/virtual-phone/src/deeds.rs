@@ -1,5 +1,5 @@
-//! What the screen and the system did to processes, as far as their memory shows it. Bounded: of
-//! each process the latest deeds are kept one by one, older ones as what still counts of them.
+//! Actions of the screen and the system that affect the memory of processes. Bounded: the latest
+//! actions of each process are stored one by one, older ones only as far as they still count.
 
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
@@ -7,31 +7,31 @@ use std::collections::VecDeque;
 use super::clock::BootNs;
 use super::process::Pid;
 
-/// So many deeds of a process are kept one by one.
+/// Maximum number of actions of a process that are stored one by one.
 const KEPT: usize = 1_000;
-/// Levels of requests to trim that are told apart when old ones are forgotten.
+/// Maximum number of trim levels that are distinguished when old actions are dropped.
 const LEVELS: usize = 64;
 
-/// Something that happened to a process and that its memory shows.
+/// An action that affects the memory of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deed {
     /// One of its activities was destroyed.
     Destroyed,
-    /// It was asked to give memory back.
+    /// It was requested to free memory, at this level.
     Trimmed(u32),
 }
 
-/// What was done to one process.
+/// Actions on one process.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProcessHistory {
-    /// Activities that were destroyed before the first deed that is kept.
+    /// Activities destroyed before the first stored action.
     destroyed: u64,
-    /// In order.
+    /// Stored actions in order.
     kept: VecDeque<(BootNs, Deed)>,
 }
 
 impl ProcessHistory {
-    /// Notes a deed; what comes late happened after the last.
+    /// Adds an action; one that arrives late is placed after the last one.
     pub(crate) fn note(&mut self, at: BootNs, deed: Deed) {
         let last = self.kept.back().map_or(0, |(t, _)| *t);
         self.kept.push_back((at.max(last), deed));
@@ -40,8 +40,8 @@ impl ProcessHistory {
         }
     }
 
-    /// Forgets the first deed of which nothing more is asked: a count, or a level that was asked
-    /// for again since.
+    /// Drops the first action that is not needed: a destroyed activity, which is only counted, or a
+    /// level that was requested again later.
     fn forget_one(&mut self) {
         let seen_again = |place: usize| match self.kept.get(place).map(|(_, deed)| *deed) {
             Some(Deed::Trimmed(level)) => self
@@ -57,7 +57,7 @@ impl ProcessHistory {
         }
     }
 
-    /// Activities that were destroyed up to a moment.
+    /// Returns the number of activities destroyed up to `until`.
     pub(crate) fn destroyed(&self, until: BootNs) -> u64 {
         let kept = self
             .until(until)
@@ -65,7 +65,7 @@ impl ProcessHistory {
         self.destroyed + kept.count() as u64
     }
 
-    /// Requests to trim up to a moment, the last one first: when, and which level.
+    /// Returns the trim requests up to `until` with time and level, the last one first.
     pub(crate) fn trims(&self, until: BootNs) -> impl Iterator<Item = (BootNs, u32)> + '_ {
         self.until(until).rev().filter_map(|(at, deed)| match deed {
             Deed::Trimmed(level) => Some((at, level)),
@@ -79,7 +79,7 @@ impl ProcessHistory {
     }
 }
 
-/// The deeds of all processes.
+/// Actions on all processes.
 #[derive(Debug, Default)]
 pub(crate) struct AllDeeds(BTreeMap<Pid, ProcessHistory>);
 
@@ -92,7 +92,7 @@ impl AllDeeds {
         self.0.get(&pid).map_or(0, |deeds| deeds.destroyed(until))
     }
 
-    /// The level of the last request to trim that still counts.
+    /// Returns the level of the last trim request that still counts.
     pub(crate) fn trim_level(&self, pid: Pid, until: BootNs) -> u32 {
         let deeds = self.0.get(&pid);
         let level = deeds.and_then(|deeds| deeds.trims(until).next());
@@ -103,12 +103,12 @@ impl AllDeeds {
         self.0.entry(pid).or_default().note(at, deed);
     }
 
-    /// Keeps those of some processes alone.
+    /// Keeps only the actions of some processes.
     pub(crate) fn retain(&mut self, keeps: impl Fn(Pid) -> bool) {
         self.0.retain(|pid, _| keeps(*pid));
     }
 
-    /// Another process has this number now.
+    /// Drops the actions of a PID that another process uses now.
     pub(crate) fn forget(&mut self, pid: Pid) {
         self.0.remove(&pid);
     }
@@ -137,10 +137,10 @@ mod tests {
         assert_eq!(deeds.trims(10_000).next(), Some((9_999, 20)));
         // The only request of its level still counts.
         assert!(deeds.trims(10_000).any(|trim| trim == (1, 80)));
-        // Looking back is exact as far as deeds are kept.
+        // Past values are exact as far as actions are stored.
         assert_eq!(deeds.destroyed(9_990), 9_989);
         assert_eq!(deeds.trims(9_998).next(), Some((9_996, 20)));
-        // However many levels there are.
+        // The number of levels does not matter.
         for level in 0..5_000 {
             deeds.note(20_000, Deed::Trimmed(level));
         }

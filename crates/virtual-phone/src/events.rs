@@ -1,16 +1,16 @@
-//! Waiting inside the phone: one counter of events on which every blocked command of a phone
-//! waits, so that a signal, a byte in a pipe and an ended process wake whoever it concerns.
+//! Waiting inside the phone: every blocked command of a phone waits on one event counter. A signal,
+//! a byte in a pipe or an ended process wakes all of them.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Locks; a panic elsewhere must not take the whole phone with it.
+/// Locks; a panic in another thread must not end the whole phone.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Counts what happened. Read [`Events::seen`], look at the world, then wait past it: what
-/// happens in between is never missed.
+/// Counter of events. Read [`Events::seen`], check the state, then wait past it: this never misses
+/// an event in between.
 #[derive(Default)]
 pub(crate) struct Events {
     count: Mutex<u64>,
@@ -22,19 +22,19 @@ impl Events {
         *lock(&self.count)
     }
 
-    /// Something happened.
+    /// Signals an event.
     pub(crate) fn notify(&self) {
         *lock(&self.count) += 1;
         self.changed.notify_all();
     }
 
-    /// Waits until something happens after `seen`, at most `limit`.
+    /// Waits until an event follows `seen`, at most for `limit`.
     pub(crate) fn wait(&self, seen: u64, limit: Option<Duration>) {
         let count = lock(&self.count);
         if *count != seen {
             return;
         }
-        // A wake-up without cause does no harm: callers look again.
+        // A spurious wake-up is harmless: callers check again.
         match limit {
             Some(limit) => drop(
                 self.changed

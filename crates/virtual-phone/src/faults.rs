@@ -1,8 +1,8 @@
-//! What goes wrong on request. Owns the list of faults, their spelling and the counting of
-//! occurrences; the place where each strikes asks [`Faults::strikes`].
+//! Fault injection. Owns the list of faults, their syntax and the count of their occasions; the
+//! code that a fault affects calls [`Faults::strikes`].
 //!
-//! `KIND[@VALUE][#K]`: VALUE is a number whose meaning the kind defines (bytes, ms, …); with
-//! `#K` only the k-th occasion is hit, without it every one.
+//! `KIND[@VALUE][#K]`: VALUE is a number whose meaning depends on the kind (bytes, ms, …). With
+//! `#K`, the fault strikes only on the k-th occasion, otherwise on every one.
 
 use std::sync::Mutex;
 
@@ -10,21 +10,21 @@ use super::events::lock;
 
 macro_rules! fault_kinds {
     ($($(#[doc = $doc:literal])+ $kind:ident = $name:literal,)+) => {
-        /// The kinds of faults; the docs of each say what VALUE means.
+        /// The kinds of faults; their docs define VALUE.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum FaultKind { $($(#[doc = $doc])+ $kind,)+ }
 
         impl FaultKind {
-            /// Every kind.
+            /// All kinds.
             pub const ALL: &'static [FaultKind] = &[$(FaultKind::$kind,)+];
 
-            /// As written in a SPEC.
+            /// Returns the name in a specification.
             pub fn name(self) -> &'static str {
                 match self { $(FaultKind::$kind => $name,)+ }
             }
 
-            /// What it does, as docs/virtual-phone.md lists it.
+            /// Returns the effect, as listed in docs/virtual-phone.md.
             pub fn description(self) -> &'static str {
                 match self { $(FaultKind::$kind => concat!($($doc),+).trim_ascii(),)+ }
             }
@@ -49,23 +49,23 @@ fault_kinds! {
     Slow = "slow",
     /// The server sends every byte on its own.
     Fragment = "fragment",
-    /// The server takes connections and never answers.
+    /// The server accepts connections and never answers.
     Hang = "hang",
     /// The server closes the connection before it answers a request.
     Drop = "drop",
-    /// A transport is refused with the words of an adb server that lost the device.
+    /// A transport is refused with the text of an adb server that lost the device.
     TransportFail = "transport-fail",
-    /// The server says that its version is VALUE (default 40).
+    /// The server reports VALUE (default 40) as its version.
     OldServer = "old-server",
-    /// The device lacks the feature shell_v2.
+    /// The device does not support shell_v2.
     NoShellV2 = "no-shell-v2",
-    /// The device lacks the features stat_v2 and ls_v2.
+    /// The device does not support stat_v2 and ls_v2.
     NoStatV2 = "no-stat-v2",
     /// A shell's connection is cut after VALUE bytes of its output (default 0).
     ShellCut = "shell-cut",
     /// A shell's connection ends without the exit packet.
     NoExit = "no-exit",
-    /// A shell says nothing for VALUE ms (host's clock; default: for ever).
+    /// A shell prints nothing for VALUE ms (host's clock; default: forever).
     ShellHang = "shell-hang",
     /// A pull is cut after VALUE bytes (default: half of the file).
     PullCut = "pull-cut",
@@ -79,9 +79,9 @@ fault_kinds! {
     PullFlip = "pull-flip",
     /// A push is answered with FAIL.
     PushFail = "push-fail",
-    /// `stat` says VALUE bytes (default: 0) too many.
+    /// `stat` reports VALUE bytes (default: 0) too many.
     StatLies = "stat-lies",
-    /// The disk is full: no file takes a byte after VALUE bytes (default 0).
+    /// The disk is full: no file grows beyond VALUE bytes (default 0).
     DiskFull = "disk-full",
     /// `rm` of a trace is refused.
     RmFail = "rm-fail",
@@ -97,7 +97,7 @@ fault_kinds! {
     FtraceHeld = "ftrace-held",
     /// perfetto ignores INT and TERM.
     PerfettoStuck = "perfetto-stuck",
-    /// heapprofd writes no final dumps; the service waits for them as long as the config lets it.
+    /// heapprofd writes no final dumps; the service waits for them until the timeout in the config.
     StopTimeout = "stop-timeout",
     /// Tracing is switched off: persist.traced.enable is 0 and nothing listens.
     TracedOff = "traced-off",
@@ -127,11 +127,11 @@ fault_kinds! {
     DumpheapSlow = "dumpheap-slow",
     /// `am dumpheap` never returns; its file stays at VALUE bytes (default 0).
     DumpheapHang = "dumpheap-hang",
-    /// `am dumpheap` leaves VALUE bytes (default: half) and says that all went well.
+    /// `am dumpheap` leaves VALUE bytes (default: half) and reports success.
     DumpheapShort = "dumpheap-short",
     /// The app dies with VALUE bytes (default: half) of `am dumpheap` written.
     DumpheapDies = "dumpheap-dies",
-    /// A process that is asked for its debugger's port takes the connection and closes it.
+    /// A process accepts a debugger's connection and closes it.
     Debugger = "debugger",
     /// A runtime's list of tracked allocations is cut after VALUE bytes (default 0).
     AllocationsCut = "allocations-cut",
@@ -152,21 +152,21 @@ fault_kinds! {
     ClockJump = "clock-jump",
 }
 
-/// One fault, as asked for.
+/// One injected fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
-    /// What.
+    /// Kind of the fault.
     pub kind: FaultKind,
-    /// Its number; the kind says what it means.
+    /// VALUE; its meaning depends on the kind.
     pub value: Option<i64>,
-    /// Only on the k-th occasion (from 1); every one where absent.
+    /// Strikes only on the k-th occasion (from 1); `None` strikes on every one.
     pub occasion: Option<u32>,
 }
 
-/// A text that names no fault.
+/// Error in the text of a fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is no fault; write KIND[@VALUE][#K] with one of {}",
+    "{text:?} is not a fault; write KIND[@VALUE][#K], where KIND is one of {}",
     FaultKind::ALL.iter().map(|k| k.name()).collect::<Vec<_>>().join(", ")
 )]
 pub struct FaultError {
@@ -177,7 +177,7 @@ impl Fault {
     /// Parses `KIND[@VALUE][#K]`.
     ///
     /// # Errors
-    /// Where there is no such kind, or a number is none.
+    /// Returns an error if the kind is unknown or a number is invalid.
     pub fn parse(text: &str) -> Result<Fault, FaultError> {
         let err = || FaultError {
             text: text.to_owned(),
@@ -211,21 +211,21 @@ struct Armed {
     struck: u32,
 }
 
-/// The faults of one phone; more can be added while it runs.
+/// The faults of one phone; more can be added at run time.
 #[derive(Default)]
 pub struct Faults {
     armed: Mutex<Vec<Armed>>,
 }
 
 impl Faults {
-    /// Arms `faults`.
+    /// Creates the list with `faults` armed.
     pub fn new(faults: &[Fault]) -> Self {
         let all = Faults::default();
         faults.iter().for_each(|f| all.add(*f));
         all
     }
 
-    /// Arms one more.
+    /// Arms one more fault.
     pub fn add(&self, fault: Fault) {
         lock(&self.armed).push(Armed {
             fault,
@@ -234,19 +234,19 @@ impl Faults {
         });
     }
 
-    /// Disarms all of a kind.
+    /// Disarms all faults of a kind.
     pub fn remove(&self, kind: FaultKind) {
         lock(&self.armed).retain(|a| a.fault.kind != kind);
     }
 
-    /// How often a kind struck.
+    /// Returns the number of times that a kind has struck.
     pub fn struck(&self, kind: FaultKind) -> u32 {
         let armed = lock(&self.armed);
         let of_kind = armed.iter().filter(|a| a.fault.kind == kind);
         of_kind.map(|a| a.struck).sum()
     }
 
-    /// An occasion for `kind`: whether it strikes, and with which value.
+    /// Counts an occasion for `kind`. Returns the fault's value if it strikes.
     pub(crate) fn strikes(&self, kind: FaultKind) -> Option<Option<i64>> {
         let mut hit = None;
         for a in lock(&self.armed)
@@ -262,7 +262,7 @@ impl Faults {
         hit
     }
 
-    /// As [`Faults::strikes`], with a value where none was given.
+    /// Counts an occasion like [`Faults::strikes`], with a default for the value.
     pub(crate) fn value(&self, kind: FaultKind, default: u64) -> Option<u64> {
         self.strikes(kind)
             .map(|v| v.map_or(default, |v| v.max(0) as u64))

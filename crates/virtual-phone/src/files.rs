@@ -1,5 +1,5 @@
-//! File operations of a process: paths to nodes, /proc included, with permissions checked as
-//! the phone's kernel does.
+//! File operations of a process: paths to nodes, including /proc, with the permission checks of the
+//! phone's kernel.
 
 use super::access::Cred;
 use super::access::{FileAction, Want, label_allows, mode_allows};
@@ -54,7 +54,7 @@ impl Kernel {
         Ok((entry, parts))
     }
 
-    /// What is at `path`; nothing but search permission is needed.
+    /// Returns the entry at `path`; requires only search permission.
     pub(crate) fn entry(
         &self,
         cred: &Cred,
@@ -70,7 +70,7 @@ impl Kernel {
         Ok(found.0)
     }
 
-    /// Names in a directory, sorted; `.` and `..` are left out.
+    /// Returns the sorted names in a directory, without `.` and `..`.
     pub(crate) fn list(&self, cred: &Cred, cwd: &str, path: &str) -> Result<Vec<String>, Errno> {
         let entry = self.entry(cred, cwd, path, true)?;
         let enforcing = self.state().enforcing;
@@ -85,7 +85,7 @@ impl Kernel {
         Ok(names)
     }
 
-    /// Opens a file to read.
+    /// Opens a file for reading.
     pub(crate) fn open_read(&self, cred: &Cred, cwd: &str, path: &str) -> Result<Fd, Errno> {
         let entry = self.entry(cred, cwd, path, true)?;
         let enforcing = self.state().enforcing;
@@ -102,7 +102,7 @@ impl Kernel {
         }
     }
 
-    /// All bytes of a file.
+    /// Returns all bytes of a file.
     pub(crate) fn read_all(&self, cred: &Cred, cwd: &str, path: &str) -> Result<Vec<u8>, Errno> {
         match self.open_read(cred, cwd, path)? {
             Fd::File { data, .. } => Ok(data.contents()),
@@ -110,7 +110,7 @@ impl Kernel {
         }
     }
 
-    /// Opens a file to write, made with `mode` where it is new.
+    /// Opens a file for writing; creates it with `mode` if it is new.
     pub(crate) fn open_write(
         &self,
         cred: &Cred,
@@ -165,7 +165,8 @@ impl Kernel {
         }
     }
 
-    /// The resolved path of a name to be made or removed, its directory being writable.
+    /// Returns the resolved path of a name to be created or removed; its directory must be
+    /// writable.
     fn parent_for_change(
         &self,
         state: &State,
@@ -190,7 +191,7 @@ impl Kernel {
         Ok(resolved)
     }
 
-    /// Removes a file or an empty directory; `tree` removes whatever is below.
+    /// Removes a file or an empty directory; `tree` removes a directory with its contents.
     pub(crate) fn remove(
         &self,
         cred: &Cred,
@@ -231,7 +232,6 @@ impl Kernel {
         Ok(())
     }
 
-    /// Makes a directory.
     pub(crate) fn make_directory(&self, cred: &Cred, cwd: &str, path: &str) -> Result<(), Errno> {
         let mut state = self.state();
         let parts = normalize(cwd, path);

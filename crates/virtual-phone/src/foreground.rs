@@ -1,5 +1,5 @@
-//! What keys, rotations and starts do to the activities on the screen, and to the processes behind
-//! them; the commands that ask for it are elsewhere.
+//! Effects of keys, rotations and starts on the activities on the screen and their processes. The
+//! commands that request them are in other modules.
 
 use super::clock::Now;
 use super::deeds::Deed;
@@ -9,43 +9,43 @@ use super::process::{Pid, Process, Role, SIGKILL, SIGSEGV};
 use super::screen::{Exit, LAUNCHER, Task};
 use super::state::State;
 
-/// What the phone tells an app that left the screen.
+/// `onTrimMemory` level for an app that left the screen.
 pub(crate) const UI_HIDDEN: u32 = 20;
-/// How willingly the system kills the app that was in front before.
+/// `oom_score_adj` of the app that was in front before.
 const PREVIOUS_APP: i32 = 700;
 const HOME_APP: i32 = 600;
 const CACHED_APP: i32 = 900;
 
-/// What an app's activities do when the screen turns.
+/// Reaction of an app's activities to a rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnRotation {
-    /// They are destroyed and created anew.
+    /// They are destroyed and recreated.
     Recreated,
-    /// `android:configChanges` names what changes: they are only told.
+    /// `android:configChanges` lists the changes: the activities are only notified.
     Told,
     /// `android:screenOrientation` is fixed: nothing changes for them.
     Fixed,
-    /// They are created anew, and a bug ends the app at the third time.
+    /// They are recreated, and a bug ends the app at the third rotation.
     CrashesAtThird,
 }
 
-/// Exits that are remembered.
+/// Maximum number of stored exits.
 const MAX_EXITS: usize = 64;
 
-/// How a start ended.
+/// Outcome of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Launch {
     /// The process was started for it.
     Cold,
-    /// The activity was created in a process that ran.
+    /// The activity was created in a running process.
     Warm,
-    /// The task came to the front as it was.
+    /// The task came to the front unchanged.
     Hot,
-    /// It was in front already.
+    /// The activity was already in front.
     Nothing,
 }
 
-/// What an app does when the screen turns.
+/// Returns the reaction of an app to a rotation.
 pub(crate) fn on_rotation(package: &str) -> OnRotation {
     match package {
         "com.example.browser" => OnRotation::Told,
@@ -55,7 +55,7 @@ pub(crate) fn on_rotation(package: &str) -> OnRotation {
     }
 }
 
-/// Shows what a phone that has booted shows.
+/// Shows the screen of a booted phone.
 pub(crate) fn begin(state: &mut State) {
     let front = state.foreground.clone();
     for package in [LAUNCHER, &front] {
@@ -76,12 +76,12 @@ pub(crate) fn begin(state: &mut State) {
     }
 }
 
-/// Whether anything on it can be used.
+/// Returns whether the screen is on and unlocked.
 pub(crate) fn is_usable(state: &State) -> bool {
     state.screen_on && !state.screen.locked
 }
 
-/// What is in front, where the screen shows it.
+/// Returns the task in front, if the screen shows it.
 pub(crate) fn front(state: &State) -> Option<&Task> {
     state.screen.tasks.first().filter(|_| is_usable(state))
 }
@@ -122,7 +122,7 @@ pub(crate) fn start(
                 task.activities = vec![screen.new_activity(class, pid)];
                 Launch::Warm
             } else if !is_main && !is_top {
-                // A link opens on top of what is there.
+                // A link opens on top of the task's activities.
                 task.activities.push(screen.new_activity(class, pid));
                 Launch::Warm
             } else if alive == 0 {
@@ -160,8 +160,8 @@ pub(crate) fn home(state: &mut State, now: Now) {
     front_changed(state, now);
 }
 
-/// BACK: what is on top of the task goes; since Android 12 the last activity of a task stays,
-/// behind the home screen.
+/// BACK: the top activity of the task is destroyed. Since Android 12, the last activity of a task
+/// stays, behind the home screen.
 pub(crate) fn back(state: &mut State, android: u32, now: Now) {
     let Some(task) = front(state).filter(|t| t.package != LAUNCHER) else {
         return;
@@ -187,7 +187,7 @@ pub(crate) fn back(state: &mut State, android: u32, now: Now) {
     front_changed(state, now);
 }
 
-/// Recents, twice: the app before comes to the front.
+/// Recents, twice: the previous app comes to the front.
 pub(crate) fn previous_app(state: &mut State, now: Now) {
     if !is_usable(state) {
         return;
@@ -201,7 +201,7 @@ pub(crate) fn previous_app(state: &mut State, now: Now) {
     front_changed(state, now);
 }
 
-/// Sets or deletes a setting; the screen follows. Whether it was there before.
+/// Sets or deletes a setting and updates the screen. Returns whether the setting existed before.
 pub(crate) fn set(
     state: &mut State,
     space: &str,
@@ -220,7 +220,7 @@ pub(crate) fn set(
     had.is_some()
 }
 
-/// The screen has turned: what is visible is created anew, unless its app says otherwise.
+/// Applies a rotation: visible activities are recreated, unless their app prevents that.
 fn turned(state: &mut State, now: Now) {
     let Some(task) = front(state) else {
         return;
@@ -247,8 +247,7 @@ fn turned(state: &mut State, now: Now) {
     }
 }
 
-/// An app's process ends on an exception that nobody caught: the log says so, and what was on
-/// top is gone.
+/// Ends an app's process by an uncaught exception: logs it and removes the activity on top.
 pub(crate) fn crash(state: &mut State, pid: Pid, what: &str, now: Now) {
     let Some(process) = state.processes.get(pid).cloned() else {
         return;
@@ -280,8 +279,8 @@ pub(crate) fn crash(state: &mut State, pid: Pid, what: &str, now: Now) {
     front_changed(state, now);
 }
 
-/// A process is ended by a signal that nobody asked the system for: an app's is remembered with
-/// it, any other just ends.
+/// Ends a process by a signal that did not come from the system. The end of an app's process is
+/// stored with the signal; others only end.
 pub(crate) fn killed(state: &mut State, pid: Pid, signal: u8, now: Now) {
     let Some(process) = state.processes.get(pid).cloned() else {
         return;
@@ -303,7 +302,7 @@ pub(crate) fn killed(state: &mut State, pid: Pid, signal: u8, now: Now) {
     }
 }
 
-/// Why a process is ended, in the words of `exit-info`.
+/// Reason for the end of a process, in the words of `exit-info`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Why<'a> {
     pub(crate) reason: (u32, &'static str),
@@ -311,7 +310,7 @@ pub(crate) struct Why<'a> {
     pub(crate) description: &'a str,
 }
 
-/// Ends a process of an app and remembers why.
+/// Ends a process of an app and stores the reason.
 fn end(state: &mut State, process: &Process, why: Why<'_>, now: Now) {
     end_by(state, process, why, SIGKILL, now);
 }
@@ -343,7 +342,7 @@ fn end_by(state: &mut State, process: &Process, why: Why<'_>, signal: u8, now: N
         subreason: why.subreason,
         last: process.clone(),
         boot: now.boot,
-        // Of exceptions and of what the system ends itself there is none.
+        // Exceptions and ends by the system have no signal.
         status: match why.reason.0 {
             2 | 5 => signal,
             _ => 0,
@@ -353,7 +352,7 @@ fn end_by(state: &mut State, process: &Process, why: Why<'_>, signal: u8, now: N
     let screen = &mut state.screen;
     screen.exits.insert(0, exit);
     screen.exits.truncate(MAX_EXITS);
-    // Of who is gone and no longer told of, nothing is asked.
+    // Drop the actions of processes that are gone and no longer listed.
     let (exits, processes) = (&screen.exits, &state.processes);
     let told = |pid| exits.iter().any(|exit| exit.pid == pid);
     screen
@@ -361,8 +360,8 @@ fn end_by(state: &mut State, process: &Process, why: Why<'_>, signal: u8, now: N
         .retain(|pid| processes.get(pid).is_some() || told(pid));
 }
 
-/// Ends all processes of a package, and what is on the screen, as force-stop does; or, from a
-/// score on, only those that the system could miss.
+/// Ends all processes of a package and its activities, as force-stop does; with a minimum score,
+/// only the processes that the system could do without.
 pub(crate) fn stop(
     state: &mut State,
     package: &str,
@@ -387,8 +386,8 @@ pub(crate) fn stop(
     front_changed(state, now);
 }
 
-/// The app in front has changed, perhaps: who left hears that it is hidden, and the system
-/// would rather kill it; who came is as if it never had been asked to save.
+/// Updates the app in front: the app that left is notified that it is hidden and gets a higher
+/// score; the app that came forgets earlier trim requests.
 fn front_changed(state: &mut State, now: Now) {
     let Some(front) = state.screen.tasks.first() else {
         return;
@@ -425,7 +424,7 @@ fn front_changed(state: &mut State, now: Now) {
         for each in all {
             if let Some(p) = state.processes.get_mut(each) {
                 p.frozen &= place > 0;
-                // What serves the app in front lives with it.
+                // Processes that serve the app in front get its score.
                 p.oom_score_adj = match (each == pid, place) {
                     (true, _) => own,
                     (false, 0) => 0,

@@ -1,5 +1,5 @@
-//! The phone's file system: a tree of directories, files and links in memory, with owners,
-//! modes and SELinux types. Owns path resolution; /proc is made elsewhere on each look.
+//! The phone's file system: a tree of directories, files and links in memory, with owners, modes
+//! and SELinux types. Owns path resolution; /proc is generated on each access, in another module.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -16,7 +16,7 @@ pub(crate) const LINK: u32 = 0o120_000;
 /// S_IFCHR.
 pub(crate) const DEVICE: u32 = 0o020_000;
 
-/// The bytes of a file. It lives on while someone has it open, though its name be gone.
+/// Bytes of a file. They exist as long as a process has the file open, even without a name.
 #[derive(Default)]
 pub(crate) struct FileData {
     bytes: Mutex<Vec<u8>>,
@@ -46,7 +46,7 @@ impl FileData {
         lock(&self.bytes).clone()
     }
 
-    /// Writes at `offset`; a gap is filled with zeros.
+    /// Writes at `offset`; fills a gap with zeros.
     pub(crate) fn write_at(&self, offset: u64, data: &[u8], mtime: i64) {
         let mut bytes = lock(&self.bytes);
         let offset = offset as usize;
@@ -66,17 +66,16 @@ impl FileData {
     }
 }
 
-/// What a name stands for.
+/// Type and content of an inode.
 #[derive(Clone)]
 pub(crate) enum Kind {
     Directory(BTreeMap<String, Node>),
     File(Arc<FileData>),
     Link(String),
-    /// A character device, by its name.
+    /// A character device with this name.
     Device(&'static str),
 }
 
-/// A name's inode.
 #[derive(Clone)]
 pub(crate) struct Node {
     pub(crate) kind: Kind,
@@ -90,10 +89,10 @@ pub(crate) struct Node {
     pub(crate) label: &'static str,
 }
 
-/// What `stat` says.
+/// Result of `stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stat {
-    /// With the file type's bits.
+    /// Mode including the file type's bits.
     pub(crate) mode: u32,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
@@ -133,7 +132,7 @@ impl Errno {
         }
     }
 
-    /// The words of strerror.
+    /// Returns the text of strerror.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Errno::Perm => "Operation not permitted",
@@ -187,12 +186,12 @@ impl Node {
     }
 }
 
-/// The tree.
+/// The file system tree.
 pub(crate) struct Tree {
     root: Node,
 }
 
-/// Splits a path, `.` and `..` resolved by name.
+/// Splits a path; resolves `.` and `..` by name.
 pub(crate) fn normalize(cwd: &str, path: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let whole = if path.starts_with('/') {
@@ -219,7 +218,7 @@ impl Tree {
         }
     }
 
-    /// The absolute path after all links; the last part is followed only where asked.
+    /// Returns the absolute path after all links; `follow` also resolves the last part.
     pub(crate) fn resolve(&self, parts: &[String], follow: bool) -> Result<Vec<String>, Errno> {
         let mut todo: Vec<String> = parts.iter().rev().cloned().collect();
         let mut done: Vec<String> = Vec::new();
@@ -246,7 +245,7 @@ impl Tree {
         Ok(done)
     }
 
-    /// The node at an already resolved path.
+    /// Returns the node at a resolved path.
     pub(crate) fn node(&self, parts: &[String]) -> Option<&Node> {
         parts.iter().try_fold(&self.root, |node, part| {
             let Kind::Directory(entries) = &node.kind else {
@@ -256,7 +255,7 @@ impl Tree {
         })
     }
 
-    /// As [`Tree::node`], to change it.
+    /// Returns the node at a resolved path for changes.
     pub(crate) fn node_mut(&mut self, parts: &[String]) -> Option<&mut Node> {
         parts.iter().try_fold(&mut self.root, |node, part| {
             let Kind::Directory(entries) = &mut node.kind else {
@@ -266,7 +265,7 @@ impl Tree {
         })
     }
 
-    /// Puts a node at a path whose directory exists, in place of what was there.
+    /// Adds or replaces a node at a path whose directory exists.
     pub(crate) fn put(&mut self, parts: &[String], node: Node) -> Result<(), Errno> {
         let (name, above) = parts.split_last().ok_or(Errno::Exists)?;
         let parent = self.node_mut(above).ok_or(Errno::NoEntry)?;
@@ -277,7 +276,6 @@ impl Tree {
         Ok(())
     }
 
-    /// Removes a name.
     pub(crate) fn remove(&mut self, parts: &[String]) -> Option<Node> {
         let (name, above) = parts.split_last()?;
         match &mut self.node_mut(above)?.kind {
@@ -286,7 +284,7 @@ impl Tree {
         }
     }
 
-    /// Makes a directory and all above it (0755, root), as the system image has them.
+    /// Creates a directory and its parents (0755, root), as in the system image.
     pub(crate) fn directory(&mut self, path: &str) -> &mut Node {
         let mut node = &mut self.root;
         for part in normalize("/", path) {
@@ -304,14 +302,14 @@ impl Tree {
     }
 }
 
-/// What a path leads to.
+/// Target of a path.
 pub(crate) struct Entry {
     pub(crate) stat: Stat,
     pub(crate) label: &'static str,
     pub(crate) body: Body,
 }
 
-/// The contents of an [`Entry`].
+/// Contents of an [`Entry`].
 pub(crate) enum Body {
     Directory(Vec<String>),
     File(Arc<FileData>),

@@ -1,50 +1,50 @@
-//! What happened to a process that its memory depends on: when it slept, when a collection was
-//! asked for, and what the screen and the system did to it.
+//! Events of a process that affect its memory: sleep, requested collections, and actions of the
+//! screen and the system.
 
 use super::clock::{BootNs, SECOND};
 use super::deeds::ProcessHistory;
 
-/// A process that runs collects by itself after so long.
+/// Interval in nanoseconds after which a running process collects garbage by itself.
 pub(crate) const COLLECTION_EVERY: u64 = 10 * SECOND;
 
-/// How long after its start a process is busy with starting.
+/// Duration of a process's startup in nanoseconds.
 pub(crate) const STARTUP: u64 = 2 * SECOND;
-/// Of each kind, the last so many are remembered.
+/// Maximum number of stored events of each kind; older ones are dropped.
 const MOST: usize = 1_000;
 
 /// Levels of `onTrimMemory` at which apps empty their caches.
 const EMPTIES_CACHES: [u32; 5] = [10, 15, 40, 60, 80];
-/// From this level on, the app is told that it is in the back.
+/// Minimum level that means the app is in the background.
 const IN_THE_BACK: u32 = 20;
 
-/// Something that happened to a process.
+/// An event of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// No thread of it runs any more, or runs again.
+    /// None of its threads run any more, or they run again.
     Asleep(bool),
-    /// A collection was asked for.
+    /// A garbage collection was requested.
     Collection(Request),
 }
 
-/// Who asked for a collection.
+/// Reason for a requested collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// `System.gc()`, or SIGUSR1, or what counts objects.
+    /// `System.gc()`, SIGUSR1, or a command that counts objects.
     Explicit,
-    /// The last try before an OutOfMemoryError.
+    /// The last attempt before an OutOfMemoryError.
     Alloc,
 }
 
-/// What happened to one process.
+/// Events of one process.
 #[derive(Debug, Clone)]
 pub(crate) struct History {
     pub(crate) started: BootNs,
-    /// From when on it lives as the phone shows it: what ran before the phone appeared did
-    /// nothing but start.
+    /// Start of the simulated life. A process that ran before the phone appeared had only started
+    /// by then.
     pub(crate) begins: BootNs,
     sleeps: Vec<(BootNs, bool)>,
     requests: Vec<(BootNs, Request)>,
-    /// What the screen and the system did to it.
+    /// Actions of the screen and the system.
     deeds: ProcessHistory,
 }
 
@@ -57,7 +57,7 @@ fn bounded<T>(list: &mut Vec<T>, item: T) {
 }
 
 impl History {
-    /// Of a process that was there when the phone appeared, or started since.
+    /// Creates the history of a process that existed when the phone appeared, or started later.
     pub(crate) fn new(started: BootNs, appeared: BootNs, asleep: bool) -> History {
         History {
             started,
@@ -68,13 +68,13 @@ impl History {
         }
     }
 
-    /// Of a process that started while the phone was there, and runs.
+    /// Creates the history of a running process that started after the phone appeared.
     #[cfg(test)]
     pub(crate) fn for_tests(started: BootNs) -> History {
         History::new(started, 0, false)
     }
 
-    /// Notes what happened; what comes late happened after the last of its kind.
+    /// Adds an event; an event that arrives late is placed after the last one of its kind.
     pub(crate) fn note(&mut self, at: BootNs, event: Event) {
         match event {
             Event::Asleep(asleep) => {
@@ -90,7 +90,7 @@ impl History {
         }
     }
 
-    /// Spans up to `now` in which its threads ran, its start first.
+    /// Returns the spans up to `now` in which its threads ran, in order.
     pub(crate) fn spans(&self, now: BootNs) -> Vec<(BootNs, BootNs)> {
         let mut spans = Vec::new();
         let slept_always = self.sleeps.first().is_some_and(|s| s.1);
@@ -107,14 +107,14 @@ impl History {
         spans
     }
 
-    /// How long it ran since the phone shows it.
+    /// Returns for how long it has run since the phone appeared, in nanoseconds.
     pub(crate) fn awake(&self, at: BootNs) -> u64 {
         let spans = self.spans(at);
         let shown = spans.iter().filter(|s| s.0 >= self.begins);
         shown.map(|(from, to)| to - from).sum()
     }
 
-    /// When it had run so long; the end of time where it has not by `now`.
+    /// Returns the time at which it had run for `awake` nanoseconds; `None` if that is after `now`.
     pub(crate) fn moment(&self, awake: u64, now: BootNs) -> Option<BootNs> {
         let mut left = awake;
         for (from, to) in self.spans(now) {
@@ -133,34 +133,34 @@ impl History {
         list.iter().rev().find(|(t, _)| *t <= at).copied()
     }
 
-    /// The last request for a collection up to a moment.
+    /// Returns the last requested collection up to `at`.
     pub(crate) fn last_request(&self, at: BootNs) -> Option<BootNs> {
         Self::last(&self.requests, at).map(|(t, _)| t)
     }
 
-    /// All requests, in order.
+    /// Returns all requested collections in order.
     pub(crate) fn requests(&self) -> &[(BootNs, Request)] {
         &self.requests
     }
 
-    /// Knows of all that the screen and the system did to it so far.
+    /// Sets the actions of the screen and the system so far.
     pub(crate) fn set_deeds(&mut self, deeds: ProcessHistory) {
         self.deeds = deeds;
     }
 
-    /// When the app last emptied its caches: one that sleeps does so no more.
+    /// Returns when the app last emptied its caches; a sleeping app does not empty them.
     pub(crate) fn last_trim(&self, at: BootNs) -> Option<BootNs> {
         let mut trims = self.deeds.trims(at);
         let emptied = trims.find(|(t, level)| EMPTIES_CACHES.contains(level) && !self.asleep(*t));
         emptied.map(|(t, _)| t)
     }
 
-    /// Activities that were destroyed so far.
+    /// Returns the number of activities destroyed so far.
     pub(crate) fn destroyed(&self, at: BootNs) -> u64 {
         self.deeds.destroyed(at)
     }
 
-    /// Since when it is in the back, if it is there.
+    /// Returns since when it has been in the background, if it is there.
     pub(crate) fn hidden_since(&self, at: BootNs) -> BootNs {
         let told = self
             .deeds
@@ -169,7 +169,7 @@ impl History {
         told.map_or(self.started, |(t, _)| t)
     }
 
-    /// Whether no thread of it ran since it is known.
+    /// Returns whether none of its threads have run since `begins`.
     pub(crate) fn asleep(&self, at: BootNs) -> bool {
         Self::last(&self.sleeps, at).is_some_and(|(_, asleep)| asleep)
     }

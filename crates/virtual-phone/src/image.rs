@@ -1,8 +1,7 @@
-//! The libraries of a phone: real ELF files for each instruction set, the functions in them and
-//! the calls that a stack can stand in, and what a build of the app leaves on its developer's
-//! disk (files with DWARF, an R8 mapping). Embedded in the program; `fixtures/phone` holds the
-//! sources and the recipe. Owns reading them; where they lie on a phone is
-//! [`super::installed`]'s.
+//! The libraries of a phone: real ELF files for each instruction set, their functions, and the
+//! calls that stacks can contain. Also the files that a build of the app leaves on its developer's
+//! disk (files with DWARF, an R8 mapping). All are embedded in the program; `fixtures/phone` has
+//! the sources and the recipe. Owns reading them; [`super::installed`] owns their paths on a phone.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -18,16 +17,15 @@ static ARCHIVE: &[u8] = include_bytes!("../image/libraries.tar.xz");
 /// The R8 mapping of `com.example.app` on a phone with `obfuscated=yes`.
 pub const MAPPING: &str = include_str!("../image/mapping.txt");
 
-/// One library.
 #[derive(Debug)]
 pub(super) struct Library {
-    /// As it lies on a phone: stripped as its builder would.
+    /// Bytes on a phone: stripped as by its builder.
     pub(super) bytes: Vec<u8>,
-    /// With DWARF; of the app's own only.
+    /// File with DWARF; only for the app's own libraries.
     pub(super) unstripped: Option<Vec<u8>>,
     pub(super) build_id: Vec<u8>,
     pub(super) code: Code,
-    /// Whether the file on the phone names functions that it doesn't export.
+    /// Whether the file on the phone names functions that it does not export.
     pub(super) has_symbols: bool,
 }
 
@@ -42,18 +40,18 @@ pub(super) struct Code {
 /// A function of a library.
 #[derive(Debug)]
 pub(super) struct Function {
-    /// As .symtab has it.
+    /// Name in .symtab.
     pub(super) linkage: Arc<str>,
-    /// Whether .dynsym has it.
+    /// Whether it is in .dynsym.
     pub(super) exported: bool,
-    /// What a stack shows for a frame in each call, and who is called; empty where that is
-    /// known at run time only.
+    /// Address that a stack shows for a frame in each call, and the callee; empty if the callee is
+    /// known only at run time.
     calls: Vec<(u64, String)>,
 }
 
 impl Function {
-    /// The address of a frame of this function that has called `callee`; `variant` chooses
-    /// among several.
+    /// Returns the address of a frame of this function that has called `callee`; `variant` selects
+    /// one of several.
     pub(super) fn address(&self, callee: Option<&str>, variant: u64) -> u64 {
         let of = |wanted: &str| -> Vec<u64> {
             let found = self.calls.iter().filter(|(_, callee)| callee == wanted);
@@ -70,15 +68,15 @@ impl Function {
     }
 }
 
-/// Everything of one instruction set.
+/// All libraries and functions of one instruction set.
 #[derive(Debug, Default)]
 pub(super) struct Image {
     libraries: BTreeMap<String, Library>,
-    /// By library and name without arguments.
+    /// Functions by library and name without arguments.
     functions: BTreeMap<(String, String), Function>,
 }
 
-/// The image of an instruction set. The first call unpacks all of them, some 10 ms.
+/// Returns the image of an instruction set. The first call unpacks all of them, in about 10 ms.
 pub(super) fn image(abi: Abi) -> &'static Image {
     static IMAGES: OnceLock<Vec<Image>> = OnceLock::new();
     let images = IMAGES.get_or_init(|| {
@@ -123,7 +121,7 @@ impl Image {
         image
     }
 
-    /// Rows of the table that `fixtures/phone/build.py` describes.
+    /// Parses rows of the table that `fixtures/phone/build.py` describes.
     fn read_functions(&mut self, table: &str) {
         for row in table.lines() {
             let [library, name, linkage, word, calls] = row.split('\t').collect::<Vec<_>>()[..]
@@ -145,18 +143,18 @@ impl Image {
         }
     }
 
-    /// A library by its file name.
+    /// Returns a library by its file name.
     pub(super) fn library(&self, name: &str) -> Option<&Library> {
         self.libraries.get(name)
     }
 
-    /// A function by its library and its name without arguments.
+    /// Returns a function by its library and its name without arguments.
     pub(super) fn function(&self, library: &str, name: &str) -> Option<&Function> {
         let key = (library.to_owned(), name.to_owned());
         self.functions.get(&key)
     }
 
-    /// Files with DWARF, by name.
+    /// Returns files with DWARF by name.
     fn unstripped(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.libraries
             .iter()
@@ -195,8 +193,8 @@ fn has_symbols(file: &object::File<'_>) -> bool {
     })
 }
 
-/// The app's libraries as its build leaves them on the developer's disk: with DWARF, under
-/// their file names.
+/// Returns the app's libraries as its build leaves them on the developer's disk: with DWARF and
+/// under their file names.
 pub fn unstripped_libraries(abi: Abi) -> impl Iterator<Item = (&'static str, &'static [u8])> {
     image(abi).unstripped()
 }
@@ -253,7 +251,7 @@ mod tests {
         let new = put.address(Some("operator new"), 0);
         assert_eq!(new, put.address(Some("operator new"), 7), "one such call");
         assert_ne!(new, put.address(Some("operator delete"), 0));
-        // Called through a pointer: any of the calls that may be.
+        // Called through a pointer: any of the possible calls.
         let malloc = image.function("libc.so", "malloc").unwrap();
         assert_ne!(malloc.address(None, 0), malloc.address(None, 1));
     }

@@ -1,12 +1,11 @@
-//! What init and the zygotes start and stop while a phone runs: daemons, and the processes of
-//! apps.
+//! Processes that init and the zygotes start and stop while a phone runs: daemons and apps.
 
 use super::clock::BootNs;
 use super::packages::Package;
 use super::process::{NOBODY, Pid, Process, Role};
 use super::state::State;
 
-/// A process that was there at boot.
+/// Creates a process that exists at boot.
 pub(crate) fn boot_process(
     pid: Pid,
     ppid: Pid,
@@ -36,7 +35,7 @@ pub(crate) fn boot_process(
     }
 }
 
-/// traced and traced_probes; heapprofd comes when a session needs it.
+/// Starts traced and traced_probes; heapprofd starts when a session needs it.
 pub(crate) fn start_traced(state: &mut State) {
     for (name, domain) in [("traced", "traced"), ("traced_probes", "traced_probes")] {
         let path = format!("/system/bin/{name}");
@@ -50,7 +49,7 @@ pub(crate) fn start_traced(state: &mut State) {
     }
 }
 
-/// What `persist.traced.enable=0` does.
+/// Stops the daemons, as `persist.traced.enable=0` does.
 pub(crate) fn stop_traced(state: &mut State) {
     let daemons: Vec<Pid> = state
         .processes
@@ -64,7 +63,7 @@ pub(crate) fn stop_traced(state: &mut State) {
     state.tracing.traced_died();
 }
 
-/// Starts heapprofd as init does when traced asks; its pid.
+/// Starts heapprofd as init does when traced requests it; returns its PID.
 pub(crate) fn start_heapprofd(state: &mut State, now: BootNs) -> Pid {
     if let Some(p) = state
         .processes
@@ -91,7 +90,7 @@ pub(crate) fn start_heapprofd(state: &mut State, now: BootNs) -> Pid {
     pid
 }
 
-/// Stops heapprofd as init does when no session needs it.
+/// Stops heapprofd, as init does when no session needs it.
 pub(crate) fn stop_heapprofd(state: &mut State) {
     let pid = state
         .processes
@@ -105,7 +104,7 @@ pub(crate) fn stop_heapprofd(state: &mut State) {
     }
 }
 
-/// What follows when a process was killed.
+/// Applies the consequences of a killed process.
 pub(crate) fn after_death(state: &mut State, dead: &Process) {
     match dead.name() {
         "/system/bin/traced" => {
@@ -123,7 +122,7 @@ pub(crate) fn after_death(state: &mut State, dead: &Process) {
     }
 }
 
-/// The pid of a package's main process.
+/// Returns the PID of a package's main process.
 pub(crate) fn main_process(state: &State, name: &str, user: u32) -> Option<Pid> {
     state
         .processes
@@ -132,7 +131,7 @@ pub(crate) fn main_process(state: &State, name: &str, user: u32) -> Option<Pid> 
         .map(|p| p.pid)
 }
 
-/// Starts every process of a package that does not run; returns how many it started.
+/// Starts every process of a package that is not running; returns how many it started.
 pub(crate) fn start_package(state: &mut State, package: &Package, user: u32, now: BootNs) -> usize {
     let parent = if package.bits_32 && state.processes.get(812).is_some() {
         812

@@ -1,6 +1,6 @@
-//! Where the libraries lie on a phone, and what is mapped from where: the file system and the
-//! stacks in traces are made from the same table. Owns the paths, the APK and the names that
-//! R8 gave the app's methods.
+//! Paths of the libraries on a phone and their memory mappings. The file system and the stacks in
+//! traces come from the same table. Owns the paths, the APK and the method names that R8 gave the
+//! app.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -11,15 +11,15 @@ use super::image::{self, Code, Library, image};
 use super::packages::Package;
 use super::spec::{Abi, PhoneSpec};
 
-/// Page size: libraries in an APK start at a multiple of it.
+/// Page size. Libraries in an APK are aligned to it.
 const PAGE: u64 = 4096;
-/// When the system image was built, seconds since the epoch.
+/// Build time of the system image, in seconds since the epoch.
 const BUILT: i64 = 1_230_768_000;
-/// When apps were installed.
+/// Installation time of the apps, in seconds since the epoch.
 const INSTALLED: i64 = 1_707_120_000;
 
 impl Abi {
-    /// The instruction set of a process on a phone of this one.
+    /// Returns the instruction set of a process on a phone with this one.
     pub(super) fn of_process(self, bits_32: bool) -> Abi {
         match (self, bits_32) {
             (Abi::Arm64, true) => Abi::Arm,
@@ -28,7 +28,7 @@ impl Abi {
         }
     }
 
-    /// The name of the instruction set in paths of compiled Java and unpacked libraries.
+    /// Returns the name of the instruction set in paths of compiled Java and unpacked libraries.
     pub(super) fn isa(self) -> &'static str {
         match self {
             Abi::Arm64 => "arm64",
@@ -43,7 +43,7 @@ impl Abi {
     }
 }
 
-/// The libraries of the system that have a file of their own, with its path.
+/// Returns the path of a system library that has its own file.
 fn system_path(library: &str, abi: Abi, android: u32) -> Option<String> {
     let (lib, isa) = (abi.lib(), abi.isa());
     Some(match library {
@@ -79,16 +79,16 @@ const SYSTEM: [&str; 12] = [
     "libsqlite.so",
     "libutils.so",
 ];
-/// Unpacked by the installer.
+/// Libraries unpacked by the installer.
 const UNPACKED: [&str; 1] = ["libexample.so"];
-/// Stored in the APK and mapped from there.
+/// Libraries stored in the APK and mapped from there.
 const STORED: [&str; 2] = ["libengine.so", "libjson.so"];
 
-/// What a library of the image is in a process.
+/// Memory mapping of a library of the image.
 pub(super) struct Mapped {
-    /// As heapprofd writes it: of a library in an APK with `!` and its name behind.
+    /// Path as heapprofd writes it; for a library in an APK with `!` and its name appended.
     pub(super) path: String,
-    /// Where the ELF file starts in the file of that path.
+    /// Offset of the ELF file in the file at `path`.
     pub(super) start_offset: u64,
     pub(super) library: &'static Library,
     pub(super) code: Code,
@@ -96,7 +96,8 @@ pub(super) struct Mapped {
     pub(super) has_symbols: bool,
 }
 
-/// Where a process of an app (or of the system, without one) has a library mapped from.
+/// Returns the memory mapping of a library in a process of an app, or of the system if there is no
+/// app.
 pub(super) fn mapped(
     spec: &PhoneSpec,
     abi: Abi,
@@ -130,22 +131,22 @@ pub(super) fn mapped(
     })
 }
 
-/// A library as its package ships it: the app's own stripped or not.
+/// Returns a library as its package ships it: the app's own libraries stripped or not.
 fn shipped(library: &'static Library, stripped: bool) -> (&'static [u8], Code, bool) {
     match &library.unstripped {
-        // The code of both lies at the same place of the file.
+        // The code of both has the same offset in the file.
         Some(whole) if !stripped => (whole, library.code, true),
         _ => (&library.bytes, library.code, library.has_symbols),
     }
 }
 
-/// An APK's bytes but for its manifest, and where its libraries start.
+/// Bytes of an APK without its manifest, and the offsets of its libraries.
 struct Apk {
     bytes: Vec<u8>,
     offsets: BTreeMap<&'static str, u64>,
 }
 
-/// The APK that every app has; libraries are stored at the start of a page.
+/// Returns the APK of all apps; libraries are stored at page boundaries.
 fn apk(stripped: bool, abi: Abi) -> &'static Apk {
     static APKS: [OnceLock<Apk>; 8] = [const { OnceLock::new() }; 8];
     let at = abi as usize * 2 + usize::from(stripped);
@@ -180,7 +181,7 @@ fn apk(stripped: bool, abi: Abi) -> &'static Apk {
     })
 }
 
-/// Puts the system's libraries into the file system.
+/// Installs the system's libraries into the file system.
 pub(super) fn install_system(tree: &mut Tree, spec: &PhoneSpec) {
     for abi in abis(spec.abi) {
         for name in SYSTEM {
@@ -206,12 +207,12 @@ pub(super) fn install_system(tree: &mut Tree, spec: &PhoneSpec) {
         let link = format!("/system/{}/libc.so", abi.lib());
         let to = format!("/apex/com.android.runtime/{}/bionic/libc.so", abi.lib());
         let node = Node::new(Kind::Link(to), 0o777, 0, 0);
-        // The directory holds the libraries of above.
+        // The directory contains the libraries installed above.
         let _ = tree.put(&normalize("/", &link), node);
     }
 }
 
-/// Puts a package's files where its installer does.
+/// Installs a package's files where its installer does.
 pub(super) fn install_package(tree: &mut Tree, spec: &PhoneSpec, package: &Package) {
     let abi = spec.abi.of_process(package.bits_32);
     let code = package.code_path();
@@ -251,7 +252,7 @@ pub(super) fn install_package(tree: &mut Tree, spec: &PhoneSpec, package: &Packa
     }
 }
 
-/// Puts a file in place of what was at `path`, newer than that was.
+/// Replaces or adds a file at `path`; its time is later than that of the replaced file.
 pub(super) fn put_file(tree: &mut Tree, path: &str, bytes: &[u8], mode: u32) {
     let before = tree.node(&normalize("/", path));
     let (owner, label, mtime) = before.map_or(((0, 0), "system_file", INSTALLED), |node| {
@@ -260,7 +261,7 @@ pub(super) fn put_file(tree: &mut Tree, path: &str, bytes: &[u8], mode: u32) {
     put(tree, path, mode, owner, label, bytes, mtime);
 }
 
-/// The instruction sets whose libraries a phone has.
+/// Returns the instruction sets whose libraries a phone has.
 fn abis(abi: Abi) -> Vec<Abi> {
     let second = abi.of_process(true);
     if second == abi {
@@ -290,18 +291,19 @@ fn put(
         gid,
     );
     (node.label, node.mtime) = (label, mtime);
-    // The directory was made just above.
+    // The directory was created just above.
     let _ = tree.put(&parts, node);
 }
 
-/// What R8 made of a method's name, by `image::MAPPING`; the name itself where it kept it.
+/// Returns the name that R8 gave a method, by `image::MAPPING`; the method's own name if R8 kept
+/// it.
 pub(super) fn obfuscated(method: &str) -> String {
     static NAMES: OnceLock<BTreeMap<String, String>> = OnceLock::new();
     let names = NAMES.get_or_init(|| residual_names(image::MAPPING));
     names.get(method).map_or(method, String::as_str).to_owned()
 }
 
-/// Original to residual `Class.method` of a mapping file, for those that were renamed.
+/// Parses a mapping file to original and residual `Class.method`, for renamed methods.
 fn residual_names(mapping: &str) -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
     let mut class = ("", "");

@@ -1,5 +1,5 @@
-//! File descriptors of the phone's processes: pipes, files, and the ends that the adb server
-//! holds. Owns blocking and broken pipes; knows nothing of paths.
+//! File descriptors of the phone's processes: pipes, files, and the pipe ends of the adb server.
+//! Owns blocking and broken pipes; independent of paths.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use super::fs::FileData;
 use super::kernel::Kernel;
 use super::process::{Pid, Stop};
 
-/// Bytes that a pipe holds before its writer waits.
+/// Capacity of a pipe in bytes; a writer waits when it is full.
 const PIPE_CAPACITY: usize = 64 << 10;
 
 struct PipeState {
@@ -27,7 +27,6 @@ pub(crate) struct PipeReader(Arc<PipeState>);
 /// The writing end of a pipe.
 pub(crate) struct PipeWriter(Arc<PipeState>);
 
-/// A new pipe.
 pub(crate) fn pipe(events: &Arc<Events>) -> (PipeReader, PipeWriter) {
     let state = Arc::new(PipeState {
         events: events.clone(),
@@ -67,7 +66,7 @@ impl Drop for PipeWriter {
 }
 
 impl PipeWriter {
-    /// Puts bytes in, regardless of the capacity; false where nobody reads any more.
+    /// Appends bytes regardless of the capacity; returns false if the reader is gone.
     pub(crate) fn push(&self, bytes: &[u8]) -> bool {
         if self.0.readers.load(Ordering::SeqCst) == 0 {
             return false;
@@ -77,16 +76,16 @@ impl PipeWriter {
         true
     }
 
-    /// Bytes that wait to be read.
+    /// Returns the number of unread bytes.
     pub(crate) fn waiting(&self) -> usize {
         lock(&self.0.bytes).len()
     }
 }
 
 impl PipeReader {
-    /// What is there, up to `limit` bytes; `None` where nothing is yet, empty at the end.
+    /// Takes up to `limit` available bytes; `None` if there are none yet, empty at the end.
     fn take(&self, limit: usize) -> Option<Vec<u8>> {
-        // The writers are counted first: one that leaves in between has left its bytes.
+        // Count the writers first: a writer that closes in between has already left its bytes.
         let open = self.0.writers.load(Ordering::SeqCst) > 0;
         let mut bytes = lock(&self.0.bytes);
         if bytes.is_empty() {
@@ -100,50 +99,49 @@ impl PipeReader {
     }
 }
 
-/// Where the output of a shell service goes.
+/// Destination of a shell service's output.
 pub(crate) trait Sink: Send + Sync {
-    /// Sends bytes of stdout (`error` false) or stderr; false where nobody listens any more.
+    /// Sends bytes of stdout (`error` false) or stderr; returns false if the client is gone.
     fn send(&self, error: bool, bytes: &[u8]) -> bool;
 }
 
-/// One open file.
 #[derive(Clone)]
 pub(crate) enum Fd {
-    /// `/dev/null`.
     Null,
-    /// `/dev/zero`.
     Zero,
-    /// `/dev/full`.
     Full,
     /// The reading end of a pipe.
     Read(PipeReader),
     /// The writing end of a pipe.
     Write(PipeWriter),
-    /// A file, read or written from a shared position; `append` writes at its end.
+    /// A file with a shared position; `append` writes at its end.
     File {
         data: Arc<FileData>,
         position: Arc<Mutex<u64>>,
         append: bool,
     },
     /// The adb connection's stdout or stderr.
-    Sink { sink: Arc<dyn Sink>, error: bool },
+    Sink {
+        sink: Arc<dyn Sink>,
+        error: bool,
+    },
 }
 
-/// Why a write failed.
+/// Reason why a write failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteError {
-    /// Nobody reads (SIGPIPE).
+    /// The reader is gone (SIGPIPE).
     Broken,
     /// No space left on the device.
     Full,
-    /// Not open for writing.
+    /// The descriptor is not open for writing.
     NotWritable,
     /// The process ended.
     Stopped(Stop),
 }
 
 impl Kernel {
-    /// Writes into a file, unless the disk is full.
+    /// Writes to a file, unless the disk is full.
     pub(crate) fn write_file(
         &self,
         data: &FileData,
@@ -165,7 +163,7 @@ impl Kernel {
 }
 
 impl Fd {
-    /// A file from its start.
+    /// Opens a file at its start.
     pub(crate) fn file(data: Arc<FileData>, append: bool) -> Fd {
         Fd::File {
             data,
@@ -192,7 +190,7 @@ impl Fd {
         }
     }
 
-    /// Gives back bytes that were read too far; only files can.
+    /// Returns bytes that were read too far; only files support this.
     pub(crate) fn unread(&self, count: u64) {
         if let Fd::File { position, .. } = self {
             let mut at = lock(position);
@@ -200,7 +198,7 @@ impl Fd {
         }
     }
 
-    /// Whether reading ahead of what is needed can be undone.
+    /// Returns whether reading ahead can be undone.
     pub(crate) fn can_unread(&self) -> bool {
         matches!(self, Fd::File { .. })
     }
@@ -246,7 +244,7 @@ impl Fd {
     }
 }
 
-/// The open files of a process by number.
+/// Open files of a process by number.
 #[derive(Clone, Default)]
 pub(crate) struct Fds(BTreeMap<u32, Fd>);
 

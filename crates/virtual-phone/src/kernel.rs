@@ -1,5 +1,5 @@
-//! One phone: its state behind one lock, and the waiting of its commands. Owns starting,
-//! signalling and ending of processes; what they do is elsewhere.
+//! One phone: its state behind one lock, and the waiting of its commands. Owns starting, signalling
+//! and ending of processes; their behavior is in other modules.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -15,13 +15,12 @@ use super::process::{Delivered, Pid, Process, Role, Stop};
 use super::spec::PhoneSpec;
 use super::state::State;
 
-/// Threads that may run commands of one phone at once.
+/// Maximum number of threads that run commands of one phone at once.
 const MAX_COMMANDS: u32 = 400;
 
-/// Requests that are remembered.
+/// Maximum number of stored requests.
 const MAX_REQUESTS: usize = 10_000;
 
-/// One phone.
 pub(crate) struct Kernel {
     pub(crate) spec: PhoneSpec,
     pub(crate) serial: String,
@@ -36,7 +35,7 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    /// A phone that has booted, with these programs in `/system/bin`.
+    /// Creates a booted phone with these programs in `/system/bin`.
     pub(crate) fn new(
         spec: PhoneSpec,
         serial: String,
@@ -63,7 +62,7 @@ impl Kernel {
         lock(&self.state)
     }
 
-    /// Notes what was asked of the phone, the first [`MAX_REQUESTS`] times.
+    /// Stores a request to the phone; only the first [`MAX_REQUESTS`] are stored.
     pub(crate) fn note_request(&self, service: &str, argument: &str) {
         let mut requests = lock(&self.requests);
         if requests.len() < MAX_REQUESTS {
@@ -71,24 +70,24 @@ impl Kernel {
         }
     }
 
-    /// What was asked of the phone so far.
+    /// Returns the requests to the phone so far.
     pub(crate) fn requests(&self) -> Vec<String> {
         lock(&self.requests).clone()
     }
 
-    /// Whether the phone was switched off.
+    /// Returns whether the phone is switched off.
     pub(crate) fn is_off(&self) -> bool {
         self.off.load(Ordering::SeqCst)
     }
 
-    /// Ends everything that runs.
+    /// Ends all commands.
     pub(crate) fn switch_off(&self) {
         self.off.store(true, Ordering::SeqCst);
         self.state().processes.clear();
         self.events.notify();
     }
 
-    /// Restarts: processes, sessions and the log are gone, files stay, the boot id is new.
+    /// Restarts: processes, sessions and the log are gone, files stay, the boot ID changes.
     pub(crate) fn reboot(&self) {
         let mut state = self.state();
         self.clock.reboot();
@@ -104,8 +103,8 @@ impl Kernel {
         self.events.notify();
     }
 
-    /// Blocks the process `pid` until `ready`, or until the boot clock shows `deadline`:
-    /// then `None`.
+    /// Blocks the process `pid` until `ready` returns a value; `None` once the boot clock reaches
+    /// `deadline`.
     pub(crate) fn block<T>(
         &self,
         pid: Pid,
@@ -126,7 +125,7 @@ impl Kernel {
         }
     }
 
-    /// Whether `pid` may go on: it lives, and no caught signal waits.
+    /// Checks that `pid` can continue: it is alive and has no pending caught signal.
     pub(crate) fn check(&self, pid: Pid) -> Result<(), Stop> {
         loop {
             let seen = self.events.seen();
@@ -145,7 +144,7 @@ impl Kernel {
         }
     }
 
-    /// The signals that wait for `pid`, taken.
+    /// Takes the pending signals of `pid`.
     pub(crate) fn take_signals(&self, pid: Pid) -> Vec<u8> {
         self.state()
             .processes
@@ -154,7 +153,7 @@ impl Kernel {
             .unwrap_or_default()
     }
 
-    /// Starts a process for a command; `None` where the phone runs too many.
+    /// Starts a process for a command; `None` if the phone runs too many.
     pub(crate) fn spawn_process(&self, ppid: Pid, cred: &Cred, argv: &[String]) -> Option<Pid> {
         if self.commands.fetch_add(1, Ordering::SeqCst) >= MAX_COMMANDS || self.is_off() {
             self.commands.fetch_sub(1, Ordering::SeqCst);
@@ -189,8 +188,8 @@ impl Kernel {
         Some(pid)
     }
 
-    /// A command's process ended by itself, or its thread noticed that it was killed.
-    /// Returns its status: that of the signal where one came first.
+    /// Ends a command's process when it returns or its thread notices that it was killed. Returns
+    /// its status: that of the signal if a signal came first.
     pub(crate) fn end_process(&self, pid: Pid, status: u8) -> u8 {
         self.commands.fetch_sub(1, Ordering::SeqCst);
         let mut state = self.state();
@@ -201,7 +200,7 @@ impl Kernel {
         status
     }
 
-    /// Sends a signal; a daemon that ends is started again by init.
+    /// Sends a signal; init restarts a daemon that ends.
     pub(crate) fn signal(&self, cred: &Cred, pid: Pid, signal: u8) -> Delivered {
         let mut state = self.state();
         let Some(target) = state.processes.get(pid).cloned() else {
@@ -225,7 +224,7 @@ impl Kernel {
             self.memory.on_signal(&mut state, &target, now);
             Delivered::Alive
         } else if target.argv[0].ends_with("/heapprofd") && signal == super::process::SIGUSR1 {
-            // The clock again: a step between may have been taken for a later moment.
+            // Read the clock again: an event in between might have a later time.
             let at = self.clock.boot();
             state.tracing.dump_requests.push(at);
             Delivered::Alive
@@ -240,14 +239,14 @@ impl Kernel {
         delivered
     }
 
-    /// The memory of a process now; `None` of one that is gone, and of a thread of the kernel.
+    /// Returns the memory of a process now; `None` for kernel threads and ended processes.
     pub(crate) fn memory_of(&self, pid: Pid) -> Option<Ledger> {
         let state = self.state();
         let process = state.processes.get(pid)?;
         self.memory.ledger(&state, process, self.clock.boot())
     }
 
-    /// Writes a line into the log.
+    /// Writes a line to the log.
     pub(crate) fn log(&self, pid: Pid, level: char, tag: &str, text: &str) {
         let (boot, time) = (self.clock.boot(), self.clock.real());
         let mut state = self.state();

@@ -1,20 +1,23 @@
-//! The virtual phone: an adb server in this process that speaks the real wire protocol on loopback,
-//! and behind it Android phones with files, processes, a shell, packages and perfetto. Real `adb`
-//! works with it. It is for tests and demonstrations of programs that use a phone.
+//! The virtual phone: an adb server in this process that uses the real wire protocol on loopback,
+//! with Android phones that have files, processes, a shell, packages and perfetto. Real `adb` works
+//! with it. It is for tests and demonstrations of programs that use a device.
 //!
-//! It shares no code with programs that record, pull and decode, so a mistake of theirs is not
-//! repeated here. It knows what was allocated and what the Java heaps held: [`VirtualPhone::truth`]
-//! and [`VirtualPhone::java_truth`] are the yardsticks for what a program reads from a recording.
+//! It does not share code with programs that record, pull and decode, so it does not repeat their
+//! mistakes. It knows the actual allocations and the contents of the Java heaps:
+//! [`VirtualPhone::truth`] and [`VirtualPhone::java_truth`] are the references for the results that
+//! a program reads from a recording.
 //!
 //! # The method
 //!
-//! A phone follows from its [`PhoneSpec`]: Android version, build type, apps, seed, speed. Its clock
-//! is its own and runs `speed` times as fast as the host's; equal specs give equal phones. What
-//! happens to a process is computed when a command asks, not ticked through. [`Faults`] make
-//! connections and programs fail on request, and [`VirtualPhone::unplug`] pulls the cable.
+//! A phone is determined by its [`PhoneSpec`]: Android version, build type, apps, seed, speed. It
+//! has its own clock, which runs `speed` times as fast as the host's. Equal specs give equal
+//! phones. The state of a process is computed when a command reads it, without a running
+//! simulation. [`Faults`] make connections and programs fail on request, and
+//! [`VirtualPhone::unplug`] pulls the cable.
 //!
-//! Only what programs ask for exists: the commands are those that heaptap sends, and their text is
-//! that of the Android version. `docs/virtual-phone.md` lists keys, processes, commands and faults.
+//! Only what programs use is implemented: the commands are those that heaptap sends, and their
+//! output is that of the Android version. `docs/virtual-phone.md` lists keys, processes, commands
+//! and faults.
 //!
 //! # A worked example
 //!
@@ -36,17 +39,18 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `spec`, `faults` | what the phone is asked to be, and what goes wrong on request |
+//! | `spec`, `faults` | specification of a phone, and fault injection |
 //! | `server` | host services, transports, shell, sync, debugger connections |
-//! | `kernel`, `state`, `clock`, `events` | one phone: its lock, what changes, clocks, waiting |
+//! | `kernel`, `state`, `clock`, `events` | one phone: its lock, mutable state, clocks, waiting |
 //! | `fs`, `files`, `procfs`, `io`, `access` | its files, `/proc`, descriptors, permissions |
-//! | `population`, `packages`, `installed`, `image`, `properties` | processes, apps, libraries and properties at boot |
-//! | `process`, `init` | processes, and how daemons and apps start and stop |
-//! | `program`, `commands`, `shell` | how a program runs, the programs, `/system/bin/sh` |
+//! | `population`, `packages`, `installed`, `image`, `properties` | processes, apps, libraries and
+//! properties at boot |
+//! | `process`, `init` | processes, and the start and stop of daemons and apps |
+//! | `program`, `commands`, `shell` | environment of a program, the programs, `/system/bin/sh` |
 //! | `tracing`, `traced` | recordings by perfetto; sessions, and the truth of each recording |
-//! | `workload`, `history`, `deeds` | what native heaps get, and what happened to processes |
-//! | `java`, `memory`, `logcat` | Java heaps, the account of memory, the log |
-//! | `screen`, `foreground` | tasks and activities, and what brings them to the front |
+//! | `workload`, `history`, `deeds` | allocations on native heaps, and events of processes |
+//! | `java`, `memory`, `logcat` | Java heaps, memory accounting, the log |
+//! | `screen`, `foreground` | tasks and activities, and their changes |
 #![warn(missing_docs)]
 
 mod access;
@@ -105,7 +109,7 @@ impl VirtualPhone {
     /// Starts on a free port of 127.0.0.1.
     ///
     /// # Errors
-    /// Where this host gives no port or no thread.
+    /// Returns an error if the host cannot provide a port or a thread.
     pub fn start(spec: PhoneSpec) -> std::io::Result<VirtualPhone> {
         Self::start_on(spec, 0)
     }
@@ -113,7 +117,7 @@ impl VirtualPhone {
     /// Starts on a given port of 127.0.0.1; 0 lets the system choose.
     ///
     /// # Errors
-    /// Where the port is taken, or this host gives no thread.
+    /// Returns an error if the port is in use or the host cannot provide a thread.
     pub fn start_on(spec: PhoneSpec, port: u16) -> std::io::Result<VirtualPhone> {
         let faults = Arc::new(Faults::new(&spec.faults));
         let phones: Vec<Arc<Kernel>> = (1..=spec.devices)
@@ -138,22 +142,22 @@ impl VirtualPhone {
         })
     }
 
-    /// Where the adb server listens.
+    /// Returns the address of the adb server.
     pub fn addr(&self) -> SocketAddr {
         self.server.address()
     }
 
-    /// Serial numbers of the phones.
+    /// Returns the serial numbers of the phones.
     pub fn serials(&self) -> Vec<String> {
         self.phones.iter().map(|k| k.serial.clone()).collect()
     }
 
-    /// What is to go wrong; more can be added while it runs.
+    /// Returns the injected faults; more can be added at run time.
     pub fn faults(&self) -> &Faults {
         &self.faults
     }
 
-    /// What was really allocated during each recording of the first phone, so far.
+    /// Returns the actual allocations during each recording of the first phone so far.
     pub fn truth(&self) -> Vec<RecordingTruth> {
         let first = self.phones.first();
         first
@@ -161,7 +165,7 @@ impl VirtualPhone {
             .unwrap_or_default()
     }
 
-    /// What the Java heaps held that were dumped on the first phone so far, in order.
+    /// Returns the contents of the Java heaps dumped on the first phone so far, in order.
     pub fn java_truth(&self) -> Vec<JavaDumpTruth> {
         let dumps = self
             .phones
@@ -174,7 +178,7 @@ impl VirtualPhone {
             .collect()
     }
 
-    /// What runtimes of the first phone told of the allocations that they tracked, in order.
+    /// Returns the tracked allocations that runtimes of the first phone have reported, in order.
     pub fn tracked_truth(&self) -> Vec<TrackedTruth> {
         let first = self.phones.first();
         first
@@ -182,40 +186,40 @@ impl VirtualPhone {
             .unwrap_or_default()
     }
 
-    /// Processes of the first phone that track allocations.
+    /// Returns the processes of the first phone that track allocations.
     pub fn tracking(&self) -> Vec<u32> {
         let state = self.phones.first().map(|k| k.state());
         let keys = state.iter().flat_map(|state| state.tracing.trackers.keys());
         keys.map(|(pid, _)| *pid).collect()
     }
 
-    /// Whether a path exists on the first phone, whoever may read it.
+    /// Returns whether a path exists on the first phone, regardless of permissions.
     pub fn has_file(&self, path: &str) -> bool {
         self.file(path).is_some()
     }
 
-    /// Bytes of a file on the first phone, whoever may read it.
+    /// Returns the bytes of a file on the first phone, regardless of permissions.
     pub fn file(&self, path: &str) -> Option<Vec<u8>> {
         let kernel = self.phones.first()?;
         kernel.read_all(&access::Cred::root(), "/", path).ok()
     }
 
-    /// Replaces a file of the first phone, or adds one, as an update of the system or an app
-    /// does; `mode` are its permission bits.
+    /// Replaces or adds a file of the first phone, as an update of the system or an app does;
+    /// `mode` is its permission bits.
     pub fn put_file(&self, path: &str, bytes: &[u8], mode: u32) {
         if let Some(kernel) = self.phones.first() {
             installed::put_file(&mut kernel.state().tree, path, bytes, mode);
         }
     }
 
-    /// What was asked of the first phone's adbd so far, in order: `STA2:PATH`, `RECV:PATH`,
-    /// `shell:COMMAND` and the like.
+    /// Returns the requests to the first phone's adbd so far, in order: `STA2:PATH`, `RECV:PATH`,
+    /// `shell:COMMAND` and similar.
     pub fn requests(&self) -> Vec<String> {
         let first = self.phones.first();
         first.map(|kernel| kernel.requests()).unwrap_or_default()
     }
 
-    /// Names in a directory of the first phone, whoever may read it.
+    /// Returns the names in a directory of the first phone, regardless of permissions.
     pub fn list(&self, path: &str) -> Vec<String> {
         let listed = self
             .phones
@@ -224,23 +228,23 @@ impl VirtualPhone {
         listed.unwrap_or_default()
     }
 
-    /// The first phone's boot clock in nanoseconds.
+    /// Returns the first phone's boot clock in nanoseconds.
     pub fn boot_ns(&self) -> u64 {
         self.phones.first().map_or(0, |k| k.clock.boot())
     }
 
-    /// Pulls the cable of a phone (by its place in [`VirtualPhone::serials`]): it is no longer
-    /// listed, and its connections are cut.
+    /// Pulls the cable of a phone (index in [`VirtualPhone::serials`]): it is no longer listed, and
+    /// its connections are cut.
     pub fn unplug(&self, phone: usize) {
         self.server.set_link(phone, Link::Gone);
     }
 
-    /// Plugs it in again.
+    /// Plugs the cable of a phone in again.
     pub fn plug_in(&self, phone: usize) {
         self.server.set_link(phone, Link::Device);
     }
 
-    /// Restarts a phone: its processes and recordings end, files stay, the boot id changes.
+    /// Restarts a phone: its processes and recordings end, files stay, the boot ID changes.
     pub fn reboot(&self, phone: usize) {
         if let Some(kernel) = self.phones.get(phone) {
             kernel.reboot();
@@ -248,7 +252,7 @@ impl VirtualPhone {
         }
     }
 
-    /// Waits until someone ends the server (`host:kill`, where the SPEC says `killable`).
+    /// Waits until a client ends the server (`host:kill`, if the specification has `killable`).
     pub fn wait(&self) {
         self.server.wait();
     }

@@ -5,13 +5,13 @@ use super::clock::BootNs;
 use super::process::Pid;
 use super::process::user_name;
 
-/// Lines that the log keeps.
+/// Maximum number of lines in the log.
 const CAPACITY: usize = 20_000;
 
 /// One line.
 #[derive(Debug, Clone)]
 pub(crate) struct LogLine {
-    /// Wall clock, nanoseconds since the epoch.
+    /// Wall clock, in nanoseconds since the epoch.
     pub(crate) time: u64,
     pub(crate) boot: BootNs,
     pub(crate) pid: Pid,
@@ -23,7 +23,7 @@ pub(crate) struct LogLine {
 }
 
 impl LogLine {
-    /// The buffer that it lies in.
+    /// Returns the buffer that contains the line.
     pub(crate) fn buffer(&self) -> &'static str {
         match (self.tag.as_str(), self.uid) {
             ("AndroidRuntime", _) => "crash",
@@ -33,31 +33,30 @@ impl LogLine {
     }
 }
 
-/// The log.
 #[derive(Default)]
 pub(crate) struct Log {
-    /// In the order of their times, each with its number.
+    /// Lines in the order of their times, each with its number.
     lines: std::collections::VecDeque<(u64, LogLine)>,
-    /// Lines ever added: a follower asks for those after the ones it saw.
+    /// Number of lines ever added; followers request the lines after those they have read.
     added: u64,
 }
 
 impl Log {
-    /// Adds a line where its time belongs: some are written a moment late.
+    /// Inserts a line by its time: some lines are written slightly late.
     pub(crate) fn insert(&mut self, line: LogLine) {
         if self.lines.len() == CAPACITY {
             self.lines.pop_front();
         }
         self.added += 1;
         let mut at = self.lines.len();
-        // By the boot clock: the wall clock may have jumped.
+        // Order by the boot clock: the wall clock might have jumped.
         while at > 0 && self.lines[at - 1].1.boot > line.boot {
             at -= 1;
         }
         self.lines.insert(at, (self.added, line));
     }
 
-    /// As [`Log::insert`], of a process (pid and uid) at a moment (boot and wall clock).
+    /// Inserts a line of a process (PID and UID) at a time (boot and wall clock).
     pub(crate) fn add(
         &mut self,
         (boot, time): (BootNs, u64),
@@ -82,22 +81,22 @@ impl Log {
         self.lines.clear();
     }
 
-    /// The lines after the first `seen` ever added, by time, and how many there were by now.
+    /// Returns the lines after the first `seen` ever added, by time, and the number added so far.
     pub(crate) fn after(&self, seen: u64) -> (Vec<LogLine>, u64) {
         let fresh = self.lines.iter().filter(|(number, _)| *number > seen);
         (fresh.map(|(_, line)| line.clone()).collect(), self.added)
     }
 
-    /// Lines ever added.
+    /// Returns the number of lines ever added.
     pub(crate) fn added(&self) -> u64 {
         self.added
     }
 }
 
-/// Order of the levels' letters; `S` silences.
+/// Letters of the levels in order; `S` silences.
 const LEVELS: &str = "VDIWEFS";
 
-/// `TAG:LEVEL` filters; a tag without a rule of its own follows `*`.
+/// `TAG:LEVEL` filters; a tag without its own rule follows `*`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LogFilter {
     rules: Vec<(String, char)>,
@@ -105,12 +104,12 @@ pub(crate) struct LogFilter {
 }
 
 impl LogFilter {
-    /// `-s`: nothing but what the rules name.
+    /// Applies `-s`: only lines that match a rule pass.
     pub(crate) fn silence(&mut self) {
         self.silent = true;
     }
 
-    /// One filter expression; false where it is none.
+    /// Adds a filter expression; returns false if it is invalid.
     pub(crate) fn add(&mut self, text: &str) -> bool {
         let (tag, level) = match text.rsplit_once(':') {
             Some((tag, "*")) => (tag, 'V'),
@@ -124,7 +123,7 @@ impl LogFilter {
         true
     }
 
-    /// Whether a line passes.
+    /// Returns whether a line passes.
     pub(crate) fn passes(&self, line: &LogLine) -> bool {
         let rule = self.rules.iter().rev().find(|(t, _)| *t == line.tag);
         let rule = rule.or_else(|| self.rules.iter().rev().find(|(t, _)| t == "*"));
@@ -134,7 +133,7 @@ impl LogFilter {
     }
 }
 
-/// How lines are written: a format and what modifies it.
+/// Output format of lines: a format and its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Format {
     shape: &'static str,
@@ -147,7 +146,7 @@ pub(crate) struct Format {
     color: bool,
 }
 
-/// Formats that `-v` knows.
+/// Formats that `-v` supports.
 const SHAPES: [&str; 8] = [
     "brief",
     "long",
@@ -175,7 +174,7 @@ impl Default for Format {
 }
 
 impl Format {
-    /// One word of `-v`; false where it is none.
+    /// Applies one word of `-v`; returns false if it is invalid.
     pub(crate) fn set(&mut self, word: &str) -> bool {
         if let Some(shape) = SHAPES.iter().find(|s| **s == word) {
             self.shape = shape;
@@ -226,7 +225,7 @@ impl Format {
         text
     }
 
-    /// The line, with its end.
+    /// Formats the line, including its newline.
     pub(crate) fn line(&self, line: &LogLine) -> String {
         let LogLine {
             pid,
@@ -237,7 +236,7 @@ impl Format {
             ..
         } = line;
         let time = self.time(line);
-        // Names of users only where they have room.
+        // Names of users are shown only if they fit.
         let name = user_name(line.uid);
         let user = match (self.uid, name.len() <= 5) {
             (false, _) => String::new(),
@@ -269,7 +268,7 @@ impl Format {
     }
 }
 
-/// `MM-DD HH:MM:SS.mmm`.
+/// Formats `MM-DD HH:MM:SS.mmm`.
 pub(crate) fn timestamp(real_ns: u64) -> String {
     let time = time::OffsetDateTime::from_unix_timestamp_nanos(i128::from(real_ns))
         .unwrap_or(time::OffsetDateTime::UNIX_EPOCH);

@@ -1,4 +1,4 @@
-//! What is on the phone when it has booted: directories, files, processes.
+//! Contents of a booted phone: directories, files, processes.
 
 use super::clock::{BootNs, Clock, MILLI, SECOND};
 use super::faults::Faults;
@@ -15,7 +15,7 @@ use super::spec::{AppState, PhoneSpec, ScreenState};
 use super::state::State;
 use super::traced::Tracing;
 
-/// The state of a phone that has booted.
+/// Creates the state of a booted phone.
 pub(crate) fn boot(
     spec: &PhoneSpec,
     serial: &str,
@@ -51,7 +51,7 @@ pub(crate) fn boot(
     state
 }
 
-/// Everything that a reboot makes new; files and packages stay.
+/// Recreates the state that a reboot resets; files and packages stay.
 pub(crate) fn reboot(
     state: &mut State,
     spec: &PhoneSpec,
@@ -69,7 +69,7 @@ pub(crate) fn reboot(
     start_all(state, spec, clock);
 }
 
-/// A boot id from the seed and the one before.
+/// Computes a boot ID from the seed and the previous ID.
 fn boot_id(seed: u64, before: &str) -> String {
     let mix = before
         .bytes()
@@ -95,7 +95,7 @@ fn file(tree: &mut Tree, path: &str, mode: u32, uid: u32, bytes: &[u8]) {
     }
     let data = FileData::new(bytes.to_vec(), 1_707_120_000);
     let node = Node::new(Kind::File(data), mode, uid, uid);
-    // The directory was made just above.
+    // The directory was created just above.
     let _ = tree.put(&parts, node);
 }
 
@@ -172,7 +172,7 @@ fn tree(spec: &PhoneSpec, programs: &[&str]) -> Tree {
             tree.directory(&format!("/{}", above.join("/")));
         }
         let link = Node::new(Kind::Link(to.to_owned()), 0o777, 0, 0);
-        // Its directory was made just above.
+        // Its directory was created just above.
         let _ = tree.put(&parts, link);
     }
     for name in ["null", "zero", "full", "tty"] {

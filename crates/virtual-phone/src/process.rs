@@ -1,29 +1,28 @@
-//! The phone's processes: what `ps` shows, who may signal whom, and what a signal does.
+//! The phone's processes: the output of `ps`, signal permissions, and the effects of signals.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::clock::BootNs;
 
-/// A process id on the phone.
+/// A process ID on the phone.
 pub(crate) type Pid = u32;
 
-/// The uid of everything that adb starts on a phone without root.
+/// UID of the processes that adb starts without root.
 pub(crate) const SHELL: u32 = 2000;
-/// Root.
 pub(crate) const ROOT: u32 = 0;
-/// The daemons of perfetto.
+/// UID of perfetto's daemons.
 pub(crate) const NOBODY: u32 = 9999;
 
-/// Why a command does not go on.
+/// Reason why a command stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// The process was ended by this signal.
     Killed(u8),
-    /// A caught signal waits to be handled.
+    /// A caught signal is pending.
     Signal,
 }
 
-/// Name of a uid as Android's libc gives it.
+/// Returns the name of a UID as Android's libc returns it.
 pub(crate) fn user_name(uid: u32) -> String {
     let (user, appid) = (uid / 100_000, uid % 100_000);
     match uid {
@@ -50,7 +49,7 @@ pub(crate) fn user_name(uid: u32) -> String {
     }
 }
 
-/// Names and numbers of the signals that `kill` takes.
+/// Signals that `kill` supports.
 pub(crate) const SIGNALS: [(u8, &str); 17] = [
     (1, "HUP"),
     (2, "INT"),
@@ -83,7 +82,7 @@ const SIGCHLD: u8 = 17;
 pub(crate) const SIGCONT: u8 = 18;
 pub(crate) const SIGSTOP: u8 = 19;
 
-/// The number of a signal given as `9`, `KILL` or `SIGKILL`.
+/// Parses a signal given as `9`, `KILL` or `SIGKILL`.
 pub(crate) fn signal_number(name: &str) -> Option<u8> {
     if let Ok(number) = name.parse::<u8>() {
         return (number < 65).then_some(number);
@@ -93,16 +92,14 @@ pub(crate) fn signal_number(name: &str) -> Option<u8> {
     SIGNALS.iter().find(|(_, n)| *n == plain).map(|(n, _)| *n)
 }
 
-/// What a process is to Android.
+/// Role of a process in Android.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// A thread of the kernel: no command line.
+    /// A kernel thread, without a command line.
     Kernel,
     /// A native daemon or command.
     Native,
-    /// zygote or zygote64.
     Zygote,
-    /// system_server.
     SystemServer,
     /// A process of an app's package.
     App {
@@ -110,16 +107,15 @@ pub(crate) enum Role {
         user: u32,
         isolated: bool,
     },
-    /// Something started over adb; a thread of ours runs it.
+    /// A program started over adb; a thread of the host runs it.
     Command,
 }
 
-/// One process.
 #[derive(Debug, Clone)]
 pub(crate) struct Process {
     pub(crate) pid: Pid,
     pub(crate) ppid: Pid,
-    /// Process group: signals to `-group` reach all of it.
+    /// Process group: signals to `-group` reach all its members.
     pub(crate) group: Pid,
     pub(crate) uid: u32,
     pub(crate) argv: Vec<String>,
@@ -128,21 +124,21 @@ pub(crate) struct Process {
     pub(crate) role: Role,
     pub(crate) started: BootNs,
     pub(crate) bits_32: bool,
-    /// Whether the system froze it: no code of it runs.
+    /// Whether the system froze it: none of its code runs.
     pub(crate) frozen: bool,
-    /// Whether it allocates nothing.
+    /// Whether it does not allocate.
     pub(crate) idle: bool,
     pub(crate) oom_score_adj: i32,
     pub(crate) stopped: bool,
     pub(crate) caught: BTreeSet<u8>,
-    /// Those of `caught` whose handler is good for one signal (SA_RESETHAND).
+    /// Signals in `caught` whose handler handles only one signal (SA_RESETHAND).
     pub(crate) one_shot: BTreeSet<u8>,
     pub(crate) ignored: BTreeSet<u8>,
     pub(crate) pending: Vec<u8>,
 }
 
 impl Process {
-    /// One that runs.
+    /// Creates a running process.
     #[cfg(test)]
     pub(crate) fn for_tests(name: &str, role: Role, started: BootNs) -> Process {
         Process {
@@ -166,12 +162,12 @@ impl Process {
         }
     }
 
-    /// The name as `ps` shows it: argv0, or the thread's name in brackets.
+    /// Returns the name in `ps`: argv0, or the thread's name in brackets.
     pub(crate) fn name(&self) -> &str {
         self.argv.first().map_or("", String::as_str)
     }
 
-    /// The kernel's 15-byte name: the last part of an app's name, the first of a program's.
+    /// Returns the kernel's 15-byte name: the end of an app's name, the start of a program's.
     pub(crate) fn comm(&self) -> String {
         let argv0 = self.name();
         let base = argv0.rsplit('/').next().unwrap_or(argv0);
@@ -184,7 +180,7 @@ impl Process {
         }
     }
 
-    /// One letter, as in /proc/PID/stat.
+    /// Returns the state letter, as in /proc/PID/stat.
     pub(crate) fn state(&self) -> char {
         match self.role {
             _ if self.stopped => 'T',
@@ -193,7 +189,7 @@ impl Process {
         }
     }
 
-    /// The command line with its NUL ends; kernel threads have none.
+    /// Returns the command line with its NUL terminators; empty for kernel threads.
     pub(crate) fn cmdline(&self) -> Vec<u8> {
         if self.role == Role::Kernel {
             return Vec::new();
@@ -207,31 +203,30 @@ impl Process {
     }
 }
 
-/// What came of a signal.
+/// Result of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Delivered {
-    /// No such process.
     NoProcess,
     /// Not allowed.
     Denied,
-    /// Ignored, caught, stopped or continued.
+    /// The process exists; the signal was ignored, caught, or stopped or continued it.
     Alive,
-    /// It ended.
+    /// The process ended.
     Ended,
 }
 
-/// All processes of a phone, and how those ended that someone may wait for.
+/// All processes of a phone, and the exit statuses that other processes can wait for.
 #[derive(Default)]
 pub(crate) struct Processes {
     table: BTreeMap<Pid, Process>,
     statuses: BTreeMap<Pid, u8>,
     next: Pid,
-    /// Counts what may concern those who watch processes.
+    /// Counter of changes for processes that watch others.
     changes: u64,
 }
 
 impl Processes {
-    /// An unused pid; they count up and start again at 300 after 32767.
+    /// Allocates an unused PID. PIDs count up and continue at 300 after 32767.
     pub(crate) fn allocate(&mut self) -> Pid {
         loop {
             self.next = if self.next >= 32_767 {
@@ -246,7 +241,7 @@ impl Processes {
         }
     }
 
-    /// The next pid will be above this.
+    /// Makes the next PID larger than `pid`.
     pub(crate) fn skip_to(&mut self, pid: Pid) {
         self.next = self.next.max(pid);
     }
@@ -269,7 +264,7 @@ impl Processes {
         self.table.values()
     }
 
-    /// Removes a process, its children now belonging to init.
+    /// Removes a process; init adopts its children.
     pub(crate) fn end(&mut self, pid: Pid, status: u8) {
         if self.table.remove(&pid).is_some() {
             self.changes += 1;
@@ -280,7 +275,7 @@ impl Processes {
         }
     }
 
-    /// Removes all and forgets all.
+    /// Removes all processes and exit statuses.
     pub(crate) fn clear(&mut self) {
         *self = Processes {
             changes: self.changes + 1,
@@ -288,17 +283,17 @@ impl Processes {
         };
     }
 
-    /// Counts up with every change.
+    /// Returns the counter of changes.
     pub(crate) fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// How an ended process ended.
+    /// Returns the exit status of an ended process.
     pub(crate) fn status(&self, pid: Pid) -> Option<u8> {
         self.statuses.get(&pid).copied()
     }
 
-    /// Sends a signal as `sender` (a uid) in SELinux terms already allowed.
+    /// Sends a signal as `sender` (a UID); SELinux must have allowed it already.
     pub(crate) fn signal(&mut self, sender: u32, pid: Pid, signal: u8) -> Delivered {
         let Some(process) = self.table.get_mut(&pid) else {
             return Delivered::NoProcess;

@@ -1,4 +1,4 @@
-//! /proc, made on each look from the table of processes.
+//! /proc, generated on each access from the table of processes.
 
 use super::access::Cred;
 use super::access::may_inspect;
@@ -28,10 +28,10 @@ const PID_FILES: [&str; 14] = [
     "task",
 ];
 
-/// Files and directories of /proc itself that are made, not stored.
+/// Generated files and directories of /proc itself.
 const ROOT_FILES: [&str; 6] = ["loadavg", "meminfo", "self", "sys", "uptime", "version"];
 
-/// What `ls /proc` shows beside stored nodes.
+/// Returns the generated names in `ls /proc`, in addition to those of stored nodes.
 pub(crate) fn names(state: &State) -> Vec<String> {
     let pids = state.processes.iter().map(|p| p.pid.to_string());
     pids.chain(ROOT_FILES.map(str::to_owned)).collect()
@@ -48,7 +48,7 @@ fn entry(kernel: &Kernel, uid: u32, mode: u32, body: Body) -> Entry {
             mode: kind | mode,
             uid,
             gid: uid,
-            // Files of /proc are empty to stat.
+            // Files of /proc have size 0 in stat.
             size: 0,
             inode: 4_026_531_840,
             mtime: (kernel.clock.real() / SECOND) as i64,
@@ -62,7 +62,7 @@ fn text(kernel: &Kernel, uid: u32, mode: u32, text: impl Into<Vec<u8>>) -> Entry
     entry(kernel, uid, mode, Body::File(FileData::new(text.into(), 0)))
 }
 
-/// What is at a path below /proc.
+/// Returns the entry at a path below /proc.
 pub(crate) fn lookup(
     kernel: &Kernel,
     state: &State,
@@ -158,7 +158,7 @@ fn process_entry(
 ) -> Result<Entry, Errno> {
     let ledger = || kernel.memory.ledger(state, p, kernel.clock.boot());
     let file = |mode: u32, contents: Vec<u8>| Ok(text(kernel, p.uid, mode, contents));
-    // What ptrace may read is refused at open, not by mode.
+    // Files that require ptrace permission are refused at open, not by mode.
     let inspected = |contents: &dyn Fn() -> String| {
         if may_inspect(cred, p) {
             file(0o444, contents().into_bytes())
@@ -223,7 +223,7 @@ fn executable(p: &Process) -> String {
     }
 }
 
-/// Pages: all, resident, of those shared, code, 0, data, 0.
+/// Formats statm in pages: total, resident, shared, code, 0, data, 0.
 fn statm(ledger: Option<&Ledger>) -> String {
     let Some(ledger) = ledger else {
         return "0 0 0 0 0 0 0\n".to_owned();
@@ -239,7 +239,7 @@ fn statm(ledger: Option<&Ledger>) -> String {
 }
 
 fn stat_line(p: &Process, ledger: Option<&Ledger>) -> String {
-    // Start time is in ticks of 10 ms; fields of no interest stand at plausible values.
+    // The start time is in ticks of 10 ms; unused fields have plausible values.
     let size = ledger.map_or(0, |l| l.size_kb() * 1024);
     let rss = ledger.map_or(0, |l| l.pages().rss() / 4);
     let (user, system) = cpu_ticks(p, ledger);
@@ -257,8 +257,8 @@ fn stat_line(p: &Process, ledger: Option<&Ledger>) -> String {
     )
 }
 
-/// Ticks of 10 ms that a process has used, in its own code and in the kernel: some of its time
-/// awake, and its start.
+/// Returns the ticks of 10 ms that a process has used in its own code and in the kernel: a share of
+/// its time awake, plus its start.
 fn cpu_ticks(p: &Process, ledger: Option<&Ledger>) -> (u64, u64) {
     let awake = ledger.map_or(0, |l| l.awake) / (10 * MILLI);
     let start = match p.role {
@@ -335,7 +335,7 @@ fn status(p: &Process, ledger: Option<&Ledger>) -> String {
     text
 }
 
-/// Signal N is bit N - 1.
+/// Returns the mask of signals: signal N is bit N - 1.
 fn signal_mask<'a>(signals: impl IntoIterator<Item = &'a u8>) -> u64 {
     signals
         .into_iter()
@@ -343,7 +343,7 @@ fn signal_mask<'a>(signals: impl IntoIterator<Item = &'a u8>) -> u64 {
         .fold(0, |mask, signal| mask | 1 << (signal - 1))
 }
 
-/// A line of maps; names start in column 74 where the addresses leave room for that.
+/// Formats a line of maps; names start in column 74 if the addresses leave room for that.
 fn maps_line(m: &Mapping) -> String {
     let device = match m.backing {
         Backing::File => "fe:2d",
@@ -365,7 +365,7 @@ fn maps(ledger: Option<&Ledger>) -> String {
     mappings.iter().map(maps_line).collect()
 }
 
-/// The fields of smaps and its rollup that tell of pages.
+/// Formats the fields of smaps and its rollup that describe pages.
 fn pages(pages: &Pages, anonymous: u64, with_swap: bool) -> String {
     let mut text = String::new();
     let mut field = |name: &str, kb: u64| {

@@ -1,5 +1,5 @@
-//! A program that runs on the phone: its surroundings, how others are found and run by it, and how
-//! it ends. What the programs do is in `commands`.
+//! A program on the phone: its environment, how it finds and runs other programs, and how it ends.
+//! `commands` implements the programs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use super::io::{Fd, Fds, WriteError};
 use super::kernel::Kernel;
 use super::process::{Pid, SIGPIPE, Stop};
 
-/// Stack of a thread that runs commands: shells within shells are deep.
+/// Stack size of a thread that runs commands: nested shells need a deep stack.
 pub(crate) const STACK: usize = 16 << 20;
 
-/// A program that is to run: its process, arguments and open files.
+/// A program to run: its process, arguments and open files.
 pub(crate) struct Cmd {
     pub(crate) kernel: Arc<Kernel>,
-    /// Those that it can run.
+    /// Programs that it can run.
     pub(crate) programs: Programs,
     pub(crate) pid: Pid,
     pub(crate) cred: Cred,
@@ -24,11 +24,11 @@ pub(crate) struct Cmd {
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) cwd: String,
     pub(crate) fds: Fds,
-    /// Shells around it.
+    /// Number of enclosing shells.
     pub(crate) depth: usize,
 }
 
-/// Why a program ends before its last line.
+/// Reason why a program ends early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Halt {
     Exit(u8),
@@ -41,13 +41,13 @@ impl From<Stop> for Halt {
     }
 }
 
-/// Exit status, or why there is none yet.
+/// Exit status, or the reason for an early end.
 pub(crate) type Done = Result<u8, Halt>;
 
-/// What a program does.
+/// Implementation of a program.
 pub(crate) type Program = fn(&mut Cmd) -> Done;
 
-/// The programs of a phone, by name.
+/// The programs of a phone by name.
 #[derive(Clone)]
 pub(crate) struct Programs(Arc<BTreeMap<&'static str, Program>>);
 
@@ -56,7 +56,7 @@ impl Programs {
         Programs(Arc::new(all.collect()))
     }
 
-    /// Their names.
+    /// Returns the names of the programs.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         self.0.keys().copied().collect()
     }
@@ -65,13 +65,13 @@ impl Programs {
         self.0.get(name).copied()
     }
 
-    /// Path of a program that is in PATH.
+    /// Returns the path of a program in PATH.
     pub(crate) fn find(&self, name: &str) -> Option<String> {
         self.by_name(name).map(|_| format!("/system/bin/{name}"))
     }
 }
 
-/// Runs a thread for commands; false where the host gives none.
+/// Runs commands on a new thread; returns false if the host cannot create one.
 pub(crate) fn on_thread(kernel: &Arc<Kernel>, run: impl FnOnce() + Send + 'static) -> bool {
     let name = format!("phone-{}", kernel.serial);
     std::thread::Builder::new()
@@ -89,7 +89,7 @@ pub(crate) fn run(cmd: &mut Cmd) -> Result<u8, Stop> {
     };
     let name = match argv0.rsplit_once('/') {
         Some((dir, name)) if dir == "/system/bin" || dir == "/bin" || dir == "/vendor/bin" => name,
-        // A script is run by `sh FILE` only.
+        // Only `sh FILE` runs a script.
         Some(_) => "",
         None => &argv0,
     };
@@ -108,19 +108,19 @@ pub(crate) fn run(cmd: &mut Cmd) -> Result<u8, Stop> {
 
 fn complain(cmd: &Cmd, text: &str, status: u8) -> Result<u8, Stop> {
     if let Some(fd) = cmd.fds.get(2) {
-        // Nowhere is left to say that stderr can't be written.
+        // The message that stderr is not writable could not be written either.
         let _ = fd.write(&cmd.kernel, cmd.pid, text.as_bytes());
     }
     Ok(status)
 }
 
 impl Cmd {
-    /// Arguments without the name.
+    /// Returns the arguments without the name.
     pub(crate) fn args(&self) -> Vec<String> {
         self.argv[1..].to_vec()
     }
 
-    /// The name it was called by.
+    /// Returns the name that the program was called by.
     pub(crate) fn name(&self) -> String {
         let argv0 = self.argv.first().map_or("", String::as_str);
         argv0.rsplit('/').next().unwrap_or(argv0).to_owned()
@@ -137,7 +137,7 @@ impl Cmd {
                 WriteError::Full | WriteError::NotWritable => {
                     let text = format!("{}: write: {}\n", self.name(), Errno::NoSpace.text());
                     if let Some(err) = self.fds.get(2) {
-                        // Nowhere is left to say that stderr can't be written.
+                        // The message that stderr is not writable could not be written either.
                         let _ = err.write(&self.kernel, self.pid, text.as_bytes());
                     }
                     Halt::Exit(1)
@@ -150,7 +150,7 @@ impl Cmd {
         self.write(1, text.as_bytes())
     }
 
-    /// Bytes to stdout.
+    /// Writes bytes to stdout.
     pub(crate) fn out_bytes(&self, bytes: &[u8]) -> Result<(), Halt> {
         self.write(1, bytes)
     }
@@ -160,12 +160,12 @@ impl Cmd {
         self.write(2, text.as_bytes())
     }
 
-    /// `name: what: why` on stderr.
+    /// Prints `name: what: why` to stderr.
     pub(crate) fn failed(&self, what: &str, errno: Errno) -> Result<(), Halt> {
         self.err(&format!("{}: {what}: {}\n", self.name(), errno.text()))
     }
 
-    /// All of stdin.
+    /// Reads all of stdin.
     pub(crate) fn stdin(&self) -> Result<Vec<u8>, Halt> {
         let mut all = Vec::new();
         self.each_block(&self.fds.get(0).cloned().unwrap_or(Fd::Null), |b| {
@@ -175,7 +175,7 @@ impl Cmd {
         Ok(all)
     }
 
-    /// Every block of an input, to its end.
+    /// Reads every block of an input to its end.
     pub(crate) fn each_block(
         &self,
         input: &Fd,
@@ -190,8 +190,8 @@ impl Cmd {
         }
     }
 
-    /// Contents of the named files, or of stdin where there are none; failures are told and
-    /// the rest goes on. Second: whether one failed.
+    /// Returns the contents of the named files, or of stdin if none are named. Reports failures and
+    /// continues; the second value is whether one failed.
     pub(crate) fn inputs(&self, paths: &[String]) -> Result<(Vec<Vec<u8>>, bool), Halt> {
         if paths.is_empty() {
             return Ok((vec![self.stdin()?], false));
@@ -214,7 +214,7 @@ impl Cmd {
         Ok((all, failed))
     }
 
-    /// Another program in this one's place, with the same files.
+    /// Replaces this program with another one that inherits its files.
     pub(crate) fn exec(&mut self, argv: Vec<String>) -> Done {
         if let Some(p) = self.kernel.state().processes.get_mut(self.pid) {
             p.argv.clone_from(&argv);
@@ -224,7 +224,7 @@ impl Cmd {
     }
 }
 
-/// Splits arguments into single-letter flags and the rest; `valued` letters take a value.
+/// Splits arguments into single-letter flags and the rest; `valued` letters have a value.
 pub(crate) fn flags(args: &[String], valued: &str) -> (Vec<(char, Option<String>)>, Vec<String>) {
     let mut flags = Vec::new();
     let mut rest = Vec::new();

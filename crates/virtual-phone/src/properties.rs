@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::faults::{FaultKind, Faults};
 use super::spec::{Abi, BuildType, PhoneSpec};
 
-/// Device names by Android release, of the years when each was new.
+/// Returns device names by Android release, from the year when each was new.
 pub(crate) fn model(android: u32) -> (&'static str, &'static str, &'static str) {
     match android {
         10 => ("Pixel 3a", "sargo", "QQ3A.200805.001"),
@@ -18,7 +18,7 @@ pub(crate) fn model(android: u32) -> (&'static str, &'static str, &'static str) 
     }
 }
 
-/// `product`, `model` and `device` of `adb devices -l`.
+/// Returns `product`, `model` and `device` of `adb devices -l`.
 pub(crate) fn listing(spec: &PhoneSpec) -> (String, String, String) {
     let (model, device, _) = model(spec.android);
     (
@@ -28,7 +28,7 @@ pub(crate) fn listing(spec: &PhoneSpec) -> (String, String, String) {
     )
 }
 
-/// All properties.
+/// Returns all properties.
 pub(crate) fn at_boot(spec: &PhoneSpec, serial: &str, faults: &Faults) -> BTreeMap<String, String> {
     let (model, device, id) = model(spec.android);
     let (build, release, sdk) = (spec.build.name(), spec.android, spec.sdk());

@@ -1,5 +1,5 @@
-//! What is on a phone's screen: tasks and their activities, rotation, keyguard, and the settings
-//! that say so. What keys and starts do to them is in `foreground`.
+//! Screen of a phone: tasks and their activities, rotation, keyguard, and the related settings.
+//! `foreground` owns the effects of keys and starts.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use super::deeds::{AllDeeds, Deed};
 use super::process::{Pid, Process};
 use super::spec::{PhoneSpec, ScreenState};
 
-/// The home screen.
+/// Package of the home screen.
 pub(crate) const LAUNCHER: &str = "com.google.android.apps.nexuslauncher";
 /// One activity of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Activity {
-    /// Identity of the system's record: it outlives the app's process.
+    /// Identity of the system's record, which outlives the app's process.
     pub(crate) record: u32,
     /// Identity of the app's object …
     pub(crate) object: u32,
-    /// … in this process; gone with it.
+    /// … in this process; it disappears with the process.
     pub(crate) pid: Pid,
-    /// `.ui.FeedActivity`.
+    /// Class, such as `.ui.FeedActivity`.
     pub(crate) class: String,
 }
 
-/// A task: activities on top of one another, the last one visible.
+/// A task: a stack of activities; the last one is visible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Task {
     pub(crate) id: u32,
@@ -32,7 +32,7 @@ pub(crate) struct Task {
     pub(crate) activities: Vec<Activity>,
 }
 
-/// How an app's process ended, for `exit-info`.
+/// End of an app's process, for `exit-info`.
 #[derive(Debug, Clone)]
 pub(crate) struct Exit {
     pub(crate) real_ns: u64,
@@ -43,26 +43,26 @@ pub(crate) struct Exit {
     pub(crate) user: u32,
     pub(crate) reason: (u32, &'static str),
     pub(crate) subreason: (u32, &'static str),
-    /// As it was when it ended, and when that was on the boot clock.
+    /// State of the process and boot clock at its end.
     pub(crate) last: Process,
     pub(crate) boot: BootNs,
-    /// The signal, where one ended it.
+    /// Signal that ended the process, if any.
     pub(crate) status: u8,
     pub(crate) description: String,
 }
 
-/// Everything about the screen but the processes.
+/// State of the screen, except processes.
 pub(crate) struct Screen {
-    /// Front first.
+    /// Tasks, front first.
     pub(crate) tasks: Vec<Task>,
     pub(crate) rotation: u32,
-    /// Whether the lock screen shows.
+    /// Whether the lock screen is shown.
     pub(crate) locked: bool,
-    /// Whether it comes when the screen goes off.
+    /// Whether the lock screen appears when the screen turns off.
     pub(crate) locks: bool,
-    /// When the list of recent apps was asked for.
+    /// Time of the last request for the list of recent apps.
     pub(crate) recents: Option<BootNs>,
-    /// Whether a PIN is needed to leave it.
+    /// Whether unlocking requires a PIN.
     pub(crate) pin: bool,
     pub(crate) settings: BTreeMap<(String, String), String>,
     pub(crate) exits: Vec<Exit>,
@@ -101,7 +101,7 @@ impl Screen {
         }
     }
 
-    /// After a reboot: settings stay, and a PIN is asked for.
+    /// Resets the screen after a reboot: settings stay, and a PIN is required.
     pub(crate) fn reboot(&mut self) {
         self.tasks.clear();
         self.deeds.clear();
@@ -109,7 +109,7 @@ impl Screen {
         self.turn_as_set();
     }
 
-    /// The next hash code of an object.
+    /// Returns the next hash code of an object.
     pub(crate) fn identity(&mut self) -> u32 {
         self.identities = self.identities.wrapping_add(1);
         let mixed = u64::from(self.identities).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -121,7 +121,7 @@ impl Screen {
         self.settings.get(&key).map(String::as_str)
     }
 
-    /// All of one space.
+    /// Returns all settings of one namespace.
     pub(crate) fn settings_of<'a>(
         &'a self,
         space: &'a str,
@@ -130,7 +130,8 @@ impl Screen {
         of.map(|((_, key), value)| (key.as_str(), value.as_str()))
     }
 
-    /// Where the settings want the screen to be: a phone that lies on a desk stands upright.
+    /// Applies the rotation of the settings; returns whether it changed. With auto-rotation, the
+    /// phone is upright, as if it lay on a desk.
     pub(crate) fn turn_as_set(&mut self) -> bool {
         let number = |key| self.setting("system", key).and_then(|v| v.parse().ok());
         let wanted = match number("accelerometer_rotation").unwrap_or(0) {

@@ -1,24 +1,24 @@
-//! What the virtual phone is asked to be: `key=value,…` in, [`PhoneSpec`] out. Owns the keys,
-//! their defaults and the words of their errors.
+//! Specification of a virtual phone: parses `key=value,…` into a [`PhoneSpec`]. Owns the keys,
+//! their defaults and their error messages.
 
 use std::path::PathBuf;
 
 use super::faults::Fault;
 
-/// How the system image was built.
+/// Build type of the system image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BuildType {
-    /// What people buy: shell is never root.
+    /// Production build: the shell is never root.
     User,
-    /// Like user, with `su` and `setenforce`.
+    /// Like user, but with `su` and `setenforce`.
     Userdebug,
-    /// A developer's own build.
+    /// Build for platform developers.
     Eng,
 }
 
 impl BuildType {
-    /// The value of `ro.build.type`.
+    /// Returns the value of `ro.build.type`.
     pub fn name(self) -> &'static str {
         match self {
             BuildType::User => "user",
@@ -28,92 +28,93 @@ impl BuildType {
     }
 }
 
-/// What `com.example.app` is doing.
+/// State of `com.example.app`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AppState {
-    /// In the foreground, allocating.
+    /// In the foreground and allocating.
     Running,
-    /// Running, but it allocates nothing.
+    /// Running, but not allocating.
     Idle,
-    /// Cached and frozen by the system: no thread of it runs.
+    /// Cached and frozen by the system: none of its threads run.
     Frozen,
-    /// Installed, not started.
+    /// Installed, but not started.
     Stopped,
-    /// In the foreground, with a great many callsites: a dump of some 10 MB.
+    /// In the foreground, with so many callsites that a dump has about 10 MB.
     Heavy,
 }
 
-/// How the screen is found.
+/// State of the screen at boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ScreenState {
-    /// On, and nothing to unlock.
+    /// On and unlocked.
     On,
-    /// Off; no lock screen.
+    /// Off, without a lock screen.
     Off,
-    /// Off; a lock screen that goes with a swipe.
+    /// Off, with a lock screen that a swipe dismisses.
     Locked,
-    /// Off; a lock screen that asks for a PIN.
+    /// Off, with a lock screen that requires a PIN.
     Pin,
 }
 
-/// Which functions of native libraries have names in traces.
+/// Functions of native libraries that have names in traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Names {
-    /// All that the phone's files name: heapprofd reads .symtab and .gnu_debugdata.
+    /// All functions named in the phone's files: heapprofd reads .symtab and .gnu_debugdata.
     All,
-    /// Exported ones, as where heapprofd may not open a file and reads it from memory.
+    /// Exported functions only, as if heapprofd cannot open a file and reads it from memory.
     Exported,
 }
 
-/// A virtual phone, as asked for.
+/// Specification of a virtual phone.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct PhoneSpec {
     /// Android release, 10 to 16.
     pub android: u32,
-    /// Build type.
+    /// Build type of the system image.
     pub build: BuildType,
-    /// `arm64-v8a`, `armeabi-v7a`, `x86_64` or `x86`.
+    /// Instruction set: `arm64-v8a`, `armeabi-v7a`, `x86_64` or `x86`.
     pub abi: Abi,
-    /// Serial number of the first phone; a second one gets `-2` after it.
+    /// Serial number of the first phone; a second one adds `-2`.
     pub serial: String,
-    /// Phones behind the server.
+    /// Number of phones behind the server.
     pub devices: u32,
-    /// How many seconds pass on the phone while one passes on the host.
+    /// Seconds on the phone's clock per second on the host.
     pub speed: f64,
-    /// Seed of everything random on the phone.
+    /// Seed of all random values on the phone.
     pub seed: u64,
     /// State of `com.example.app`.
     pub app: AppState,
-    /// How the screen is found.
+    /// State of the screen at boot.
     pub screen: ScreenState,
-    /// Callsites of a heavy app.
+    /// Number of callsites of a heavy app.
     pub sites: u32,
-    /// Objects on the Java heap of `com.example.app`, about, besides what the app is about.
+    /// Approximate number of objects on the Java heap of `com.example.app`, in addition to the
+    /// app's own ones.
     pub java: u32,
-    /// Seconds (phone's clock) after a session begins to wait for an app that runs out of memory,
-    /// `com.example.app` does.
+    /// Time in seconds (phone's clock) from the start of a session that waits for an
+    /// OutOfMemoryError until `com.example.app` throws one.
     pub oom: Option<u32>,
-    /// Whether apps ship their own libraries stripped, as Gradle does where there is an NDK.
+    /// Whether apps ship their own libraries stripped, as Gradle does if an NDK is installed.
     pub stripped: bool,
-    /// Whether the apps' Java code went through R8.
+    /// Whether the apps' Java code is obfuscated by R8.
     pub obfuscated: bool,
-    /// Which native functions have names in traces.
+    /// Native functions that have names in traces.
     pub names: Names,
-    /// Free space below /data, bytes.
+    /// Free space below /data in bytes.
     pub space: u64,
-    /// Major version of perfetto; by default the one that came with the Android release.
+    /// Major version of perfetto; by default the version of the Android release.
     pub perfetto: Option<u32>,
-    /// A stored recording that every session on this phone results in, byte for byte.
+    /// Stored recording that every session on this phone returns byte for byte.
     pub trace: Option<PathBuf>,
-    /// Whether SELinux enforces at boot.
+    /// Whether SELinux is enforcing at boot.
     pub enforcing: bool,
-    /// Whether `host:kill` ends this server.
+    /// Whether `host:kill` ends the server.
     pub killable: bool,
-    /// What is to go wrong.
+    /// Injected faults.
     pub faults: Vec<Fault>,
 }
 
@@ -121,21 +122,21 @@ pub struct PhoneSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Abi {
-    /// 64-bit ARM, with 32-bit apps beside.
+    /// 64-bit ARM, including 32-bit apps.
     Arm64,
     /// 32-bit ARM.
     Arm,
-    /// 64-bit x86, with 32-bit apps beside.
+    /// 64-bit x86, including 32-bit apps.
     X86_64,
     /// 32-bit x86.
     X86,
 }
 
 impl Abi {
-    /// All of them.
+    /// All instruction sets.
     pub const ALL: [Abi; 4] = [Abi::Arm64, Abi::Arm, Abi::X86_64, Abi::X86];
 
-    /// The value of `ro.product.cpu.abi`.
+    /// Returns the value of `ro.product.cpu.abi`.
     pub fn name(self) -> &'static str {
         match self {
             Abi::Arm64 => "arm64-v8a",
@@ -145,7 +146,7 @@ impl Abi {
         }
     }
 
-    /// Whether the phone runs 64-bit code.
+    /// Returns whether the phone runs 64-bit code.
     pub fn is_64_bit(self) -> bool {
         matches!(self, Abi::Arm64 | Abi::X86_64)
     }
@@ -179,35 +180,35 @@ impl Default for PhoneSpec {
     }
 }
 
-/// A SPEC that can't be understood.
+/// Error in a specification.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpecError {
-    /// A key that no phone has.
-    #[error("the virtual phone has no setting {key:?}; it has {}", PhoneSpec::KEYS.map(|(key, _)| key).join(", "))]
+    /// The key is unknown.
+    #[error("unknown key {key:?}; the virtual phone supports {}", PhoneSpec::KEYS.map(|(key, _)| key).join(", "))]
     UnknownKey {
-        /// As typed.
+        /// The key as typed.
         key: String,
     },
-    /// A part without `=`.
-    #[error("{part:?} is no setting of the virtual phone: write key=value")]
+    /// A part does not contain `=`.
+    #[error("{part:?} is not a setting of the virtual phone; write key=value")]
     NoValue {
-        /// As typed.
+        /// The part as typed.
         part: String,
     },
-    /// A value that the key doesn't take.
-    #[error("{key}={value} is not possible: {expected}")]
+    /// The key does not support the value.
+    #[error("cannot use {key}={value}: {expected}")]
     BadValue {
         /// The key.
         key: &'static str,
-        /// As typed.
+        /// The value as typed.
         value: String,
-        /// What the key takes.
+        /// Reason, such as the expected values.
         expected: String,
     },
 }
 
-/// The bytes that a size with a unit stands for, as `512`, `64k` or `8MiB`.
+/// Parses a size with a unit, such as `512`, `64k` or `8MiB`, to bytes.
 pub(crate) fn bytes(size: &str) -> Option<u64> {
     let end = size.find(|c: char| !c.is_ascii_digit());
     let (number, unit) = size.split_at(end.unwrap_or(size.len()));
@@ -227,7 +228,7 @@ pub(crate) fn bytes(size: &str) -> Option<u64> {
 }
 
 impl PhoneSpec {
-    /// Every key of the SPEC, and the values that it takes.
+    /// All keys of a specification and their values.
     pub const KEYS: [(&'static str, &'static str); 20] = [
         ("android", "Android 10 to 16"),
         ("build", "user, userdebug or eng"),
@@ -246,16 +247,16 @@ impl PhoneSpec {
         ("names", "all or exported"),
         ("space", "a size such as 512m or 24g"),
         ("perfetto", "a major version from 1 to 99"),
-        ("trace", "a file on this computer"),
+        ("trace", "a file on the host"),
         ("selinux", "enforcing or permissive"),
         ("fault", "KIND[@VALUE][#K], several joined by +"),
     ];
 
-    /// Parses `key=value,key=value`; the empty text is the default phone. `fault` may be
-    /// repeated, and `fault=a+b` joins several.
+    /// Parses `key=value,key=value`; the empty text is the default phone. `fault` can be repeated,
+    /// and `fault=a+b` joins several.
     ///
     /// # Errors
-    /// Names the first part that can't be understood.
+    /// Returns an error that names the first invalid part.
     pub fn parse(text: &str) -> Result<PhoneSpec, SpecError> {
         let mut spec = PhoneSpec::default();
         for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
@@ -272,7 +273,7 @@ impl PhoneSpec {
     /// Sets one key.
     ///
     /// # Errors
-    /// As [`PhoneSpec::parse`].
+    /// Returns the errors of [`PhoneSpec::parse`].
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), SpecError> {
         let (key, expected) = Self::KEYS
             .into_iter()
@@ -286,7 +287,7 @@ impl PhoneSpec {
             value: value.to_owned(),
             expected,
         };
-        let bad = || wrong(expected.to_owned());
+        let bad = || wrong(format!("expected {expected}"));
         match key {
             "android" => {
                 self.android = value
@@ -406,7 +407,7 @@ impl PhoneSpec {
         Ok(())
     }
 
-    /// API level of the Android release.
+    /// Returns the API level of the Android release.
     pub fn sdk(&self) -> u32 {
         match self.android {
             10 => 29,
@@ -419,7 +420,7 @@ impl PhoneSpec {
         }
     }
 
-    /// Major version of this phone's perfetto.
+    /// Returns the major version of the phone's perfetto.
     pub fn perfetto_version(&self) -> u32 {
         self.perfetto.unwrap_or(match self.android {
             10 => 1,
@@ -469,7 +470,7 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_named() {
         let text = |spec: &str| PhoneSpec::parse(spec).expect_err(spec).to_string();
-        assert!(text("androd=14").contains("no setting \"androd\""));
+        assert!(text("androd=14").contains("unknown key \"androd\""));
         assert!(text("androd=14").contains("android, build"));
         assert!(text("android").contains("write key=value"));
         assert!(text("android=9").contains("10 to 16"));

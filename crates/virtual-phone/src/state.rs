@@ -1,4 +1,4 @@
-//! Everything on a phone that changes, behind its kernel's one lock.
+//! Mutable state of a phone, protected by its kernel's single lock.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::process::Processes;
 use super::screen::Screen;
 use super::traced::Tracing;
 
-/// Everything on the phone that changes.
+/// Mutable state of a phone.
 pub(crate) struct State {
     pub(crate) processes: Processes,
     pub(crate) tree: Tree,

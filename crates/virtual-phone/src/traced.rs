@@ -1,5 +1,5 @@
-//! What traced and heapprofd know besides the recordings that run: sessions, who holds which
-//! process, and what was really allocated during each recording.
+//! State of traced and heapprofd besides the running recordings: sessions, profiled processes, and
+//! the actual allocations during each recording.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::process::Pid;
 use super::workload::{TrackedTruth, Trackers};
 use heaptap_proto::perfetto as pb;
 
-/// Sessions of one uid, and of all, that the service allows.
+/// Maximum number of sessions of one UID, and of all.
 const MAX_PER_UID: usize = 5;
 const MAX_SESSIONS: usize = 15;
 
@@ -19,49 +19,49 @@ const MAX_SESSIONS: usize = 15;
 pub(crate) struct Session {
     pub(crate) id: u64,
     pub(crate) uid: u32,
-    /// The process that records it.
+    /// The process that records the session.
     pub(crate) client: Pid,
     pub(crate) name: Option<String>,
     pub(crate) started: bool,
     /// `--detach=KEY`.
     pub(crate) key: Option<String>,
-    /// Asked to stop by another client.
+    /// Whether another client requested its end.
     pub(crate) stop: bool,
     pub(crate) buffers_kb: Vec<u32>,
     pub(crate) duration_ms: u32,
     pub(crate) sources: u32,
-    /// Wall clock at the start, nanoseconds since the epoch.
+    /// Wall clock at the start, in nanoseconds since the epoch.
     pub(crate) start_real: u64,
 }
 
-/// The tracing service and heapprofd, as far as they outlive a recording.
+/// State of the tracing service and heapprofd that outlives a recording.
 #[derive(Default)]
 pub(crate) struct Tracing {
     pub(crate) sessions: Vec<Session>,
     last_id: u64,
-    /// When heapprofd got SIGUSR1s.
+    /// Times of SIGUSR1s to heapprofd.
     pub(crate) dump_requests: Vec<BootNs>,
-    /// Lives of the two daemons: a recording of an earlier one is dead.
+    /// Number of starts of the two daemons: a recording of an earlier one is dead.
     pub(crate) traced_life: u64,
     pub(crate) heapprofd_life: u64,
-    /// Which session profiles a process.
+    /// The session that profiles a process.
     held: BTreeMap<Pid, u64>,
     pub(crate) truths: Vec<RecordingTruth>,
     /// Dumps of Java heaps, in sessions and by `am dumpheap`.
     pub(crate) java_dumps: Vec<JavaDump>,
-    /// Runtimes that track allocations, and since when.
+    /// Runtimes that track allocations, and their start times.
     pub(crate) trackers: Trackers,
-    /// Runtimes that a debugger is connected to.
+    /// Runtimes with a connected debugger.
     pub(crate) debugged: BTreeSet<(Pid, BootNs)>,
-    /// What runtimes told of what they tracked.
+    /// Tracked allocations that runtimes have reported.
     pub(crate) tracked: Vec<TrackedTruth>,
-    /// Processes that ran out of memory, and sessions that wait for some to.
+    /// Processes that ran out of memory, and sessions that wait for one.
     pub(crate) ooms: Vec<Oom>,
     pub(crate) oom_sessions: BTreeMap<u64, pb::JavaHprofConfig>,
 }
 
 impl Tracing {
-    /// Registers a session, or says why the service rejects it.
+    /// Registers a session, or returns the service's reason to reject it.
     pub(crate) fn open(&mut self, mut session: Session) -> Result<u64, String> {
         if let Some(name) = &session.name
             && self.sessions.iter().any(|s| s.name.as_ref() == Some(name))
@@ -91,7 +91,7 @@ impl Tracing {
         Ok(id)
     }
 
-    /// Ends a session and lets go of its processes.
+    /// Ends a session and releases its processes.
     pub(crate) fn close(&mut self, id: u64) {
         self.sessions.retain(|s| s.id != id);
         self.held.retain(|_, holder| *holder != id);
@@ -101,7 +101,7 @@ impl Tracing {
         self.sessions.iter_mut().find(|s| s.id == id)
     }
 
-    /// Takes a process for a session; false where another has it.
+    /// Assigns a process to a session; returns false if another session has it.
     pub(crate) fn hold(&mut self, pid: Pid, id: u64) -> bool {
         *self.held.entry(pid).or_insert(id) == id
     }
@@ -129,14 +129,13 @@ impl Tracing {
     }
 }
 
-/// How a recording ended.
+/// Outcome of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The file is complete.
     Finished,
     /// The client was killed by this signal.
     Killed(u8),
-    /// traced went away.
     Disconnected,
 }
 
@@ -147,10 +146,10 @@ pub(crate) struct Oom {
     pub(crate) at: BootNs,
 }
 
-/// One recording's truth.
+/// Actual allocations of one recording.
 #[derive(Debug, Clone, Default)]
 pub struct RecordingTruth {
-    /// Path of the trace on the phone; empty where it went to stdout.
+    /// Path of the trace on the phone; empty if it went to stdout.
     pub path: String,
     /// Every dump that heapprofd wrote, in order.
     pub dumps: Vec<DumpTruth>,
@@ -159,64 +158,64 @@ pub struct RecordingTruth {
 /// One heap of one process at one dump.
 #[derive(Debug, Clone)]
 pub struct DumpTruth {
-    /// The process.
+    /// PID of the process.
     pub pid: u32,
-    /// Its name.
+    /// Name of the process.
     pub process: String,
-    /// The heap's name, also where the trace of an old Android leaves it out.
+    /// Name of the heap, even if the trace of an old Android version omits it.
     pub heap: String,
-    /// When, on the phone's boot clock, nanoseconds.
+    /// Time on the phone's boot clock, in nanoseconds.
     pub boot_ns: u64,
     /// Sampling interval in bytes.
     pub interval: u64,
     /// Whether the process was profiled from its start.
     pub from_startup: bool,
-    /// Every allocation site that was used since the process was attached.
+    /// Every callsite used since the process was attached.
     pub sites: Vec<SiteTruth>,
 }
 
-/// One allocation site since the process was attached.
+/// One callsite since the process was attached.
 #[derive(Debug, Clone)]
 pub struct SiteTruth {
-    /// What the site is, such as `leak` or `cache`.
+    /// Purpose of the callsite, such as `leak` or `cache`.
     pub name: Arc<str>,
     /// Function names, root first; empty for code without symbols.
     pub stack: Arc<[Arc<str>]>,
-    /// Bytes really allocated.
+    /// Actually allocated bytes.
     pub allocated: u64,
-    /// Allocations.
+    /// Number of allocations.
     pub alloc_count: u64,
-    /// Bytes really freed, of those allocated since the attach.
+    /// Actually freed bytes of those allocated since the attach.
     pub freed: u64,
-    /// Frees.
+    /// Number of frees.
     pub free_count: u64,
-    /// As the sampler saw it: scaled bytes allocated.
+    /// Scaled bytes allocated, as seen by the sampler.
     pub sampled_allocated: u64,
-    /// Scaled bytes freed.
+    /// Scaled bytes freed, as seen by the sampler.
     pub sampled_freed: u64,
-    /// Sampled allocations.
+    /// Number of sampled allocations.
     pub sampled_alloc_count: u64,
-    /// Sampled frees.
+    /// Number of sampled frees.
     pub sampled_free_count: u64,
 }
 
 impl DumpTruth {
-    /// Bytes held at the dump.
+    /// Returns the unreleased bytes at the dump.
     pub fn unreleased(&self) -> u64 {
         self.sites.iter().map(|s| s.allocated - s.freed).sum()
     }
 
-    /// Bytes allocated since the attach.
+    /// Returns the bytes allocated since the attach.
     pub fn allocated(&self) -> u64 {
         self.sites.iter().map(|s| s.allocated).sum()
     }
 }
 
-/// A dump of a Java heap: what it followed from, so that its truth can be worked out.
+/// A dump of a Java heap with the inputs to compute its truth.
 #[derive(Debug, Clone)]
 pub(crate) struct JavaDump {
     pub(crate) inputs: Inputs,
     pub(crate) kind: JavaDumpKind,
-    /// Of an HPROF.
+    /// Path of an HPROF.
     pub(crate) path: String,
 }

@@ -167,7 +167,7 @@ async fn a_refused_pull_has_the_phones_words_also_between_blocks() {
             "S refused pull /data/misc/perfetto-traces/t: open failed: Permission denied"
         );
     }
-    // A length that lies, with the text cut: the words that came are kept.
+    // The length is wrong and the text is cut: the received part of the text is kept.
     let (result, _) = pull(&sync(
         "",
         path_request(b"RECV"),

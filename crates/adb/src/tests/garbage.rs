@@ -1,5 +1,5 @@
-//! Servers that answer with anything at all: every operation ends, with an error or with what
-//! the bytes really say, and keeps no more than came.
+//! Servers that send arbitrary answers: every operation ends with an error or with the content of
+//! the bytes, and stores no more than was sent.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use super::super::scripted::*;
 use super::super::*;
 use super::SOON;
 
-/// What a server may say: pieces of the protocol, and noise.
+/// Generates pieces of the protocol and random bytes.
 fn speech() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         Just(b"OKAY".to_vec()),
@@ -30,7 +30,7 @@ fn speech() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
 }
 
-/// Runs `test` on a clock that jumps: an operation that hangs meets its deadline at once.
+/// Runs `test` on a paused clock: an operation without an answer reaches its deadline at once.
 fn on_paused_clock<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .enable_time()

@@ -1,4 +1,4 @@
-//! Host services: versions, lists, following, choosing; what each refusal means; the way back.
+//! Host services: versions, lists, tracking, selection; the error for each refusal; reconnecting.
 
 use super::super::scripted::*;
 use super::super::*;
@@ -82,7 +82,7 @@ async fn every_refusal_of_the_server_has_its_meaning() {
             "device-gone",
             ErrorClass::NoDevice,
         ),
-        // A transport that went while a service was being opened.
+        // A transport that disappeared while a service was being opened.
         ("closed", "connection-lost", ErrorClass::Device),
         ("", "device-refused", ErrorClass::Device),
     ] {
@@ -91,7 +91,7 @@ async fn every_refusal_of_the_server_has_its_meaning() {
         let error = result.unwrap_err();
         assert_eq!((error.kind(), error.class()), (kind, class), "{text}");
     }
-    // A FAIL whose text is cut or has no length is a refusal all the same.
+    // A FAIL with a cut text or without a length is still a refusal.
     for answer in ["FAIL", "FAIL00", "FAIL0100half", "FAILzzzz"] {
         let script = Scripted::new([vec![expect("host:transport:S"), say(answer)]]);
         let result = script.phone().pull("/x", &mut |_| Ok(()), SOON).await;
@@ -163,7 +163,7 @@ async fn the_list_is_followed_also_from_old_servers() {
     ])
     .byte_by_byte();
     let mut tracker = script.server().track().await.unwrap();
-    // Given up at every moment, it still hands on whole lists only.
+    // Canceled at every moment, it still returns only complete lists.
     let mut lists = Vec::new();
     while lists.len() < 2 {
         if let Ok(list) = tokio::time::timeout(std::time::Duration::ZERO, tracker.next()).await {
@@ -176,7 +176,7 @@ async fn the_list_is_followed_also_from_old_servers() {
     assert_eq!(tracker.next().await.unwrap_err().kind(), "adb-server-lost");
 }
 
-/// The connections in which the phone `serial` shows that it answers.
+/// Scripts of the connections in which the device `serial` shows that it answers.
 fn answers(serial: &str) -> [Vec<Step>; 2] {
     let mut run = vec![
         expect(&format!("host:transport:{serial}")),
@@ -221,7 +221,7 @@ async fn a_server_that_dies_while_waiting_is_asked_again() {
     let mut scripts = vec![
         vec![expect("host:track-devices-l"), say("OKAY"), list_update("")],
         vec![], // is it there?
-        // The list still has it, but it is gone.
+        // The list still contains it, but it is gone.
         listed(),
         vec![
             expect("host-serial:S:features"),

@@ -1,5 +1,5 @@
-//! The device layer against scripted servers: what each answer means, and that nothing but a
-//! whole answer counts as one.
+//! The device layer against scripted servers: the meaning of each answer, and that only a complete
+//! answer counts.
 
 mod files;
 mod garbage;
@@ -8,5 +8,6 @@ mod shells;
 
 use std::time::Duration;
 
-/// Under paused time a deadline costs nothing and passes only when nothing else can happen.
+/// Time limit in tests. With paused time it costs nothing and expires only if nothing else can
+/// happen.
 const SOON: Duration = Duration::from_secs(3);

@@ -44,7 +44,7 @@ async fn output_comes_apart_by_channel_with_the_exit_code() {
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_ends_at_any_byte_is_lost() {
     let answer = whole();
-    // The last byte is the exit code: without it there is no result.
+    // The last byte is the exit code: without it, the command has no result.
     for end in 0..answer.len() {
         let script = Scripted::new(v2(&answer[..end]));
         let error = script.phone().run(&id(), SOON).await.unwrap_err();
@@ -83,7 +83,7 @@ async fn silence_ends_at_the_deadline() {
     let script = Scripted::new(script);
     let error = script.phone().run(&id(), SOON).await.unwrap_err();
     assert!(matches!(error, DeviceError::Deadline { after, .. } if after == SOON));
-    assert_eq!(error.to_string(), "S did not answer to `id -u` within 3 s");
+    assert_eq!(error.to_string(), "S did not answer within 3 s (`id -u`)");
 }
 
 #[tokio::test(start_paused = true)]
@@ -104,7 +104,7 @@ async fn an_exit_packet_without_a_code_is_garbled() {
 
 #[tokio::test(start_paused = true)]
 async fn stdin_is_fed_while_output_is_read_and_then_closed() {
-    // Larger than what the pipe holds, both ways: neither side may wait for the other.
+    // Larger than the pipe's buffer in both directions: neither side may block the other.
     let stdin: Vec<u8> = (0..200_000u32).map(|i| i as u8).collect();
     let mut script = service("shell,v2,raw:cat");
     for chunk in stdin.chunks(32 * 1024) {
@@ -157,7 +157,7 @@ async fn a_spawned_command_is_talked_to_and_can_be_left_waiting() {
             other => panic!("{other:?}"),
         }
     }
-    // Nothing more comes; a `next` that is given up loses nothing.
+    // Nothing more arrives; a canceled `next` loses nothing.
     for _ in 0..3 {
         assert!(tokio::time::timeout(SOON, shell.next()).await.is_err());
     }
@@ -174,7 +174,7 @@ async fn a_spawned_command_is_talked_to_and_can_be_left_waiting() {
     assert_eq!(script.complaints(), Vec::<String>::new());
 }
 
-/// A phone without shell_v2: the script takes over the mark from the request.
+/// Runs a command on a device without shell_v2: the script reads the mark from the request.
 async fn old_phone(answer: impl Fn(&str) -> String) -> Result<Output, DeviceError> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     struct Old(tokio::sync::Mutex<Vec<tokio::io::DuplexStream>>);

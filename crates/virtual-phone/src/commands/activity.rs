@@ -1,4 +1,4 @@
-//! am: starting and stopping apps, asking them for memory.
+//! am: starts, stops and trims apps.
 
 use super::packages::take_user;
 use super::{Cmd, Done};
@@ -14,7 +14,7 @@ use crate::process::{Process, Role};
 use crate::state::State;
 use crate::tracing;
 
-/// What `am force-stop` writes into the history of exits.
+/// Entry of `am force-stop` in the history of exits.
 const FORCE_STOP: Why<'static> = Why {
     reason: (10, "USER REQUESTED"),
     subreason: (21, "FORCE STOP"),
@@ -26,7 +26,7 @@ const KILL: Why<'static> = Why {
     description: "kill background",
 };
 
-/// The package of `PKG/.Activity` or `PKG`.
+/// Returns the package of `PKG/.Activity` or `PKG`.
 pub(super) fn package_of(cmd: &Cmd, component: &str) -> Option<Package> {
     let name = component.split('/').next().unwrap_or(component);
     let state = cmd.kernel.state();
@@ -35,7 +35,7 @@ pub(super) fn package_of(cmd: &Cmd, component: &str) -> Option<Package> {
 
 pub(super) fn am(cmd: &mut Cmd) -> Done {
     let mut args = cmd.args();
-    // Its options have an order of their own.
+    // It has its own order of options.
     if let Some((verb, rest)) = args.split_first()
         && verb == "dumpheap"
     {
@@ -47,7 +47,7 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
         cmd.out("Activity manager (activity) commands:\n  help\n      Print this help text.\n")?;
         return Ok(1);
     };
-    // Without --user it means every user.
+    // Without --user, it applies to every user.
     let only = if given { user } else { None };
     let now = cmd.kernel.clock.now();
     match verb.as_str() {
@@ -84,7 +84,7 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
                 return Ok(255);
             };
             let mut state = cmd.kernel.state();
-            // A pid or a package: of several processes it takes the last.
+            // A PID or a package: if a package has several processes, the last one crashes.
             if let Some(p) = last_of_package(&state, name, only) {
                 let what = "android.app.RemoteServiceException$CrashedByAdbException: \
                             shell-induced crash";
@@ -95,7 +95,7 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
             Ok(0)
         }
         "broadcast" => {
-            // The app's own receiver, which has it allocate until there is no more.
+            // The app's own receiver, which makes it allocate until memory runs out.
             if rest
                 .iter()
                 .any(|a| a == "com.example.app.RUN_OUT_OF_MEMORY")
@@ -106,7 +106,7 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
             Ok(0)
         }
         "send-trim-memory" => trim(cmd, rest, only),
-        // Compaction took a uid before 14.
+        // Compaction took a UID before Android 14.
         "compact" | "freeze" | "unfreeze" if cmd.kernel.spec.android >= 14 => {
             freeze(cmd, verb, rest)
         }
@@ -117,9 +117,9 @@ pub(super) fn am(cmd: &mut Cmd) -> Done {
     }
 }
 
-/// `kill PKG`: processes that nobody would miss at once, in the background.
+/// Runs `kill PKG`: kills background processes that are safe to kill.
 fn kill(cmd: &Cmd, name: &str, user: Option<u32>, now: Now) {
-    /// From here on the system sees a process as one in the back.
+    /// Minimum score of a background process.
     const SERVICE: i32 = 500;
     foreground::stop(
         &mut cmd.kernel.state(),
@@ -132,7 +132,7 @@ fn kill(cmd: &Cmd, name: &str, user: Option<u32>, now: Now) {
     cmd.kernel.events.notify();
 }
 
-/// An app's process by its name or pid.
+/// Finds an app's process by its name or PID.
 fn find_process(state: &State, name: &str, user: Option<u32>) -> Option<Process> {
     let fits = |p: &&Process| {
         matches!(&p.role, Role::App { user: u, .. } if user.is_none_or(|user| user == *u))
@@ -141,7 +141,7 @@ fn find_process(state: &State, name: &str, user: Option<u32>) -> Option<Process>
     state.processes.iter().find(fits).cloned()
 }
 
-/// What `crash` finds: the process with that pid, else the last one of that package.
+/// Finds the process for `crash`: the one with that PID, otherwise the last one of that package.
 fn last_of_package(state: &State, name: &str, user: Option<u32>) -> Option<Process> {
     let pid = name.parse::<u32>().ok();
     let fits = |p: &&Process| match (&p.role, pid) {
@@ -158,7 +158,7 @@ fn last_of_package(state: &State, name: &str, user: Option<u32>) -> Option<Proce
     found.max_by_key(|p| p.pid).cloned()
 }
 
-/// What a refused call looks like: Java's exception, and exit status 255.
+/// Prints a refused call: Java's exception, and exit status 255.
 fn exception(cmd: &Cmd, verb: &str, what: &str, place: &str) -> Done {
     let of = match cmd.kernel.spec.android {
         10 => String::new(),
@@ -174,8 +174,8 @@ fn exception(cmd: &Cmd, verb: &str, what: &str, place: &str) -> Done {
     Ok(255)
 }
 
-/// `send-trim-memory PROCESS LEVEL`: levels only rise as long as an app is out of sight, and
-/// those for apps out of sight are refused in front.
+/// Runs `send-trim-memory PROCESS LEVEL`. Levels only rise while an app is not visible, and levels
+/// for invisible apps are refused for the app in front.
 fn trim(cmd: &mut Cmd, rest: &[String], user: Option<u32>) -> Done {
     const PLACE: &str = "setProcessMemoryTrimLevel";
     let [name, level] = rest else {
@@ -258,7 +258,7 @@ fn freeze(cmd: &mut Cmd, verb: &str, rest: &[String]) -> Done {
     Ok(0)
 }
 
-/// What an intent on the command line asks for.
+/// Intent of a command line.
 #[derive(Default)]
 struct Intent {
     action: Option<String>,
@@ -321,7 +321,7 @@ impl Intent {
         format!("Intent {{ {} }}", words.join(" "))
     }
 
-    /// Package and class of what it would start.
+    /// Returns package and class of the activity to start.
     fn resolve(&self, cmd: &Cmd, user: u32) -> Option<(Package, String)> {
         let settings = "android.settings.SETTINGS";
         let name = match (&self.component, &self.package) {
@@ -339,7 +339,7 @@ impl Intent {
             (true, Some(data)) => link_activity(package.name, data)?,
             _ => main,
         };
-        // `PKG/.Class` or `PKG/PKG.Class`; a package alone means what its icon starts.
+        // `PKG/.Class` or `PKG/PKG.Class`; a package alone means its launcher activity.
         let named = name.split_once('/').map(|(_, named)| named);
         let is_there = named.is_none_or(|named| {
             let short = named.strip_prefix(package.name).unwrap_or(named);
@@ -349,7 +349,7 @@ impl Intent {
     }
 }
 
-/// The activity of an app that opens a link.
+/// Returns the activity of an app that opens a link.
 fn link_activity(package: &str, uri: &str) -> Option<&'static str> {
     let opens = match package {
         "com.example.app" => {
@@ -375,7 +375,7 @@ fn start(cmd: &mut Cmd, rest: &[String], user: u32) -> Done {
     }
     cmd.out(&format!("Starting: {}\n", intent.text()))?;
     let Some((package, class)) = intent.resolve(cmd, user) else {
-        // Old ones tell of it on stderr alone.
+        // Old releases report it only on stderr.
         let status = u8::from(cmd.kernel.spec.android >= 11);
         let text = match &intent.component {
             Some(component) => {
@@ -424,7 +424,7 @@ fn start(cmd: &mut Cmd, rest: &[String], user: u32) -> Done {
     Ok(0)
 }
 
-/// Lets milliseconds of the phone pass.
+/// Waits some milliseconds on the phone's clock.
 pub(super) fn wait(cmd: &Cmd, ms: u64) -> Result<(), super::Halt> {
     let until = cmd.kernel.clock.boot() + ms * crate::clock::MILLI;
     cmd.kernel.block(cmd.pid, Some(until), || None::<()>)?;

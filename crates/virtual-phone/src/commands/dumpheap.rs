@@ -1,5 +1,5 @@
-//! `am dumpheap`: options by API level, what system_server refuses, and the app that writes its
-//! heap into the file while `am` waits.
+//! `am dumpheap`: options by API level, refusals by system_server, and the app that writes its heap
+//! to the file while `am` waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,18 +18,19 @@ use crate::spec::BuildType;
 use crate::traced::JavaDump;
 use crate::tracing::{self};
 
-/// Until the app's main thread has taken the request and stopped all others.
+/// Delay in nanoseconds until the app's main thread has received the request and stopped all
+/// others.
 const BEGINS_AFTER: u64 = 80 * MILLI;
-/// What ART writes in a millisecond.
+/// Number of bytes that ART writes per millisecond.
 const BYTES_PER_MS: u64 = 40_000;
-/// Pieces in which a file appears.
+/// Number of pieces in which a file is written.
 const PIECES: u64 = 16;
-/// Where system_server may write for the shell.
+/// Directory that system_server can write to for the shell.
 const SHELL_DATA: &str = "/data/local/tmp/";
-/// API level that brought `-b`.
+/// API level that added `-b`.
 const BITMAPS_SINCE: u32 = 35;
 
-/// What is dumped.
+/// Kind of dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
     Managed,
@@ -42,13 +43,13 @@ struct Options {
     user: u32,
     what: What,
     collect: bool,
-    /// `-b FORMAT`, whatever word it was.
+    /// Argument of `-b FORMAT`, valid or not.
     bitmaps: Option<String>,
     process: String,
     file: Option<String>,
 }
 
-/// What `am` prints before it ends with 255.
+/// Message that `am` prints before it exits with 255.
 enum Refusal {
     Error(String),
     Exception(&'static str, String),
@@ -91,7 +92,7 @@ fn options(args: &[String], sdk: u32) -> Result<Options, Refusal> {
             "-n" => options.what = What::Native,
             "-g" => options.collect = true,
             "-m" => options.what = What::MallocInfo,
-            // The word after it is the format, even where it was meant to be the process.
+            // The next word is the format, even if it was intended as the process.
             "-b" if sdk >= BITMAPS_SINCE => {
                 let format = args.next().map_or("png", String::as_str);
                 options.bitmaps = Some(format.to_owned());
@@ -139,7 +140,7 @@ pub(super) fn dumpheap(cmd: &mut Cmd, args: &[String]) -> Done {
         data,
         done: done.clone(),
     };
-    // The app writes on, whatever becomes of `am`.
+    // The app continues to write even if `am` ends.
     if !on_thread(&kernel, move || job.run()) {
         cmd.err("HEAP DUMP FAILED\n")?;
         return Ok(255);
@@ -168,7 +169,7 @@ fn refuse(cmd: &Cmd, refusal: Refusal) -> Done {
     Ok(255)
 }
 
-/// Opens the file as `am` does for system_server, which SELinux lets write in one place only.
+/// Opens the file as `am` does for system_server, which SELinux permits to write only in one place.
 fn open(cmd: &Cmd, file: &str) -> Option<Arc<FileData>> {
     let parts = normalize(&cmd.cwd, file);
     let (_, above) = parts.split_last()?;
@@ -189,7 +190,7 @@ fn open(cmd: &Cmd, file: &str) -> Option<Arc<FileData>> {
     }
 }
 
-/// `yyyyMMdd-HHmmss`, as in the default file name.
+/// Formats `yyyyMMdd-HHmmss`, as in the default file name.
 fn stamp(real: u64) -> String {
     let at = i64::try_from(real / 1_000_000_000).ok();
     let at = at.and_then(|s| time::OffsetDateTime::from_unix_timestamp(s).ok());
@@ -205,7 +206,7 @@ fn stamp(real: u64) -> String {
     )
 }
 
-/// The process that is meant, if it may be dumped.
+/// Returns the selected process, if it can be dumped.
 fn target(kernel: &Kernel, options: &Options) -> Result<Process, Refusal> {
     let state = kernel.state();
     let of_user = |p: &&Process| match &p.role {
@@ -216,7 +217,7 @@ fn target(kernel: &Kernel, options: &Options) -> Result<Process, Refusal> {
     let by_pid = options.process.parse::<Pid>().ok();
     let by_pid = by_pid.and_then(|pid| state.processes.get(pid));
     let by_name = || {
-        // system_server is known to itself by another name.
+        // Within system_server, its process has another name.
         let is = |p: &&Process| {
             p.name() == options.process
                 || (p.role == Role::SystemServer && options.process == "system")
@@ -255,7 +256,7 @@ fn target(kernel: &Kernel, options: &Options) -> Result<Process, Refusal> {
     Ok(process)
 }
 
-/// A dump that an app writes.
+/// A dump written by an app.
 struct Job {
     kernel: Arc<Kernel>,
     pid: Pid,
@@ -267,19 +268,19 @@ struct Job {
 
 impl Job {
     fn run(self) {
-        // An app that went away never calls back: `am` waits for ever.
+        // An app that is gone never calls back: `am` waits forever.
         if self.write().is_some() {
             self.done.store(true, Ordering::SeqCst);
             self.kernel.events.notify();
         }
     }
 
-    /// Lets the app's time pass; `None` where it died or the phone was switched off.
+    /// Waits on the app's clock; `None` if it died or the phone was switched off.
     fn wait(&self, until: BootNs) -> Option<()> {
         self.kernel
             .block(self.pid, Some(until), || None::<()>)
             .ok()?;
-        // While it is frozen no thread of it runs.
+        // While it is frozen, none of its threads run.
         let thawed = || {
             let state = self.kernel.state();
             let frozen = state.processes.get(self.pid).is_some_and(|p| p.frozen);
@@ -289,7 +290,7 @@ impl Job {
         Some(())
     }
 
-    /// Writes the whole file; `None` where the end never comes.
+    /// Writes the whole file; `None` if it never ends.
     fn write(&self) -> Option<()> {
         let kernel = &self.kernel;
         let began = kernel.clock.boot() + BEGINS_AFTER;
@@ -309,7 +310,7 @@ impl Job {
             self.wait(began + takes * (n as u64 + 1) / PIECES)?;
             let part = &part[..part.len().min(stop.saturating_sub(at) as usize)];
             if kernel.write_file(&self.data, at, part).is_err() {
-                // ART leaves nothing behind, and only the log tells.
+                // ART leaves an empty file, and only the log reports the failure.
                 self.data.truncate(0);
                 let file = &self.file;
                 self.log(&format!(
@@ -373,7 +374,7 @@ impl Job {
     }
 }
 
-/// What bionic writes where malloc debug was not switched on before the start of the app.
+/// bionic's text if malloc debug was not enabled before the start of the app.
 const NO_NATIVE_DUMP: &str = "Native heap dump not available. To enable, run these commands (requires root):\n\
     # adb shell stop\n\
     # adb shell setprop libc.debug.malloc.options backtrace\n\

@@ -1,4 +1,4 @@
-//! dumpsys: package, meminfo, power, activity; and how long it waits for a service.
+//! dumpsys: package, meminfo, power, activity; and its timeout for a service.
 
 use super::{Cmd, Done};
 use crate::clock::{MILLI, SECOND};
@@ -6,7 +6,7 @@ use crate::faults::FaultKind;
 use crate::packages::{Package, Profiling};
 use crate::process::{Process, Role};
 
-/// So long a service may take where nothing else is said.
+/// Default timeout for a service in nanoseconds.
 const PATIENCE: u64 = 10 * SECOND;
 const SERVICES: [&str; 8] = [
     "activity",
@@ -22,7 +22,7 @@ const SERVICES: [&str; 8] = [
 pub(super) fn dumpsys(cmd: &mut Cmd) -> Done {
     let mut args = cmd.args();
     let mut patience = PATIENCE;
-    // `-t SECONDS` or `-T MILLISECONDS` comes before the service.
+    // `-t SECONDS` or `-T MILLISECONDS` precedes the service.
     while let Some(unit) = args.first().and_then(|flag| timeout_unit(flag)) {
         let number = args.get(1).and_then(|n| n.parse::<u32>().ok());
         let Some(number) = number.filter(|n| *n > 0) else {
@@ -65,7 +65,7 @@ pub(super) fn dumpsys(cmd: &mut Cmd) -> Done {
     Ok(0)
 }
 
-/// What a flag that limits the wait counts in.
+/// Returns the unit of a timeout flag in nanoseconds.
 fn timeout_unit(flag: &str) -> Option<u64> {
     match flag {
         "-t" => Some(SECOND),
@@ -86,7 +86,8 @@ fn hangs(cmd: &Cmd, fault: FaultKind) -> bool {
     cmd.kernel.faults.strikes(fault).is_some()
 }
 
-/// A service that never answers: dumpsys waits as long as it was told to, says so, and ends well.
+/// Handles a service that never answers: dumpsys waits for its timeout, reports it, and exits with
+/// 0.
 fn expire(cmd: &Cmd, service: &str, patience: u64) -> Result<(), super::Halt> {
     let until = cmd.kernel.clock.boot() + patience;
     cmd.kernel.block(cmd.pid, Some(until), || None::<()>)?;
@@ -125,7 +126,7 @@ fn package(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {
         }
         let flags = flags.join(" ");
         let mut private = "PRIVATE_FLAG_ACTIVITIES_RESIZE_MODE_RESIZEABLE_VIA_SDK_VERSION ALLOW_AUDIO_PLAYBACK_CAPTURE PRIVATE_FLAG_ALLOW_NATIVE_HEAP_POINTER_TAGGING".to_owned();
-        // Real release builds have no word for shell=true; only newer ones print this one.
+        // Real release builds do not print shell=true; only newer ones print this line.
         if android >= 12 && p.profiling != Profiling::Closed {
             private.push_str(" ]\n    privateFlagsExt=[ PRIVATE_FLAG_EXT_PROFILEABLE");
         }

@@ -1,5 +1,5 @@
-//! What dumpsys tells of the screen: the activities of each task, what is in front, windows,
-//! how processes ended.
+//! Screen reports of dumpsys: the activities of each task, the activity in front, windows, and
+//! exits of processes.
 
 use super::Cmd;
 use crate::foreground;
@@ -7,7 +7,7 @@ use crate::init;
 use crate::screen::{Activity, Task};
 use crate::state::State;
 
-/// `ActivityRecord{…}` as this release writes it.
+/// Formats `ActivityRecord{…}` for this release.
 fn record(android: u32, task: &Task, activity: &Activity) -> String {
     let (hash, user, package) = (activity.record, task.user, &task.package);
     let (class, id) = (&activity.class, task.id);
@@ -84,7 +84,7 @@ pub(super) fn activities(cmd: &Cmd) -> String {
     out
 }
 
-/// `dumpsys activity top`: each visible activity as its app describes it.
+/// `dumpsys activity top`: each visible activity with its app's description.
 pub(super) fn top(cmd: &Cmd) -> String {
     let android = cmd.kernel.spec.android;
     let state = cmd.kernel.state();

@@ -1,4 +1,4 @@
-//! Programs that read, list and remove files, as toybox has them: cat, ls, rm, dd.
+//! Programs that read, list and remove files, with toybox's behavior: cat, ls, rm, dd.
 
 use super::{Cmd, Done, flags};
 use crate::fs::Body;

@@ -1,4 +1,4 @@
-//! input, wm, settings, svc: keys and touches, the display, what a phone is set to.
+//! input, wm, settings, svc, monkey: keys and touches, the display, and settings of a phone.
 
 use super::activity::wait;
 use super::{Cmd, Done};
@@ -6,7 +6,7 @@ use crate::foreground;
 use crate::packages::APP;
 use crate::screen::LAUNCHER;
 
-/// Keys that mean something here, by their names without `KEYCODE_`, and their numbers.
+/// Keys with an effect: their names without `KEYCODE_`, and their numbers.
 const KEYS: [(&str, u32); 24] = [
     ("HOME", 3),
     ("BACK", 4),
@@ -69,7 +69,7 @@ pub(super) fn input(cmd: &mut Cmd) -> Done {
         ("swipe" | "draganddrop", Some(at)) if at.len() == 4 || at.len() == 5 => {
             let ms = at.get(4).copied().unwrap_or(300.0);
             wait(cmd, ms.clamp(0.0, 60_000.0) as u64)?;
-            // A swipe over a lock screen that asks for nothing opens it.
+            // A swipe over a lock screen without a PIN unlocks it.
             unlock(cmd);
         }
         ("text", _) if rest.len() == 1 => {}
@@ -93,7 +93,8 @@ fn press(cmd: &Cmd, key: &str) {
         "HOME" => foreground::home(&mut state, now),
         "BACK" => foreground::back(&mut state, android, now),
         "APP_SWITCH" => {
-            // Once it shows the list, again at once it goes to the app before.
+            // The first press shows the list; a second one right after it switches to the previous
+            // app.
             let again = state
                 .screen
                 .recents
@@ -160,7 +161,7 @@ pub(super) fn wm(cmd: &mut Cmd) -> Done {
     Ok(0)
 }
 
-/// `free` or `lock [0..3]`, which the settings keep.
+/// `free` or `lock [0..3]`, which the settings store.
 fn rotation(cmd: &Cmd, rest: &[&str]) -> Done {
     let now = cmd.kernel.clock.now();
     let lock = match rest {
@@ -264,7 +265,7 @@ pub(super) fn svc(cmd: &mut Cmd) -> Done {
     Ok(0)
 }
 
-/// Kinds of events and how many in a hundred monkey sends of each.
+/// Kinds of events and the percentage of each one that monkey sends.
 const EVENTS: [(&str, u32); 5] = [
     ("Touch", 40),
     ("Trackball", 25),
@@ -273,7 +274,7 @@ const EVENTS: [(&str, u32); 5] = [
     ("Flip", 5),
 ];
 
-/// Options of `monkey` that stand alone, and those that take a value.
+/// Options of `monkey` without a value, and those with a value.
 const ALONE: [&str; 9] = [
     "-v",
     "--ignore-crashes",
@@ -300,7 +301,7 @@ const WITH_VALUE: [&str; 12] = [
     "--pct-rotation",
 ];
 
-/// What is wrong with options of `monkey`, which come before the count.
+/// Returns the error in the options of `monkey`, which precede the count.
 fn wrong_option(args: &[String]) -> Option<String> {
     let mut rest = args.iter().take(args.len().saturating_sub(1));
     while let Some(arg) = rest.next() {
@@ -313,8 +314,8 @@ fn wrong_option(args: &[String]) -> Option<String> {
     None
 }
 
-/// `monkey -p PKG -s SEED --throttle MS … COUNT`: events that follow from the seed alone. At its
-/// end rotation is free, whatever it was before.
+/// `monkey -p PKG -s SEED --throttle MS … COUNT`: events that depend only on the seed. At the end
+/// it frees the rotation, whatever its state before.
 pub(super) fn monkey(cmd: &mut Cmd) -> Done {
     const USAGE: &str =
         "usage: monkey [-p ALLOWED_PACKAGE [-p ALLOWED_PACKAGE] ...]\n              COUNT\n";
@@ -379,7 +380,7 @@ pub(super) fn monkey(cmd: &mut Cmd) -> Done {
             let now = cmd.kernel.clock.now();
             foreground::start(&mut cmd.kernel.state(), &package, 0, main, false, now);
         }
-        // What the app takes for an event, and the pause that was asked for.
+        // Time that the app takes for an event, and the requested pause.
         wait(cmd, throttle + 4)?;
     }
     rotation(cmd, &["free"])?;

@@ -53,7 +53,7 @@ pub(super) fn sh(cmd: &mut Cmd) -> Done {
     }
 }
 
-/// Runs `argv` in this program's place under another identity.
+/// Replaces this program by `argv` under another identity.
 fn become_user(cmd: &mut Cmd, cred: Cred, argv: Vec<String>) -> Done {
     if let Some(p) = cmd.kernel.state().processes.get_mut(cmd.pid) {
         p.uid = cred.uid;
@@ -145,8 +145,8 @@ pub(super) fn run_as(cmd: &mut Cmd) -> Done {
     become_user(cmd, cred, args)
 }
 
-/// Runs a program as the process `pid`, on a thread of its own. Where no thread is to be had the
-/// process ends at once, and the answer is no.
+/// Runs a program as the process `pid` on a new thread. If the thread cannot be created, ends the
+/// process and returns false.
 fn start(cmd: &Cmd, pid: u32, argv: Vec<String>) -> bool {
     let mut child = Cmd {
         kernel: cmd.kernel.clone(),

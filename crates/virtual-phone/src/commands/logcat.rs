@@ -1,23 +1,23 @@
-//! logcat: options, and following the log as the phone's time goes on.
+//! logcat: options, and following the log on the phone's clock.
 
 use super::{Cmd, Done};
 use crate::clock::{MILLI, SECOND};
 use crate::logcat::{Format, LogFilter, LogLine};
 
-/// How often a follower looks for lines that nobody announces.
+/// Interval in which a follower checks for lines without a notification, in nanoseconds.
 const LOOK_EVERY: u64 = 500 * MILLI;
 
-/// From where on lines are shown.
+/// First line to show.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum From {
     Start,
-    /// The last so many.
+    /// The last N lines.
     Last(usize),
-    /// Wall clock, nanoseconds since the epoch.
+    /// Wall clock in nanoseconds since the epoch.
     Time(u64),
 }
 
-/// What was asked for.
+/// Options of the command line.
 struct Options {
     filter: LogFilter,
     format: Format,
@@ -32,7 +32,7 @@ struct Options {
     file: Option<String>,
 }
 
-/// `MM-DD hh:mm:ss.mmm` of this year, `YYYY-MM-DD …`, or seconds since the epoch.
+/// Parses `MM-DD hh:mm:ss.mmm` of this year, `YYYY-MM-DD …`, or seconds since the epoch.
 fn moment(text: &str, now: u64) -> Option<u64> {
     if let Some((seconds, fraction)) = text.split_once('.')
         && let Ok(seconds) = seconds.trim().parse::<u64>()
@@ -210,7 +210,7 @@ pub(super) fn logcat(cmd: &mut Cmd) -> Done {
     let kernel = cmd.kernel.clone();
     if options.clear {
         let mut state = kernel.state();
-        // What is due by now would have been there to be cleared.
+        // Lines due by now would have been written before the clearing.
         kernel.memory.log_collections(&mut state);
         state.log.clear();
         return Ok(0);

@@ -1,5 +1,4 @@
-//! showmap, procrank, dmabuf_dump and `dumpsys gfxinfo`: other words for what the account of
-//! memory says.
+//! showmap, procrank, dmabuf_dump and `dumpsys gfxinfo`: other formats of memory accounting.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +16,7 @@ struct Object {
     count: u64,
 }
 
-/// What showmap calls a mapping that has no name.
+/// Returns showmap's name for a mapping without a name.
 fn object_name(mapping: &Mapping, before: Option<&Mapping>) -> String {
     let follows = before.is_some_and(|b| b.end == mapping.start && b.backing == Backing::File);
     match mapping.name.as_str() {
@@ -105,7 +104,7 @@ pub(super) fn showmap(cmd: &mut Cmd) -> Done {
     Ok(0)
 }
 
-/// Every process that has memory of its own, with it.
+/// Returns every process with its own memory.
 fn everyone(cmd: &Cmd) -> Vec<(Process, Ledger)> {
     let state = cmd.kernel.state();
     let now = cmd.kernel.clock.boot();
@@ -137,7 +136,7 @@ pub(super) fn procrank(cmd: &mut Cmd) -> Done {
     for (process, ledger) in &all {
         let (p, size) = (ledger.pages(), ledger.size_kb());
         total.add(&p);
-        // Swapped pages of its own are those that nobody else has.
+        // Its own swapped pages are those of no other process.
         let numbers = [
             size,
             p.rss(),
@@ -188,7 +187,7 @@ pub(super) fn procrank(cmd: &mut Cmd) -> Done {
     Ok(0)
 }
 
-/// The kernel's name of a process, as `dmabuf_dump` writes it.
+/// Returns the lines of a process in `dmabuf_dump`; `None` if it does not have buffers.
 fn of_process(process: &Process, ledger: &Ledger) -> Option<String> {
     let buffers = ledger.buffers();
     if buffers.is_empty() {
@@ -201,7 +200,7 @@ fn of_process(process: &Process, ledger: &Ledger) -> Option<String> {
     ));
     let (mut rss, mut pss) = (0, 0);
     for (n, kb) in buffers.iter().enumerate() {
-        // Who draws and who shows have it both.
+        // Both the app and the compositor have the buffer.
         let inode = u64::from(process.pid) * 8 + n as u64;
         out.push_str(&format!(
             "{:>22} {kb:>13} kB {:>13} kB {:>16} {inode:>16}\n",
@@ -245,7 +244,7 @@ pub(super) fn dmabuf_dump(cmd: &mut Cmd) -> Done {
     Ok(0)
 }
 
-/// `dumpsys gfxinfo [PACKAGE]`: each process of it that draws.
+/// `dumpsys gfxinfo [PACKAGE]`: each of its processes that draws.
 pub(super) fn gfxinfo(cmd: &Cmd, rest: &[String]) -> Result<(), Halt> {
     let wanted = rest
         .iter()

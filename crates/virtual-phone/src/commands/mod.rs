@@ -1,5 +1,5 @@
-//! The phone's programs, by name: each file holds programs of one kind. How one runs is
-//! `program`'s.
+//! The phone's programs by name: each file contains programs of one kind. `program` owns their
+//! execution.
 
 mod activity;
 mod dumpheap;
@@ -74,7 +74,7 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("wm", input::wm),
 ];
 
-/// Whether a phone of this kind has the program.
+/// Returns whether a phone of this kind has the program.
 fn exists(spec: &PhoneSpec, name: &str) -> bool {
     match name {
         "su" => super::access::has_su(spec),
@@ -84,7 +84,7 @@ fn exists(spec: &PhoneSpec, name: &str) -> bool {
     }
 }
 
-/// The programs of a phone.
+/// Returns the programs of a phone.
 pub(crate) fn programs(spec: &PhoneSpec) -> Programs {
     let all = PROGRAMS.iter().copied();
     Programs::new(all.filter(|(name, _)| exists(spec, name)))

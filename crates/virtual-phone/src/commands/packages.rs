@@ -1,4 +1,4 @@
-//! pm, cmd and simpleperf_app_runner: what is installed and what may be profiled.
+//! pm, cmd and simpleperf_app_runner: installed packages and their profiling permissions.
 
 use super::{Cmd, Done, flags};
 use crate::packages::{Package, Profiling};
@@ -11,7 +11,7 @@ fn installed(cmd: &Cmd, user: Option<u32>) -> Vec<Package> {
         .collect()
 }
 
-/// Takes `--user N` (or `all`, `current`) out of the arguments.
+/// Removes `--user N` (or `all`, `current`) from the arguments and returns the user.
 pub(super) fn take_user(args: &mut Vec<String>) -> Option<u32> {
     let at = args.iter().position(|a| a == "--user")?;
     args.remove(at);
@@ -114,7 +114,7 @@ fn list(cmd: &mut Cmd, rest: &[String], user: Option<u32>) -> Done {
     Ok(0)
 }
 
-/// `cmd SERVICE …`: the services that have programs of their own.
+/// `cmd SERVICE …`: the services that have their own programs.
 pub(super) fn cmd(cmd: &mut Cmd) -> Done {
     let args = cmd.args();
     let Some((service, rest)) = args.split_first() else {

@@ -18,9 +18,9 @@ use crate::tracing::config;
 use crate::tracing::recording;
 use heaptap_proto::perfetto as pb;
 
-/// Where SELinux lets the client write.
+/// Directory that SELinux permits the client to write to.
 const TRACES: &str = "/data/misc/perfetto-traces/";
-/// How long `-D` waits for the sources.
+/// Time in nanoseconds that `-D` waits for the sources.
 const WAIT_FOR_SOURCES: u64 = 30_000 * MILLI;
 
 #[derive(Default)]
@@ -215,7 +215,7 @@ pub(super) fn perfetto(cmd: &mut Cmd) -> Done {
     }
 }
 
-/// What a session needs.
+/// Inputs of a session.
 struct Work {
     config: pb::TraceConfig,
     file: Arc<FileData>,
@@ -231,7 +231,7 @@ fn read_config(
     let bytes = if source == "-" {
         cmd.stdin()?
     } else {
-        // SELinux keeps the client from the shell's own files.
+        // SELinux denies the client access to the shell's own files.
         let allowed = source.starts_with("/data/misc/perfetto-configs/");
         let enforcing = cmd.kernel.state().enforcing;
         let read = if allowed || !enforcing {
@@ -278,7 +278,7 @@ fn open_output(cmd: &Cmd, out: &str, no_clobber: bool) -> Result<Arc<FileData>, 
         let Kind::File(data) = &node.kind else {
             return Err(Errno::IsDirectory);
         };
-        // Neither root nor the shell may overwrite what the other made.
+        // Neither root nor the shell can overwrite a file of the other.
         if node.uid != cmd.cred.uid {
             return Err(Errno::Access);
         }
@@ -320,7 +320,7 @@ enum Ended {
     Ran(Outcome),
 }
 
-/// Registers a session and records it on this thread; `pid` is who is signalled to stop it.
+/// Registers a session and records it on this thread; signals to `pid` stop it.
 fn record(kernel: &Kernel, pid: Pid, work: Work) -> Ended {
     let config = &work.config;
     let session = Session {
@@ -371,7 +371,7 @@ fn record(kernel: &Kernel, pid: Pid, work: Work) -> Ended {
     }
 }
 
-/// Forks, prints the child's pid and leaves it to record.
+/// Forks, prints the child's PID and lets it record.
 fn background(cmd: &mut Cmd, work: Work, wait: bool) -> Done {
     let Some(pid) = cmd.kernel.spawn_process(1, &cmd.cred, &cmd.argv) else {
         cmd.err("perfetto: fork failed: Try again\n")?;
@@ -380,7 +380,7 @@ fn background(cmd: &mut Cmd, work: Work, wait: bool) -> Done {
     {
         let mut state = cmd.kernel.state();
         if let Some(p) = state.processes.get_mut(pid) {
-            // daemonize() makes a session of its own.
+            // daemonize() creates a new session.
             p.group = pid;
             p.domain = "perfetto".to_owned();
         }
@@ -425,7 +425,7 @@ fn background(cmd: &mut Cmd, work: Work, wait: bool) -> Done {
         cmd.out("WARNING: linker: 4242 entries ignored\n")?;
     }
     cmd.out(&format!("{pid}\n"))?;
-    // The parent's files are not the child's: daemonize() points those at /dev/null.
+    // The child does not inherit the parent's files: daemonize() redirects them to /dev/null.
     cmd.fds = Fds::new(
         Fd::Null,
         cmd.fds.get(1).cloned().unwrap_or(Fd::Null),
@@ -434,7 +434,7 @@ fn background(cmd: &mut Cmd, work: Work, wait: bool) -> Done {
     Ok(status)
 }
 
-/// `--detach`: the session stays with the service.
+/// `--detach`: the service keeps the session.
 fn detach(cmd: &mut Cmd, work: Work) -> Done {
     let traced = {
         let state = cmd.kernel.state();
@@ -483,7 +483,7 @@ fn attach(cmd: &mut Cmd, key: &str, stop: bool) -> Done {
     Ok(0)
 }
 
-/// Data sources of a phone, with the Android release that brought each.
+/// Data sources of a phone with the Android release that added each one.
 const SOURCES: [(&str, u32); 9] = [
     ("android.heapprofd", 10),
     ("android.java_hprof", 11),

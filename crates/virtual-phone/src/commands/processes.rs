@@ -1,4 +1,4 @@
-//! ps, pidof, kill and their kin.
+//! ps, pidof, kill and related programs.
 
 use super::{Cmd, Done, flags};
 use crate::logcat::timestamp;
@@ -6,7 +6,7 @@ use crate::memory::Ledger;
 use crate::process::user_name;
 use crate::process::{Delivered, Pid, Process, Role, SIGNALS, signal_number};
 
-/// Columns that `ps -o` knows, their header and whether they are right-aligned.
+/// Returns the value of a process in a column of `ps -o`; `None` if the column is unknown.
 fn column(
     p: &Process,
     name: &str,
@@ -155,7 +155,7 @@ pub(super) fn ps(cmd: &mut Cmd) -> Done {
     Ok(u8::from(!found && pids.is_some()))
 }
 
-/// Pids whose argv0, or its last part, is `name`.
+/// Returns the PIDs whose argv0, or its last part, is `name`.
 fn named(cmd: &Cmd, name: &str) -> Vec<Pid> {
     let state = cmd.kernel.state();
     let hit = |p: &&Process| {
@@ -181,7 +181,7 @@ pub(super) fn pidof(cmd: &mut Cmd) -> Done {
     Ok(0)
 }
 
-/// `pgrep` and `pkill`: by a piece of the name; `-f` looks at the whole command line.
+/// `pgrep` and `pkill`: match a part of the name; `-f` matches the whole command line.
 pub(super) fn pgrep(cmd: &mut Cmd) -> Done {
     let kills = cmd.name() == "pkill";
     let mut signal = 15;
@@ -234,7 +234,7 @@ pub(super) fn pgrep(cmd: &mut Cmd) -> Done {
     Ok(status)
 }
 
-/// `kill` as a program, for those that run it without a shell.
+/// `kill` as a program, for callers without a shell.
 pub(super) fn kill(cmd: &mut Cmd) -> Done {
     let args = cmd.args();
     let (signal, targets) = match args.split_first() {

@@ -1,16 +1,16 @@
-//! `dumpsys procstats [--hours N] [PACKAGE]`: what processes held over the last hours, at least,
-//! on average and at most, as the account of memory has it for those moments.
+//! `dumpsys procstats [--hours N] [PACKAGE]`: minimum, average and maximum memory of processes over
+//! the last hours, from memory accounting at those times.
 
 use super::{Cmd, Halt};
 use crate::clock::SECOND;
 use crate::packages;
 use crate::process::{Process, Role};
 
-/// So many samples of each process at most, evenly over the time.
+/// Maximum number of samples per process, evenly over the time.
 const SAMPLES: u64 = 6;
-/// Between two samples of a process lies so much, at least.
+/// Minimum distance between two samples of a process in nanoseconds.
 const APART: u64 = 5 * SECOND;
-/// What is told where nobody says of how many hours.
+/// Default number of hours.
 const HOURS: u64 = 3;
 
 pub(super) fn procstats(cmd: &Cmd, rest: &[String]) -> Result<(), Halt> {
@@ -46,7 +46,7 @@ pub(super) fn procstats(cmd: &Cmd, rest: &[String]) -> Result<(), Halt> {
     drop(state);
     let mut out = format!("AGGREGATED OVER LAST {hours} HOURS:\nPer-Package Stats:\n");
     for process in &processes {
-        // What ran before the phone appeared is in no sample.
+        // Samples start after the phone appeared.
         let begin = from.max(process.started).max(cmd.kernel.clock.appeared());
         let samples = samples(cmd, process, begin, now);
         let state = cmd.kernel.state();
@@ -82,12 +82,12 @@ pub(super) fn procstats(cmd: &Cmd, rest: &[String]) -> Result<(), Halt> {
     cmd.out(&out)
 }
 
-/// Pss, Uss and Rss at some moments, kB.
+/// Returns Pss, Uss and Rss at several times, in kB.
 fn samples(cmd: &Cmd, process: &Process, from: u64, to: u64) -> Vec<[u64; 3]> {
     let count = ((to - from) / APART + 1).min(SAMPLES);
     let moments = (1..=count).map(|n| from + (to - from) * n / count);
     let at = |moment| {
-        // Others have their turn between two samples.
+        // Other threads can run between two samples.
         let state = cmd.kernel.state();
         let ledger = cmd.kernel.memory.ledger(&state, process, moment)?;
         let sum = ledger.rows().sum();
@@ -96,7 +96,7 @@ fn samples(cmd: &Cmd, process: &Process, from: u64, to: u64) -> Vec<[u64; 3]> {
     moments.filter_map(at).collect()
 }
 
-/// `(38MB-40MB-43MB/30MB-31MB-33MB/90MB-92MB-95MB over 6)`.
+/// Formats `(38MB-40MB-43MB/30MB-31MB-33MB/90MB-92MB-95MB over 6)`.
 fn told(samples: &[[u64; 3]]) -> String {
     if samples.is_empty() {
         return String::new();
@@ -111,7 +111,7 @@ fn told(samples: &[[u64; 3]]) -> String {
     format!("({} over {})", columns.join("/"), samples.len())
 }
 
-/// As the framework writes sizes: three digits, or one behind the point.
+/// Formats a size as the framework does: three digits, or one after the point.
 fn size(kb: u64) -> String {
     const UNITS: [&str; 3] = ["KB", "MB", "GB"];
     let (mut value, mut unit) = (kb as f64, 0);
@@ -127,7 +127,7 @@ fn size(kb: u64) -> String {
     format!("{value:.digits$}{}", UNITS[unit])
 }
 
-/// `+1h2m3s`.
+/// Formats `+1h2m3s`.
 fn duration(ns: u64) -> String {
     let seconds = ns / SECOND;
     let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);

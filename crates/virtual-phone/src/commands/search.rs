@@ -5,8 +5,8 @@ use regex::{Regex, RegexBuilder};
 use super::text::lines;
 use super::{Cmd, Done, flags};
 
-/// The expression as the phone's `grep` reads it: fixed, extended or basic. In a basic one `+`,
-/// `?`, `|`, braces and parentheses mean something only behind a backslash.
+/// Converts an expression from the syntax of the phone's `grep`: fixed, extended or basic. In a
+/// basic one, `+`, `?`, `|`, braces and parentheses are operators only after a backslash.
 fn expression(text: &str, extended: bool, fixed: bool) -> String {
     if fixed {
         return regex::escape(text);

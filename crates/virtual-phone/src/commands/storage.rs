@@ -1,4 +1,4 @@
-//! stat, df and find: what is where and how large.
+//! stat, df and find: properties and sizes of files.
 
 use super::files::mode_text;
 use super::{Cmd, Done, flags};
@@ -66,7 +66,7 @@ fn stat_format(format: &str, path: &str, stat: &Stat) -> String {
     out
 }
 
-/// Bytes of all files below a path.
+/// Returns the size in bytes of all files below a path.
 fn usage(cmd: &Cmd, path: &str, depth: usize) -> u64 {
     match cmd.kernel.entry(&cmd.cred, &cmd.cwd, path, false) {
         Ok(entry) => match entry.body {
@@ -81,7 +81,7 @@ fn usage(cmd: &Cmd, path: &str, depth: usize) -> u64 {
     }
 }
 
-/// Free space below /data is what the phone was given, less what was written since.
+/// Runs `df`. Free space below /data is that of the specification minus the bytes written since.
 pub(super) fn df(cmd: &mut Cmd) -> Done {
     let (options, paths) = flags(&cmd.args(), "");
     let human = options.iter().any(|o| o.0 == 'h');

@@ -111,7 +111,7 @@ pub(super) fn id(cmd: &mut Cmd) -> Done {
     Ok(0)
 }
 
-/// `1`, `0.5`, `2s` in seconds.
+/// Parses `1`, `0.5` or `2s` to seconds.
 pub(super) fn seconds(text: &str) -> Option<f64> {
     let number = text.strip_suffix('s').unwrap_or(text);
     let value = number.parse::<f64>().ok()?;
@@ -149,7 +149,7 @@ fn time_of(real: u64) -> Option<time::OffsetDateTime> {
     time::OffsetDateTime::from_unix_timestamp_nanos(i128::from(real)).ok()
 }
 
-/// `date [+FORMAT]`; setting the clock is not for the shell.
+/// `date [+FORMAT]`; the shell cannot set the clock.
 pub(super) fn date(cmd: &mut Cmd) -> Done {
     let real = cmd.kernel.clock.real();
     let Some(t) = time_of(real) else { return Ok(1) };

@@ -20,7 +20,7 @@ pub(super) fn lines(bytes: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// How much `head` and `tail` take.
+/// Parses the amount of `head` and `tail`.
 fn amount(args: &[String]) -> (Option<String>, Option<String>, Vec<String>) {
     // `-5` is `-n 5`.
     let args: Vec<String> = args
@@ -40,7 +40,7 @@ fn amount(args: &[String]) -> (Option<String>, Option<String>, Vec<String>) {
 pub(super) fn head(cmd: &mut Cmd) -> Done {
     let (count, bytes, paths) = amount(&cmd.args());
     if let (Some(bytes), true) = (&bytes, paths.is_empty()) {
-        // It ends after so many bytes, whether more could come or not.
+        // It ends after this many bytes, even if more could follow.
         let stdin = cmd.fds.get(0).cloned().unwrap_or(Fd::Null);
         let mut left = bytes.parse::<usize>().unwrap_or(0);
         while left > 0 {

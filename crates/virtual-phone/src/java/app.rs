@@ -1,5 +1,5 @@
-//! What lives in the heaps of the apps: `com.example.app` with what it leaks, its service, any
-//! other app, system_server. Owns the list of what was planted.
+//! Objects in the heaps of the apps: `com.example.app` with its leaks, its service, other apps,
+//! system_server. Owns the list of planted leaks.
 
 use super::framework::Skeleton;
 use super::heap::{Obj, RootKind, Space, Value};
@@ -9,23 +9,23 @@ use super::structures::{array_map, hash_map, list, list_capacity, string_hash};
 use super::truth::Plant;
 
 const APP: Space = Space::App;
-/// Bytes that each listener of the growing list keeps.
+/// Size in bytes of the history that each listener of the growing list holds.
 pub(super) const LISTENER_HISTORY_BYTES: usize = 10_000;
-/// Side of a thumbnail, pixels.
+/// Side of a thumbnail in pixels.
 const THUMBNAIL: u32 = 128;
-/// Thumbnails that show one and the same placeholder.
+/// Number of thumbnails that show the same placeholder.
 const PLACEHOLDERS: u32 = 4;
 /// Width and height of the picture above a detail page.
 const HEADER: (u32, u32) = (1_080, 480);
-/// Articles of the feed, and how many share the address of their picture.
+/// Number of articles of the feed, and how many share the address of their picture.
 const ARTICLES: u32 = 200;
 const PLACEHOLDER_URL: &str = "https://img.example.com/thumbnails/placeholder-256.webp";
-/// Slots and entries of the table that is far too large.
+/// Slots and entries of the oversized table.
 const SPARSE_SLOTS: usize = 8_192;
 const SPARSE_ENTRIES: u32 = 12;
-/// Bytes of an array that one soft reference alone holds.
+/// Size in bytes of an array that only a soft reference holds.
 const SPARE_BYTES: usize = 7_777;
-/// Bytes of an array that a thread's variable holds.
+/// Size in bytes of an array that a thread's variable holds.
 const THREAD_LOCAL_BYTES: usize = 12_345;
 
 /// Fills the heap of `com.example.app`.
@@ -47,7 +47,7 @@ pub(super) fn example(s: &mut Skeleton<'_>) -> Vec<Plant> {
     plants.push(sparse(s));
     plants.push(garbage(s));
     plants.push(dead_service(s, application));
-    // Bitmaps and connections are cleaned up by finalizers or phantom references.
+    // Finalizers or phantom references clean up bitmaps and connections.
     let stream = s.b.object(APP, "java.io.FileInputStream", &[]);
     s.b.root(stream, RootKind::JniLocal, 1);
     s.finalizable(stream);
@@ -73,7 +73,7 @@ pub(super) fn service(s: &mut Skeleton<'_>) {
     s.services.push((token, service));
 }
 
-/// Fills the heap of an app of which nothing special is known.
+/// Fills the heap of any other app.
 pub(super) fn other(s: &mut Skeleton<'_>) {
     let application = s.application("android.app.Application");
     if s.inputs.has_activity {
@@ -128,7 +128,7 @@ pub(super) fn system_server(s: &mut Skeleton<'_>) {
     s.b.root(manager, RootKind::JniGlobal, 0);
 }
 
-/// Objects that no leak hunt should stop at: what the zygote left, and the app's own data.
+/// Adds objects that a leak analysis should ignore: those of the zygote, and the app's own data.
 pub(super) fn background(s: &mut Skeleton<'_>) {
     let count = s.inputs.background;
     let tags: Vec<Option<Obj>> = (0..count / 10)
@@ -168,7 +168,7 @@ pub(super) fn background(s: &mut Skeleton<'_>) {
     );
 }
 
-/// An index of products: a HashMap of the app's size.
+/// Adds an index of products: a HashMap in proportion to the app's size.
 fn catalog(s: &mut Skeleton<'_>) -> Obj {
     let count = s.inputs.background / 8;
     let entries: Vec<(i32, Obj, Obj)> = (0..count)
@@ -225,7 +225,7 @@ fn http(s: &mut Skeleton<'_>) -> Obj {
     http
 }
 
-/// The feed: rows on the screen, articles behind them. Gives the presenter.
+/// Adds the feed: rows on the screen and the articles of these rows. Returns the presenter.
 fn feed_screen(s: &mut Skeleton<'_>, feed: Screen, http: Obj, plants: &mut Vec<Plant>) -> Obj {
     let presenter = s.b.object(
         APP,
@@ -237,7 +237,7 @@ fn feed_screen(s: &mut Skeleton<'_>, feed: Screen, http: Obj, plants: &mut Vec<P
         .map(|n| {
             let title =
                 s.b.string(APP, &format!("Article {n}: what happened today"));
-            // Parsed from the net each: equal, but not the same.
+            // Each string is parsed from the network: equal, but not identical.
             let image = s.b.string(APP, PLACEHOLDER_URL);
             images.push(image);
             let score = s.b.object(
@@ -301,7 +301,7 @@ fn feed_screen(s: &mut Skeleton<'_>, feed: Screen, http: Obj, plants: &mut Vec<P
     presenter
 }
 
-/// An activity that was destroyed and that a static field still holds, with a large bitmap.
+/// Adds a destroyed activity that a static field still holds, with a large bitmap.
 fn leaked_activity(s: &mut Skeleton<'_>, application: Obj) -> Plant {
     let screen = s.activity("com.example.app.ui.DetailActivity", application, false);
     let picture = s.bitmap(HEADER.0, HEADER.1, Picture(1));
@@ -329,7 +329,7 @@ fn leaked_activity(s: &mut Skeleton<'_>, application: Obj) -> Plant {
     s.b.set_static("com.example.app.ui.Navigator", "INSTANCE", navigator);
     s.b.set_static("com.example.app.ui.Navigator", "previous", screen.activity);
     s.b.set(screen.activity, "navigator", navigator);
-    // A well-behaved observer holds it weakly.
+    // A correct observer holds it weakly.
     let weak = s.b.object(
         APP,
         "java.lang.ref.WeakReference",
@@ -343,7 +343,7 @@ fn leaked_activity(s: &mut Skeleton<'_>, application: Obj) -> Plant {
     )
 }
 
-/// A fragment that was removed and that a message on the main queue still holds.
+/// Adds a removed fragment that a message on the main queue still holds.
 fn detached_fragment(s: &mut Skeleton<'_>, presenter: Obj, http: Obj) -> Plant {
     let tag = s.b.string(APP, "settings");
     let fragment = s.b.object(
@@ -369,16 +369,16 @@ fn detached_fragment(s: &mut Skeleton<'_>, presenter: Obj, http: Obj) -> Plant {
     )
 }
 
-/// Rows of a screen.
+/// Number of rows of a screen.
 pub(super) const ROWS: u32 = 8;
 
-/// What a row of the n-th destroyed screen says.
+/// Returns the text of a row of the n-th destroyed screen.
 pub(super) fn row_text(row: u32, n: u32) -> String {
     format!("Article {row}, as screen {n} showed it")
 }
 
-/// Screens that were destroyed since the process began: by the screen's turning, by going back.
-/// Each has joined the list of listeners and never leaves it.
+/// Adds the screens destroyed since the process began, by rotation or BACK. Each one has joined the
+/// list of listeners and never leaves it.
 fn destroyed_screens(s: &mut Skeleton<'_>, application: Obj) -> Vec<Obj> {
     (0..s.inputs.life.destroyed)
         .map(|n| {
@@ -404,17 +404,17 @@ fn destroyed_screens(s: &mut Skeleton<'_>, application: Obj) -> Vec<Obj> {
         .collect()
 }
 
-/// What the n-th listener calls its screen.
+/// Returns the screen name that the n-th listener has.
 pub(super) fn listener_name(n: u32) -> String {
     format!("screen-{n}")
 }
 
-/// What the n-th dropped builder holds.
+/// Returns the text that the n-th dropped builder holds.
 pub(super) fn garbage_line(n: u32) -> String {
     format!("a line that was logged, number {n}")
 }
 
-/// Listeners that nobody unregisters, and screens among them.
+/// Adds listeners that are never unregistered, including screens.
 fn listeners(s: &mut Skeleton<'_>, screens: &[Obj]) -> Plant {
     let count = s.inputs.life.listeners;
     let all: Vec<Obj> = (0..count)
@@ -451,7 +451,7 @@ fn listeners(s: &mut Skeleton<'_>, screens: &[Obj]) -> Plant {
     .with_holder(list)
 }
 
-/// A dialog that was dismissed and that a static field still holds, with its views.
+/// Adds a dismissed dialog that a static field still holds, with its views.
 fn detached_view(s: &mut Skeleton<'_>, feed: Screen) -> Plant {
     let window = s.window(feed.activity);
     let label = s.view(
@@ -471,7 +471,7 @@ fn detached_view(s: &mut Skeleton<'_>, feed: Screen) -> Plant {
         ],
     );
     s.b.set_static("com.example.app.ui.ShareSheet", "last", sheet);
-    // A row that is kept to be used again is no leak.
+    // A row that is kept for reuse is not a leak.
     let row = s.view("com.example.app.ui.FeedView", feed.activity, None);
     s.b.set(row, "mWindowAttachCount", 1);
     let holder = [("row", row.into())];
@@ -484,7 +484,7 @@ fn detached_view(s: &mut Skeleton<'_>, feed: Screen) -> Plant {
     )
 }
 
-/// The cache of bitmaps; some of them show the same picture.
+/// Adds the cache of bitmaps; some of them show the same picture.
 fn thumbnails(s: &mut Skeleton<'_>, application: Obj) -> Plant {
     let count = s.inputs.life.thumbnails;
     let mut all = Vec::new();
@@ -534,7 +534,7 @@ fn thumbnails(s: &mut Skeleton<'_>, application: Obj) -> Plant {
     .with_holder(cache)
 }
 
-/// A table with room for thousands that holds a dozen.
+/// Adds a table with thousands of slots and a dozen entries.
 fn sparse(s: &mut Skeleton<'_>) -> Plant {
     let entries: Vec<(i32, Obj, Obj)> = (0..SPARSE_ENTRIES)
         .map(|n| {
@@ -563,7 +563,7 @@ fn sparse(s: &mut Skeleton<'_>) -> Plant {
     )
 }
 
-/// Objects that nothing holds: builders with their text, and pairs that hold each other.
+/// Adds unreachable objects: builders with their text, and pairs that refer to each other.
 fn garbage(s: &mut Skeleton<'_>) -> Plant {
     let mut all = Vec::new();
     for n in 0..s.inputs.life.garbage {
@@ -579,8 +579,8 @@ fn garbage(s: &mut Skeleton<'_>) -> Plant {
             all.extend([a, b]);
         }
     }
-    // A bitmap that was dropped, with its pixels: the cleaner that frees them has yet to run. And
-    // a row that only a weak reference still knows, a stream that waits for its finalizer.
+    // A dropped bitmap with its pixels, whose cleaner has not run yet; a row that only a weak
+    // reference refers to; and a stream that waits for its finalizer.
     if s.inputs.life.garbage > 0 {
         let dropped = s.bitmap(THUMBNAIL, THUMBNAIL, Picture(3)).object;
         let row = s.b.object(APP, "com.example.app.feed.RowHolder", &[]);
@@ -611,7 +611,7 @@ fn location_service(s: &mut Skeleton<'_>, application: Obj) -> Obj {
     service
 }
 
-/// A service that was stopped but is still registered for locations.
+/// Adds a stopped service that is still registered for locations.
 fn dead_service(s: &mut Skeleton<'_>, application: Obj) -> Plant {
     let service = location_service(s, application);
     let listeners = list(&mut s.b, APP, &[service], 10);

@@ -1,5 +1,5 @@
-//! Filling a heap: classes come from [`super::tables`], on demand; objects get their
-//! values by the names of their fields. Owns the addresses.
+//! Fills a heap: classes come from [`super::tables`] on demand; objects get their values by field
+//! name. Owns the addresses.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -10,34 +10,35 @@ use super::heap::{
 };
 use super::tables::{declarations, embedded_bytes, renames};
 
-/// Where each space starts.
+/// Start address of each space.
 const BASES: [(Space, u32); 3] = [
     (Space::App, 0x12c0_0000),
     (Space::Image, 0x6f00_0000),
     (Space::Zygote, 0x7400_0000),
 ];
-/// The large object space, and from which size on strings and arrays of primitives go there.
+/// Start address of the large object space, and the minimum size of strings and primitive arrays in
+/// it.
 const LARGE_BASE: u32 = 0x4000_0000;
 const LARGE_BYTES: u64 = 12 << 10;
 const PAGE: u64 = 4096;
 
-/// A heap that is being filled.
+/// A heap under construction.
 pub(super) struct Builder {
     pub(super) heap: JavaHeap,
     by_name: HashMap<Rc<str>, ClassRef>,
-    /// Places of fields in an instance's values.
+    /// Index of each field in an instance's values.
     places: HashMap<ClassRef, Rc<HashMap<&'static str, usize>>>,
     statics: HashMap<(ClassRef, &'static str), usize>,
     dex_caches: BTreeMap<&'static str, Obj>,
     interned: HashMap<Rc<str>, Obj>,
     obfuscated: bool,
     apk: Rc<str>,
-    /// Defines the app's classes.
+    /// Class loader of the app's classes.
     loader: Option<Obj>,
 }
 
 impl Builder {
-    /// An empty heap of an app whose dex files lie in `apk`.
+    /// Creates an empty heap of an app whose dex files are in `apk`.
     pub(super) fn new(obfuscated: bool, apk: &str) -> Builder {
         let mut builder = Builder {
             heap: JavaHeap::default(),
@@ -59,7 +60,7 @@ impl Builder {
         }
         // Every other class belongs to a dex file.
         builder.class("java.lang.DexCache");
-        // Boot classes are loaded, whether or not an app uses them.
+        // Boot classes are loaded even if an app does not use them.
         let mut names: Vec<&str> = declarations()
             .iter()
             .filter(|(_, d)| d.location != "app")
@@ -72,7 +73,7 @@ impl Builder {
         builder
     }
 
-    /// From now on classes of the app can be used.
+    /// Sets the app's class loader; needed before the first class of the app.
     pub(super) fn set_loader(&mut self, loader: Obj) {
         self.loader = Some(loader);
     }
@@ -82,7 +83,7 @@ impl Builder {
         renamed.flatten().copied().unwrap_or(class)
     }
 
-    /// A type's name in the file: elements of arrays are renamed, too.
+    /// Returns a type's name in the file; element types of arrays are renamed, too.
     fn type_name(&self, name: &'static str) -> Rc<str> {
         let plain = name.trim_end_matches("[]");
         format!("{}{}", self.renamed(plain), &name[plain.len()..]).into()
@@ -99,7 +100,7 @@ impl Builder {
         }
     }
 
-    /// A class by the name that it has in source.
+    /// Returns a class by its name in source.
     pub(super) fn class(&mut self, name: &'static str) -> ClassRef {
         if let Some(known) = self.by_name.get(name) {
             return *known;
@@ -267,7 +268,7 @@ impl Builder {
         if let Some(known) = self.dex_caches.get(location) {
             return Some(*known);
         }
-        // Of the class that is loaded to make the first one, there is none yet.
+        // While the class of the first dex cache is loaded, no dex cache exists yet.
         if !self.by_name.contains_key("java.lang.DexCache") {
             return None;
         }
@@ -298,7 +299,7 @@ impl Builder {
         object
     }
 
-    /// An instance; fields that are not given are null and 0.
+    /// Adds an instance; omitted fields are null or 0.
     pub(super) fn object(
         &mut self,
         space: Space,
@@ -327,19 +328,25 @@ impl Builder {
             panic!("only instances have fields");
         };
         let Some(slot) = place.map(|p| &mut values[p]) else {
-            panic!("{} has no field {field}", self.heap.class(class).name);
+            panic!(
+                "{} does not have field {field}",
+                self.heap.class(class).name
+            );
         };
         assert_eq!(slot.kind(), value.kind(), "{field}");
         *slot = value;
     }
 
-    /// The value of an instance's field.
+    /// Returns the value of an instance's field.
     pub(super) fn peek(&self, object: Obj, field: &'static str) -> Value {
         let Object { class, body, .. } = self.heap.object(object);
         let place = self.places[class].get(field);
         match (body, place) {
             (Body::Instance(values), Some(place)) => values[*place],
-            _ => panic!("{} has no field {field}", self.heap.class(*class).name),
+            _ => panic!(
+                "{} does not have field {field}",
+                self.heap.class(*class).name
+            ),
         }
     }
 
@@ -353,7 +360,7 @@ impl Builder {
         let value = value.into();
         let of = self.class(class);
         let place = self.statics.get(&(of, field));
-        let place = *place.unwrap_or_else(|| panic!("{class} has no static field {field}"));
+        let place = *place.unwrap_or_else(|| panic!("{class} does not have static field {field}"));
         let slot = &mut self.heap.classes[of.0 as usize].statics[place].1;
         assert_eq!(slot.kind(), value.kind(), "{class}.{field}");
         *slot = value;
@@ -363,7 +370,7 @@ impl Builder {
         self.add(space, STRING, Body::String(text.into()))
     }
 
-    /// A string of which there is one only, as of those that stand in source.
+    /// Returns the unique string with this text, as for string literals in source.
     pub(super) fn constant(&mut self, text: &str) -> Obj {
         if let Some(known) = self.interned.get(text) {
             return *known;
@@ -374,7 +381,7 @@ impl Builder {
         object
     }
 
-    /// An array of objects; `class` is its own, such as `java.lang.Object[]`.
+    /// Adds an array of objects; `class` is the array's class, such as `java.lang.Object[]`.
     pub(super) fn array(
         &mut self,
         space: Space,
@@ -385,27 +392,27 @@ impl Builder {
         self.add(space, class, Body::References(items))
     }
 
-    /// An array of bytes.
+    /// Adds an array of bytes.
     pub(super) fn bytes(&mut self, space: Space, data: Vec<u8>) -> Obj {
         let class = self.class("byte[]");
         self.add(space, class, Body::Primitives(Type::Byte, data))
     }
 
-    /// `char[]` of a text.
+    /// Adds a `char[]` with a text.
     pub(super) fn chars(&mut self, space: Space, text: &str) -> Obj {
         let class = self.class("char[]");
         let bytes = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
         self.add(space, class, Body::Primitives(Type::Char, bytes))
     }
 
-    /// An array of ints.
+    /// Adds an array of ints.
     pub(super) fn ints(&mut self, space: Space, data: &[i32]) -> Obj {
         let class = self.class("int[]");
         let bytes = data.iter().flat_map(|n| n.to_be_bytes()).collect();
         self.add(space, class, Body::Primitives(Type::Int, bytes))
     }
 
-    /// An array of longs.
+    /// Adds an array of longs.
     pub(super) fn longs(&mut self, space: Space, data: &[i64]) -> Obj {
         let class = self.class("long[]");
         let bytes = data.iter().flat_map(|n| n.to_be_bytes()).collect();
@@ -420,7 +427,8 @@ impl Builder {
         });
     }
 
-    /// Gives every object its address and sorts by them. Second: where each went.
+    /// Assigns an address to every object and sorts the objects by address. The second value maps
+    /// old to new objects.
     pub(super) fn finish(self) -> (JavaHeap, Vec<Obj>) {
         let mut heap = self.heap;
         let mut next: BTreeMap<Space, u64> =

@@ -1,5 +1,5 @@
-//! The skeleton of every process with a Java heap: class loader, threads, main looper,
-//! ActivityThread, resources, contexts. What is on the screen is [`super::screens`]'s.
+//! Common objects of every process with a Java heap: class loader, threads, main looper,
+//! ActivityThread, resources, contexts. [`super::screens`] owns the objects on the screen.
 
 use super::builder::Builder;
 use super::heap::{Obj, RootKind, Space, Value};
@@ -8,7 +8,7 @@ use super::{Inputs, Role};
 
 const APP: Space = Space::App;
 
-/// A process's heap while it is filled.
+/// Heap of a process under construction.
 pub(super) struct Skeleton<'a> {
     pub(super) b: Builder,
     pub(super) inputs: &'a Inputs,
@@ -27,14 +27,14 @@ pub(super) struct Skeleton<'a> {
     pub(super) resources: Obj,
     /// Records of ActivityThread.mActivities: token and record.
     pub(super) activities: Vec<(Obj, Obj)>,
-    /// Services that run: token and service.
+    /// Running services: token and service.
     pub(super) services: Vec<(Obj, Obj)>,
-    /// Decor, ViewRootImpl and layout parameters of what is on the screen.
+    /// Decor, ViewRootImpl and layout parameters of each window on the screen.
     pub(super) windows: Vec<[Obj; 3]>,
 }
 
 impl<'a> Skeleton<'a> {
-    /// Everything but the application's own objects.
+    /// Creates everything except the application's own objects.
     pub(super) fn new(inputs: &'a Inputs) -> Skeleton<'a> {
         let mut b = Builder::new(inputs.obfuscated, &inputs.apk);
         let group = b.object(Space::Zygote, "java.lang.ThreadGroup", &[]);
@@ -105,7 +105,7 @@ impl<'a> Skeleton<'a> {
         b.set_loader(self.loader);
     }
 
-    /// A running thread.
+    /// Adds a running thread.
     pub(super) fn thread(&mut self, name: &str, daemon: bool) -> Obj {
         self.threads += 1;
         let name = self.b.string(APP, name);
@@ -132,12 +132,12 @@ impl<'a> Skeleton<'a> {
         thread
     }
 
-    /// The number that ART gave the newest thread.
+    /// Returns ART's number of the newest thread.
     pub(super) fn newest_thread(&self) -> u32 {
         self.threads
     }
 
-    /// A looper with an empty queue on a thread.
+    /// Adds a looper with an empty queue to a thread.
     fn looper(&mut self) {
         let b = &mut self.b;
         let idle = b.object(APP, "java.util.ArrayList", &[]);
@@ -282,7 +282,7 @@ impl<'a> Skeleton<'a> {
         );
     }
 
-    /// A ContextImpl whose outer context is `outer`.
+    /// Adds a ContextImpl whose outer context is `outer`.
     pub(super) fn context(&mut self, outer: Obj) -> Obj {
         let name = self.b.string(APP, &self.inputs.package);
         self.b.object(
@@ -299,7 +299,7 @@ impl<'a> Skeleton<'a> {
         )
     }
 
-    /// The Application object of a class.
+    /// Adds the Application object of a class.
     pub(super) fn application(&mut self, class: &'static str) -> Obj {
         let application = self
             .b
@@ -314,7 +314,7 @@ impl<'a> Skeleton<'a> {
         application
     }
 
-    /// Puts a message on the main thread's queue that runs `callback` later.
+    /// Posts a message that runs `callback` later to the main thread's queue.
     pub(super) fn post(&mut self, handler: Obj, callback: Obj, when: i64) {
         let next = self.b.peek(self.main_queue, "mMessages");
         let message = self.b.object(
@@ -330,7 +330,7 @@ impl<'a> Skeleton<'a> {
         self.b.set(self.main_queue, "mMessages", message);
     }
 
-    /// A handler on the main thread.
+    /// Adds a handler on the main thread.
     pub(super) fn handler(&mut self, class: &'static str) -> Obj {
         self.b.object(
             APP,
@@ -342,7 +342,7 @@ impl<'a> Skeleton<'a> {
         )
     }
 
-    /// What the phone is, as apps see it.
+    /// Sets the properties of the phone that apps see.
     fn build(&mut self) {
         let (brand, manufacturer) = ("google", "Google");
         for (field, text) in [
@@ -362,7 +362,7 @@ impl<'a> Skeleton<'a> {
             .set_static("android.os.Build$VERSION", "SDK_INT", sdk);
     }
 
-    /// Fills in what the skeleton holds of everything that came since.
+    /// Adds the objects created meanwhile to the lists of the framework.
     pub(super) fn complete(&mut self) {
         let handler = self.handler("android.app.ActivityThread$H");
         self.b.set(handler, "this$0", self.activity_thread);

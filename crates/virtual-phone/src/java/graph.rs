@@ -1,5 +1,5 @@
-//! A heap as `android.java_hprof` writes it: HeapGraph messages, cut at some 400 kB, with what
-//! each Android release leaves out. Owns the numbers of types, fields and locations.
+//! Writer of a heap as `android.java_hprof` does: HeapGraph messages of about 400 kB, without the
+//! data that each Android release omits. Owns the numbers of types, fields and locations.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -15,19 +15,19 @@ use heaptap_proto::perfetto::{
     heap_graph_root, heap_graph_type,
 };
 
-/// A message is closed when it has grown to this.
+/// Maximum size of a message in bytes; a message that reaches it is closed.
 const MESSAGE_LIMIT: usize = 400_000;
 
-/// What an Android release writes.
+/// Features of an Android release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GraphShape {
-    /// 12: types tell superclass, fields and kind; ids are differences.
+    /// Android 12: types have superclass, fields and kind; IDs are differences.
     types: bool,
-    /// 13: sizes of native registries.
+    /// Android 13: sizes of native registries.
     natives: bool,
-    /// 15: heaps, bytes allocated, what only the runtime holds.
+    /// Android 15: heaps, allocated bytes, objects that only the runtime holds.
     heaps: bool,
-    /// 16: identity and size of bitmaps, version of the app.
+    /// Android 16: identity and size of bitmaps, version of the app.
     bitmaps: bool,
 }
 
@@ -42,7 +42,7 @@ impl GraphShape {
     }
 }
 
-/// Numbers for strings in the order of their first use.
+/// Numbers of strings in the order of their first use.
 #[derive(Default)]
 struct Strings {
     ids: HashMap<Rc<str>, u64>,
@@ -78,15 +78,15 @@ struct Writer<'a> {
     shape: GraphShape,
     fields: Strings,
     locations: Strings,
-    /// Types in the order of their first use: a class, and whether its instances or its object.
+    /// Types in the order of their first use: a class, and whether it is for its instances or its
+    /// class object.
     types: Vec<(ClassRef, bool)>,
     type_ids: HashMap<(ClassRef, bool), u64>,
     messages: Vec<HeapGraph>,
     bytes: usize,
 }
 
-/// The messages of a dump of the heap that follows from `inputs`; objects of ignored types are
-/// left out.
+/// Encodes the heap of `inputs` as messages of a dump; omits objects of ignored types.
 pub(crate) fn messages(inputs: &Inputs, ignored: &[String]) -> Vec<HeapGraph> {
     let (heap, _) = build(inputs, None);
     let mut writer = Writer {
@@ -107,7 +107,7 @@ pub(crate) fn messages(inputs: &Inputs, ignored: &[String]) -> Vec<HeapGraph> {
     writer.messages
 }
 
-/// An object's id: its address in units of four bytes.
+/// Returns an object's ID: its address in units of four bytes.
 fn id(heap: &JavaHeap, object: Obj) -> u64 {
     u64::from(heap.object(object).address) / 4
 }
@@ -133,7 +133,7 @@ impl Writer<'_> {
         });
     }
 
-    /// Where the next `bytes` go.
+    /// Returns the message for the next `bytes`.
     fn room(&mut self, bytes: usize) -> &mut HeapGraph {
         if self.bytes > 0 && self.bytes + bytes > MESSAGE_LIMIT {
             self.open();
@@ -150,7 +150,7 @@ impl Writer<'_> {
             .map(|r| (r.kind, id(self.heap, r.object)))
             .collect();
         if !self.shape.heaps {
-            // Nothing else says that a class loader keeps its classes.
+            // Only these references show that a class loader holds its classes.
             let classes = self.heap.internals.iter().flat_map(|(_, held)| held);
             roots.extend(classes.map(|c| (RootKind::StickyClass, id(self.heap, *c))));
         }
@@ -247,7 +247,7 @@ impl Writer<'_> {
             Body::References(items) => {
                 targets.extend(items);
                 if !self.shape.types {
-                    // Elements have no field: an empty name.
+                    // Elements do not have fields: the name is empty.
                     fields = vec![self.fields.id(""); items.len()];
                 }
                 self.type_id(of.class, false)
@@ -258,7 +258,7 @@ impl Writer<'_> {
             .iter()
             .map(|t| t.map_or(0, |t| id(heap, t)))
             .collect();
-        // One below the smallest, so that no reference becomes 0.
+        // One below the smallest ID, so that no reference becomes 0.
         let smallest = ids.iter().copied().filter(|id| *id > 0).min();
         let base = smallest.filter(|_| self.shape.types).map(|id| id - 1);
         let size = (!self.shape.types || !fixed_size).then(|| heap.bytes(object));
@@ -276,7 +276,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Classes that a loader keeps.
+    /// Returns the classes that a loader holds.
     fn internals(&self, object: Obj) -> Vec<u64> {
         let held = self
             .heap
@@ -288,7 +288,7 @@ impl Writer<'_> {
             .unwrap_or_default()
     }
 
-    /// What newer releases tell of some objects.
+    /// Returns the additional data of newer releases for an object.
     fn extras(&self, object: Obj) -> HeapGraphObject {
         let heap = self.heap;
         let long = |field| match heap.field(object, field) {
@@ -318,10 +318,10 @@ impl Writer<'_> {
         extras
     }
 
-    /// Names and types: the end of a dump.
+    /// Writes names and types: the end of a dump.
     fn tables(&mut self) {
         let mut types = Vec::new();
-        // Types name fields, and those of a superclass may be first named here.
+        // Types name fields, and this can be the first use of a superclass's fields.
         for at in 0..self.types.len() {
             let (class, of_class) = self.types[at];
             types.push(self.class_type(at as u64 + 1, class, of_class));

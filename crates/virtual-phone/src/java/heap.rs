@@ -1,19 +1,18 @@
 //! A Java heap as plain data: classes with their fields, objects with their values, roots. Owns
-//! how ART lays objects out (field order, sizes, addresses); what is in a heap is decided in
-//! [`super::framework`] and [`super::app`], how it is written in [`super::graph`] and
-//! [`super::hprof`].
+//! ART's object layout (field order, sizes, addresses). [`super::framework`] and [`super::app`]
+//! decide the contents of a heap; [`super::graph`] and [`super::hprof`] write it.
 
 use std::rc::Rc;
 
-/// An object, by its place in the heap.
+/// Index of an object in the heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Obj(pub(super) u32);
 
-/// A class, by its place in the heap.
+/// Index of a class in the heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ClassRef(pub(super) u32);
 
-/// What a field or an element holds.
+/// Type of a field or an array element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Type {
     Object,
@@ -28,7 +27,7 @@ pub(crate) enum Type {
 }
 
 impl Type {
-    /// By Java's word; anything but a primitive is an object.
+    /// Parses Java's name of a type; anything but a primitive is an object.
     pub(crate) fn of(word: &str) -> Type {
         match word {
             "boolean" => Type::Boolean,
@@ -43,7 +42,7 @@ impl Type {
         }
     }
 
-    /// Bytes on ART's heap, where references have 32 bits on every phone.
+    /// Returns the size in bytes on ART's heap, where references have 32 bits on every phone.
     pub(crate) fn bytes(self) -> u32 {
         match self {
             Type::Boolean | Type::Byte => 1,
@@ -68,7 +67,7 @@ impl Type {
     }
 }
 
-/// A value of a field.
+/// Value of a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Value {
     Null,
@@ -98,7 +97,7 @@ impl Value {
         }
     }
 
-    /// The object that it refers to.
+    /// Returns the referenced object, if any.
     pub(crate) fn object(self) -> Option<Obj> {
         match self {
             Value::Ref(object) => Some(object),
@@ -147,22 +146,22 @@ impl From<f32> for Value {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FieldDef {
     pub(crate) name: Rc<str>,
-    /// As in source: `android.view.View[]`, `int`.
+    /// Type as in source: `android.view.View[]`, `int`.
     pub(crate) type_name: Rc<str>,
     pub(crate) kind: Type,
 }
 
-/// Where on the heap an object lies.
+/// Space of the heap that contains an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Space {
     /// The boot image: classes and strings of the framework.
     Image,
-    /// What the zygote allocated before it forked.
+    /// Objects that the zygote allocated before the fork.
     Zygote,
     App,
 }
 
-/// Of which kind ART takes a class to be.
+/// ART's kind of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Normal,
@@ -178,46 +177,44 @@ pub(crate) enum Kind {
     Phantom,
 }
 
-/// A class.
 #[derive(Debug)]
 pub(crate) struct Class {
-    /// As in source: `java.util.HashMap$Node[]`; what R8 left of it on an obfuscated phone.
+    /// Name as in source: `java.util.HashMap$Node[]`; the obfuscated name on a phone with R8.
     pub(crate) name: Rc<str>,
     pub(crate) superclass: Option<ClassRef>,
-    /// The dex file; empty for classes that the runtime makes.
+    /// Dex file; empty for classes that the runtime creates.
     pub(crate) location: Rc<str>,
     pub(crate) loader: Option<Obj>,
     pub(crate) kind: Kind,
-    /// Its own instance fields in ART's order.
+    /// Own instance fields in ART's order.
     pub(crate) fields: Vec<FieldDef>,
     pub(crate) statics: Vec<(FieldDef, Value)>,
-    /// Size of an instance; 0 of arrays and primitives.
+    /// Size of an instance in bytes; 0 for arrays and primitives.
     pub(crate) instance_bytes: u32,
     /// Class of an array's elements.
     pub(crate) component: Option<ClassRef>,
     pub(crate) dex_cache: Option<Obj>,
-    /// Its object.
+    /// Object of the class.
     pub(crate) object: Obj,
-    /// Bytes of the embedded vtable and interface table.
+    /// Size in bytes of the embedded vtable and interface table.
     pub(crate) table_bytes: u32,
-    /// First place in an instance's values of its own fields.
+    /// Index of the first own field in an instance's values.
     pub(super) slots: u32,
 }
 
-/// What an object is made of.
+/// Contents of an object.
 #[derive(Debug)]
 pub(crate) enum Body {
-    /// The object of a class: the values of java.lang.Class's fields.
+    /// Class object: the values of java.lang.Class's fields.
     Class(ClassRef),
-    /// Values, the fields of the topmost class first.
+    /// Values of an instance, the fields of the topmost class first.
     Instance(Box<[Value]>),
     String(Rc<str>),
     References(Vec<Option<Obj>>),
-    /// Elements as HPROF writes them: big-endian.
+    /// Elements in the byte order of HPROF: big-endian.
     Primitives(Type, Vec<u8>),
 }
 
-/// An object.
 #[derive(Debug)]
 pub(crate) struct Object {
     pub(crate) class: ClassRef,
@@ -226,7 +223,7 @@ pub(crate) struct Object {
     pub(crate) address: u32,
 }
 
-/// Why an object is a root.
+/// Type of a GC root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RootKind {
     JniGlobal,
@@ -241,40 +238,39 @@ pub(crate) enum RootKind {
     JniMonitor,
 }
 
-/// A root.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Root {
     pub(crate) object: Obj,
     pub(crate) kind: RootKind,
-    /// ART's number of the thread, where a thread holds it.
+    /// ART's number of the thread that holds the object, if any.
     pub(crate) thread: u32,
 }
 
-/// A whole heap. Objects stand in the order of their addresses.
+/// A whole heap. Objects are in the order of their addresses.
 #[derive(Debug, Default)]
 pub(crate) struct JavaHeap {
     pub(crate) classes: Vec<Class>,
     pub(crate) objects: Vec<Object>,
     pub(crate) roots: Vec<Root>,
-    /// Objects that only the runtime holds of a class loader or dex cache: its classes.
+    /// Objects that only the runtime holds for a class loader or dex cache: its classes.
     pub(crate) internals: Vec<(Obj, Vec<Obj>)>,
 }
 
-/// The classes that every heap starts with, at fixed places.
+/// Classes at fixed indexes in every heap.
 pub(super) const OBJECT: ClassRef = ClassRef(0);
 pub(super) const CLASS: ClassRef = ClassRef(1);
 pub(super) const STRING: ClassRef = ClassRef(2);
 
-/// Objects start at multiples of it.
+/// Alignment of objects in bytes.
 pub(super) const ALIGNMENT: u64 = 8;
-/// Header of an object: class and lock word.
+/// Size in bytes of an object's header: class and lock word.
 pub(crate) const HEADER_BYTES: u32 = 8;
-/// An array's length comes on top.
+/// Size in bytes of an array's header, which includes the length.
 const ARRAY_HEADER_BYTES: u64 = 12;
-/// Size of a string without its characters.
+/// Size in bytes of a string without its characters.
 pub(crate) const STRING_BYTES: u32 = 16;
 
-/// Whether ART keeps the string at one byte a character.
+/// Returns whether ART stores the string with one byte per character.
 pub(crate) fn is_compressed(text: &str) -> bool {
     text.bytes().all(|b| (1..0x80).contains(&b))
 }
@@ -288,23 +284,23 @@ impl JavaHeap {
         &self.objects[object.0 as usize]
     }
 
-    /// All objects in the order of their addresses.
+    /// Returns all objects in the order of their addresses.
     pub(crate) fn all(&self) -> impl Iterator<Item = Obj> + use<> {
         (0..self.objects.len() as u32).map(Obj)
     }
 
-    /// The class and its superclasses, itself first.
+    /// Returns the class and its superclasses, the class first.
     pub(crate) fn ancestry(&self, class: ClassRef) -> impl Iterator<Item = ClassRef> + '_ {
         std::iter::successors(Some(class), |c| self.class(*c).superclass)
     }
 
-    /// The first class of a name.
+    /// Returns the first class with a name.
     pub(crate) fn find_class(&self, name: &str) -> Option<ClassRef> {
         let at = self.classes.iter().position(|c| &*c.name == name)?;
         Some(ClassRef(at as u32))
     }
 
-    /// Bytes that an object takes, not rounded.
+    /// Returns the size of an object in bytes, not rounded.
     pub(crate) fn bytes(&self, object: Obj) -> u64 {
         match &self.object(object).body {
             Body::Class(class) => u64::from(self.class_bytes(*class)),
@@ -327,13 +323,14 @@ impl JavaHeap {
         }
     }
 
-    /// What ART has given out after the fork, rounded as it gives it out.
+    /// Returns the bytes that ART has allocated after the fork, rounded as ART does.
     pub(crate) fn allocated_bytes(&self) -> u64 {
         let own = self.all().filter(|o| self.object(*o).space == Space::App);
         own.map(|o| self.bytes(o).next_multiple_of(ALIGNMENT)).sum()
     }
 
-    /// Bytes of a class's object: java.lang.Class's fields, the tables, the static fields.
+    /// Returns the size in bytes of a class object: java.lang.Class's fields, the tables, the
+    /// static fields.
     pub(crate) fn class_bytes(&self, class: ClassRef) -> u32 {
         let of = self.class(class);
         let start = self.class(CLASS).instance_bytes + of.table_bytes;
@@ -341,7 +338,7 @@ impl JavaHeap {
         layout(start, statics)
     }
 
-    /// Values of an object's own class's fields and of each superclass's, topmost last.
+    /// Returns the values of the fields of an object's class and of each superclass, topmost last.
     pub(crate) fn values(&self, object: Obj) -> Vec<(ClassRef, &FieldDef, Value)> {
         let Object { class, body, .. } = self.object(object);
         let Body::Instance(values) = body else {
@@ -356,14 +353,14 @@ impl JavaHeap {
         all
     }
 
-    /// A field of an instance by its name, the most specific class first.
+    /// Returns a field of an instance by its name, the most specific class first.
     pub(crate) fn field(&self, object: Obj, name: &str) -> Option<Value> {
         let values = self.values(object);
         let found = values.iter().find(|(_, field, _)| &*field.name == name);
         found.map(|(_, _, value)| *value)
     }
 
-    /// Values of java.lang.Class's fields in the object of a class.
+    /// Returns the values of java.lang.Class's fields in a class object.
     pub(crate) fn class_values(&self, class: ClassRef) -> Vec<(&FieldDef, Value)> {
         let of = self.class(class);
         let value = |field: &FieldDef| match &*field.name {
@@ -381,8 +378,8 @@ impl JavaHeap {
     }
 }
 
-/// Where the last of these fields ends if the first may start at `start`: references first,
-/// then from the widest to the narrowest, which also fill the gaps that alignment leaves.
+/// Returns the end of the last field if the first one can start at `start`: references first, then
+/// from the widest to the narrowest, which also fill the gaps of alignment.
 pub(super) fn layout(start: u32, fields: impl Iterator<Item = Type>) -> u32 {
     let mut kinds: Vec<Type> = fields.collect();
     kinds.sort_by_key(|k| (*k != Type::Object, std::cmp::Reverse(k.bytes())));

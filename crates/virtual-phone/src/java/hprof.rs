@@ -1,5 +1,5 @@
-//! A heap as `am dumpheap` writes it: HPROF 1.0.3 with ART's records, sub-records, segments and
-//! peculiarities. Owns the numbers of strings and classes in the file.
+//! Writer of a heap as `am dumpheap` does: HPROF 1.0.3 with ART's records, sub-records, segments
+//! and peculiarities. Owns the numbers of strings and classes in the file.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -11,19 +11,19 @@ use super::heap::{
 use super::pictures::PictureFormat;
 use super::{Inputs, build};
 
-/// A segment is closed when it holds so many items, or so many bytes.
+/// Maximum number of items and of bytes in a segment.
 const SEGMENT_ITEMS: usize = 128;
 const SEGMENT_BYTES: usize = 4_096;
-/// Numbers of strings start here.
+/// First string ID.
 const FIRST_STRING: u32 = 0x40_0000;
-/// Where a string's characters would lie behind its header: their array's id.
+/// ID offset of a string's character array from the string: behind the string's header.
 const CHARACTERS_AT: u32 = STRING_BYTES;
-/// The id of an empty string's array is nearer.
+/// ID offset of an empty string's character array, which is smaller.
 const NO_CHARACTERS_AT: u32 = 8;
-/// The id of what the runtime holds of an object, counted from its own.
+/// ID offset of the runtime's data about an object from that object.
 const INTERNALS_AT: u32 = 4;
 
-/// Strings of the file by their number.
+/// Strings of the file with their numbers.
 #[derive(Default)]
 struct Strings {
     ids: HashMap<Rc<str>, u32>,
@@ -43,18 +43,18 @@ impl Strings {
     }
 }
 
-/// The body of the heap dump, in segments.
+/// Segments of the heap dump.
 #[derive(Default)]
 struct Segments {
     done: Vec<Vec<u8>>,
     open: Vec<u8>,
     items: usize,
-    /// Heap of the items that follow; a new segment forgets it.
+    /// Heap of the following items; a new segment resets it.
     space: Option<Space>,
 }
 
 impl Segments {
-    /// Starts an item, in a new segment where the last one is full.
+    /// Starts an item, in a new segment if the current one is full.
     fn item(&mut self) {
         if self.items >= SEGMENT_ITEMS || self.open.len() >= SEGMENT_BYTES {
             self.close();
@@ -98,7 +98,7 @@ impl Segments {
     }
 }
 
-/// HPROF's number of a type.
+/// Returns HPROF's number of a type.
 fn code(kind: Type) -> u8 {
     match kind {
         Type::Object => 2,
@@ -119,8 +119,8 @@ struct Writer<'a> {
     body: Segments,
 }
 
-/// The file of a dump of the heap that follows from `inputs`, written at `real_ms` since the
-/// epoch; with pictures of the bitmaps where asked for.
+/// Encodes the heap of `inputs` as a file written at `real_ms` since the epoch; includes pictures
+/// of the bitmaps if requested.
 pub(crate) fn file(inputs: &Inputs, real_ms: u64, pictures: Option<PictureFormat>) -> Vec<u8> {
     let (heap, _) = build(inputs, pictures);
     let mut writer = Writer {
@@ -128,7 +128,7 @@ pub(crate) fn file(inputs: &Inputs, real_ms: u64, pictures: Option<PictureFormat
         strings: Strings::default(),
         body: Segments::default(),
     };
-    // Names of classes come first, as they are needed first.
+    // Names of classes come first, because they are needed first.
     let names: Vec<u32> = heap
         .classes
         .iter()
@@ -159,7 +159,7 @@ pub(crate) fn file(inputs: &Inputs, real_ms: u64, pictures: Option<PictureFormat
             ],
         );
     }
-    // The one stack trace, of nobody and empty.
+    // The only stack trace; it is empty and belongs to no thread.
     record(&mut out, 0x05, &[&[0; 12]]);
     for segment in &writer.body.done {
         record(&mut out, 0x1c, &[segment]);
@@ -217,7 +217,7 @@ impl Writer<'_> {
     fn object(&mut self, object: Obj) {
         let of = self.heap.object(object);
         self.body.item();
-        // What was there before the fork is never collected.
+        // Objects from before the fork are never collected.
         if of.space != Space::App {
             self.body.u1(0x8d);
             self.body.u4(of.address);
@@ -268,7 +268,7 @@ impl Writer<'_> {
         self.body.open.extend_from_slice(data);
     }
 
-    /// The fields of java.lang.Object: class and lock word.
+    /// Writes the fields of java.lang.Object: class and lock word.
     fn header(&mut self, class: ClassRef) {
         let class = self.address(Some(self.heap.class(class).object));
         self.body.u4(class);
@@ -296,7 +296,7 @@ impl Writer<'_> {
         }
         self.instance_head(object, bytes);
         let address = heap.object(object).address;
-        // The made-up field is the last of the class that declares it.
+        // The artificial field is the last one of the class that declares it.
         let declares = internals.as_ref().map(|(class, _)| *class);
         for at in heap.ancestry(class) {
             for (_, _, value) in values.iter().filter(|(of, _, _)| *of == at) {
@@ -315,7 +315,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Of a class loader or dex cache: the class that gets the field, and what is in it.
+    /// Returns the class that gets the artificial field of a class loader or dex cache, and the
+    /// objects in it.
     fn internals(&self, object: Obj) -> Option<(ClassRef, Vec<Obj>)> {
         let heap = self.heap;
         let class = heap.object(object).class;
@@ -366,7 +367,7 @@ impl Writer<'_> {
         let address = self.address(Some(of.object));
         let widths: u32 = of.statics.iter().map(|(f, _)| f.kind.bytes()).sum();
         let overhead = heap.class_bytes(class) - heap.class(CLASS).instance_bytes - widths;
-        // An array that doesn't exist stands for the tables inside the class.
+        // A nonexistent array represents the tables inside the class.
         if overhead > 4 {
             self.primitives(address | 1, Type::Byte, &vec![0; overhead as usize - 4]);
         }
@@ -468,8 +469,8 @@ impl Writer<'_> {
     }
 }
 
-/// Whether ART makes up a field for what only the runtime holds: in the topmost class of its
-/// kind.
+/// Returns whether ART adds an artificial field for objects that only the runtime holds: in the
+/// topmost class of its kind.
 fn has_internals(class: &Class) -> bool {
     matches!(class.kind, Kind::ClassLoader | Kind::DexCache)
         && matches!(&*class.name, "java.lang.ClassLoader" | "java.lang.DexCache")

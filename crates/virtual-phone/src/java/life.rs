@@ -1,34 +1,33 @@
-//! What an app has done up to a moment, in numbers: how many listeners it registered, thumbnails
-//! it cached, objects it dropped. A pure function of time and of what happened to the process,
-//! from which the heap is built.
+//! Past activity of an app in numbers: registered listeners, cached thumbnails, dropped objects. A
+//! pure function of time and of the process's events; the heap is built from it.
 
 use crate::clock::{BootNs, SECOND};
 use crate::history::COLLECTION_EVERY;
 use crate::history::History;
 
-/// Listeners that are registered before anybody looks.
+/// Number of listeners at the start of the process.
 const LISTENERS_AT_START: u64 = 40;
-/// One more each half second …
+/// One more listener every half second …
 const LISTENERS_PER_SECOND: u64 = 2;
-/// … until the list of screens is through.
+/// … up to this number, when the list of screens is exhausted.
 const MOST_LISTENERS: u64 = 5_000;
-/// Thumbnails in the cache at the start, and how many it holds at most; one more each second.
+/// Number of thumbnails in the cache at the start, and its maximum; one more is added every second.
 const THUMBNAILS_AT_START: u64 = 24;
 const MOST_THUMBNAILS: u64 = 96;
-/// Objects dropped each second, and what a quick collection leaves of them.
+/// Number of objects dropped every second, and how many of them a quick collection leaves.
 const GARBAGE_PER_SECOND: u64 = 30;
 const GARBAGE_AT_LEAST: u64 = 25;
 
-/// Numbers of one process at one moment.
+/// Numbers of one process at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Life {
-    /// Entries of the listener list that only grows.
+    /// Length of the listener list, which only grows.
     pub(crate) listeners: u32,
     /// Bitmaps in the cache.
     pub(crate) thumbnails: u32,
-    /// Groups of unreachable objects that no collection has taken yet.
+    /// Groups of unreachable objects that no collection has freed yet.
     pub(crate) garbage: u32,
-    /// Activities that were destroyed and that the list of listeners still holds.
+    /// Destroyed activities that the list of listeners still holds.
     pub(crate) destroyed: u32,
 }
 
@@ -38,15 +37,16 @@ fn grown(awake: u64, start: u64, per_second: u64, most: u64) -> u32 {
 }
 
 impl Life {
-    /// The numbers at `moment` of a process with this history; one that sleeps stands still.
+    /// Returns the numbers at `moment` of a process with this history; a sleeping process does not
+    /// change.
     pub(crate) fn at(history: &History, moment: BootNs) -> Life {
         let awake = history.awake(moment);
         let mut life = Life::after(awake);
-        // A cache that gave way to others fills again from nothing.
+        // A cache that was emptied fills again from zero.
         if let Some(emptied) = history.last_trim(moment) {
             life.thumbnails = grown(awake - history.awake(emptied), 0, 1, MOST_THUMBNAILS);
         }
-        // A collection that was asked for takes all.
+        // A requested collection frees all garbage.
         let natural = awake / COLLECTION_EVERY * COLLECTION_EVERY;
         if let Some(asked) = history.last_request(moment) {
             let asked = history.awake(asked);
@@ -58,7 +58,7 @@ impl Life {
         life
     }
 
-    /// The numbers after so many nanoseconds of activity.
+    /// Returns the numbers after this many nanoseconds of activity.
     fn after(awake: u64) -> Life {
         let since_collection = awake % COLLECTION_EVERY;
         Life {
@@ -74,12 +74,12 @@ impl Life {
         }
     }
 
-    /// After a collection was asked for.
+    /// Returns the numbers after a requested collection.
     pub(crate) fn collected(self) -> Life {
         Life { garbage: 0, ..self }
     }
 
-    /// After a collection that came by itself.
+    /// Returns the numbers after an automatic collection.
     pub(crate) fn swept(self) -> Life {
         Life {
             garbage: self.garbage.min(GARBAGE_AT_LEAST as u32),

@@ -1,6 +1,6 @@
-//! The Java heaps of the phone's processes: classes, objects and roots as plain data, made from
-//! the spec's seed and what the app has done so far, and the two forms in which a phone gives
-//! them away. Owns which process has which heap; shares nothing with what reads dumps.
+//! The Java heaps of the phone's processes: classes, objects and roots as plain data, computed from
+//! the specification's seed and the app's past activity, and the two dump formats. Owns the
+//! assignment of heaps to processes. Shares no code with readers of dumps.
 
 mod app;
 mod builder;
@@ -33,7 +33,7 @@ use super::process::{Pid, Process, Processes, Role as ProcessRole};
 use super::properties::model;
 use super::spec::PhoneSpec;
 
-/// Whose heap it is.
+/// Kind of process that a heap belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     /// `com.example.app`.
@@ -42,11 +42,10 @@ enum Role {
     Service,
     /// Any other app.
     Other,
-    /// system_server.
     System,
 }
 
-/// Everything that a heap follows from.
+/// All inputs that determine a heap.
 #[derive(Debug, Clone)]
 pub(crate) struct Inputs {
     android: u32,
@@ -61,18 +60,18 @@ pub(crate) struct Inputs {
     version: u64,
     apk: String,
     has_activity: bool,
-    /// Pid, uid and name of every app that runs: system_server knows them.
+    /// PID, UID and name of every running app, which system_server holds.
     neighbours: Vec<(Pid, u32, String)>,
-    /// Objects that are there besides what the app is about.
+    /// Number of background objects besides the app's own ones.
     background: u32,
     life: Life,
-    /// When, on the boot clock.
+    /// Time on the boot clock.
     pub(crate) moment: BootNs,
 }
 
 impl Inputs {
-    /// What the heap of `process`, one of `processes`, follows from at `moment`; `None` where it
-    /// has no Java.
+    /// Returns the inputs of the heap of `process`, one of `processes`, at `moment`; `None` if it
+    /// has no Java heap.
     pub(crate) fn of(
         spec: &PhoneSpec,
         packages: &[Package],
@@ -120,7 +119,7 @@ impl Inputs {
         })
     }
 
-    /// Those of `com.example.app`, with few other objects.
+    /// Returns the inputs of `com.example.app` with few other objects.
     #[cfg(test)]
     fn for_tests(android: u32, obfuscated: bool) -> Inputs {
         Inputs {
@@ -148,7 +147,7 @@ impl Inputs {
         }
     }
 
-    /// After a collection that was asked for.
+    /// Returns the inputs after a requested collection.
     pub(crate) fn collected(self) -> Inputs {
         Inputs {
             life: self.life.collected(),
@@ -156,7 +155,7 @@ impl Inputs {
         }
     }
 
-    /// The truth about a dump of this heap.
+    /// Computes the truth about a dump of this heap.
     pub(crate) fn truth(&self, kind: JavaDumpKind, path: &str) -> JavaDumpTruth {
         let (heap, plants) = build(self, None);
         let measured = heap.truth(&plants, kind);
@@ -176,7 +175,7 @@ impl Inputs {
     }
 }
 
-/// Fills a heap; with pictures of its bitmaps where a dump has them.
+/// Fills a heap; with pictures of its bitmaps if the dump has them.
 fn build(inputs: &Inputs, pictures: Option<PictureFormat>) -> (JavaHeap, Vec<Plant>) {
     let mut skeleton = Skeleton::new(inputs);
     let mut plants = Vec::new();

@@ -1,5 +1,5 @@
-//! What a Java heap has outside of it, and what ends it: bitmaps with their native memory and what
-//! frees it, finalizers, thread-local variables.
+//! Data of a Java heap outside of it, and its cleanup: bitmaps with their native memory and
+//! cleaners, finalizers, thread-local variables.
 
 use super::framework::Skeleton;
 use super::heap::{Obj, Space, Value};
@@ -7,13 +7,13 @@ use super::pictures::{Picture, PictureFormat, draw};
 use super::structures::Bitmap;
 
 const APP: Space = Space::App;
-/// What `NativeAllocationRegistry` adds to a bitmap's pixels.
+/// Size in bytes that `NativeAllocationRegistry` adds to a bitmap's pixels.
 const BITMAP_EXTRA_BYTES: i64 = 32;
-/// Bit 0 of a registry's size since Android 12: the memory is malloc's.
+/// Bit 0 of a registry's size since Android 12: the memory is from malloc.
 const MALLOCED: i64 = 1;
 
 impl Skeleton<'_> {
-    /// A bitmap whose pixels lie in native memory, with what frees them.
+    /// Adds a bitmap whose pixels are in native memory, with its cleaner.
     pub(super) fn bitmap(&mut self, width: u32, height: u32, picture: Picture) -> Bitmap {
         let android = self.inputs.android;
         let count = self.bitmaps.len() as i64;
@@ -48,7 +48,7 @@ impl Skeleton<'_> {
         bitmap
     }
 
-    /// Has all bitmaps drawn into the dump, as `am dumpheap -b` does.
+    /// Adds a picture of every bitmap to the dump, as `am dumpheap -b` does.
     pub(super) fn draw_bitmaps(&mut self, format: PictureFormat) {
         let all = self.bitmaps.clone();
         let pointers: Vec<i64> = all.iter().map(|b| b.native_pointer).collect();
@@ -74,7 +74,7 @@ impl Skeleton<'_> {
             .set_static("android.graphics.Bitmap", "dumpData", data);
     }
 
-    /// Registers native memory that is freed when `referent` is.
+    /// Registers native memory that is freed together with `referent`.
     pub(super) fn native(&mut self, referent: Obj, bytes: i64, pointer: i64) -> Obj {
         let malloced = if self.inputs.android >= 12 {
             MALLOCED
@@ -110,7 +110,7 @@ impl Skeleton<'_> {
         cleaner
     }
 
-    /// Notes that an object has a finalizer.
+    /// Registers the finalizer of an object.
     pub(super) fn finalizable(&mut self, referent: Obj) {
         let b = &mut self.b;
         let reference = b.object(
@@ -126,7 +126,7 @@ impl Skeleton<'_> {
         }
     }
 
-    /// A thread's values of thread-local variables.
+    /// Sets a thread's thread-local variables.
     pub(super) fn thread_locals(&mut self, thread: Obj, locals: &[(Obj, Obj)]) {
         let b = &mut self.b;
         let entries: Vec<Option<Obj>> = locals

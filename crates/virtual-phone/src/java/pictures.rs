@@ -1,14 +1,13 @@
-//! Pictures of bitmaps, as `am dumpheap -b` has them drawn into the dump. Owns the smallest PNG,
-//! JPEG and WebP of one colour: what matters of them is that each is what it says it is, of the
-//! bitmap's size, and the same for the same picture.
+//! Pictures of bitmaps, as `am dumpheap -b` adds them to the dump. Owns minimal PNG, JPEG and WebP
+//! images of one color. Each is valid, has the bitmap's size, and is the same for the same picture.
 
 use std::io::Write as _;
 
-/// What is drawn on a bitmap: one number, one picture.
+/// Picture on a bitmap: one number per picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Picture(pub(super) u32);
 
-/// `-b FORMAT`.
+/// Format in `-b FORMAT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PictureFormat {
     Jpeg,
@@ -17,7 +16,7 @@ pub(crate) enum PictureFormat {
 }
 
 impl PictureFormat {
-    /// By the word on the command line.
+    /// Parses a format of the command line.
     pub(crate) fn of(word: &str) -> Option<PictureFormat> {
         match word {
             "png" => Some(PictureFormat::Png),
@@ -27,7 +26,7 @@ impl PictureFormat {
         }
     }
 
-    /// android.graphics.Bitmap.CompressFormat's number.
+    /// Returns the number in android.graphics.Bitmap.CompressFormat.
     pub(super) fn number(self) -> i32 {
         match self {
             PictureFormat::Jpeg => 0,
@@ -37,7 +36,7 @@ impl PictureFormat {
     }
 }
 
-/// `width` by `height` pixels in a colour of the picture's own.
+/// Draws `width` by `height` pixels in a color that depends on the picture.
 pub(super) fn draw(picture: Picture, width: u32, height: u32, format: PictureFormat) -> Vec<u8> {
     let [_, red, green, blue] = picture.0.wrapping_mul(0x9e_3779).to_be_bytes();
     match format {
@@ -54,15 +53,15 @@ fn png(colour: [u8; 3], width: u32, height: u32) -> Vec<u8> {
     header.extend(height.to_be_bytes());
     // 8 bits of red, green, blue and alpha.
     header.extend([8, 6, 0, 0, 0]);
-    // Each line says first that it is not filtered.
+    // Each line starts with its filter type: not filtered.
     let mut line = vec![0];
     (0..width).for_each(|_| line.extend([red, green, blue, 255]));
     let mut packed = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
     for _ in 0..height {
-        // Writing into memory can't fail.
+        // Writing to memory cannot fail.
         let _ = packed.write_all(&line);
     }
-    let packed = packed.finish().expect("memory takes every byte");
+    let packed = packed.finish().expect("writing to memory does not fail");
     let mut out = b"\x89PNG\r\n\x1a\n".to_vec();
     for (kind, data) in [
         (b"IHDR", &header),
@@ -80,7 +79,7 @@ fn png(colour: [u8; 3], width: u32, height: u32) -> Vec<u8> {
     out
 }
 
-/// Bits, written from the highest of each byte on (JPEG) or from the lowest (WebP).
+/// Bit writer, from the highest bit of each byte on (JPEG) or from the lowest (WebP).
 #[derive(Default)]
 struct Bits {
     bytes: Vec<u8>,
@@ -100,18 +99,19 @@ impl Bits {
         self.used += 1;
     }
 
-    /// The highest of `count` bits first.
+    /// Writes `count` bits, the highest first.
     fn high(&mut self, value: u32, count: u32) {
         (0..count).rev().for_each(|i| self.bit(value >> i, true));
     }
 
-    /// The lowest of `count` bits first.
+    /// Writes `count` bits, the lowest first.
     fn low(&mut self, value: u32, count: u32) {
         (0..count).for_each(|i| self.bit(value >> i, false));
     }
 }
 
-/// A baseline JPEG in grey: each block is its mean, told by the first and kept by the rest.
+/// Encodes a baseline JPEG in gray: each block has only its mean, which the first block sets and
+/// the others repeat.
 fn jpeg(grey: u8, width: u16, height: u16) -> Vec<u8> {
     let mut out = vec![0xff, 0xd8];
     let segment = |out: &mut Vec<u8>, marker: u8, body: &[u8]| {
@@ -119,25 +119,25 @@ fn jpeg(grey: u8, width: u16, height: u16) -> Vec<u8> {
         out.extend((body.len() as u16 + 2).to_be_bytes());
         out.extend(body);
     };
-    // Every coefficient counts in eighths, so that the mean is the grey itself.
+    // Every coefficient is in eighths, so that the mean is the gray value itself.
     let mut quantization = vec![0];
     quantization.extend([8; 64]);
     segment(&mut out, 0xdb, &quantization);
     let (w, h) = (width.to_be_bytes(), height.to_be_bytes());
     segment(&mut out, 0xc0, &[8, h[0], h[1], w[0], w[1], 1, 1, 0x11, 0]);
-    // Nine codes of four bits for the mean: how many bits it has.
+    // Nine codes of four bits for the number of bits of the mean.
     let mut codes = vec![0x00, 0, 0, 0, 9];
     codes.extend([0; 12]);
     codes.extend(0..9);
     segment(&mut out, 0xc4, &codes);
-    // One code of one bit: no more of this block.
+    // One code of one bit: the block has no more coefficients.
     let mut codes = vec![0x10, 1];
     codes.extend([0; 15]);
     codes.push(0);
     segment(&mut out, 0xc4, &codes);
     segment(&mut out, 0xda, &[1, 1, 0, 0, 63, 0]);
-    // The first mean is told by what it differs from the middle, the others by no difference;
-    // negative ones by their complement.
+    // The first mean is encoded as its difference from the middle, the others as no difference.
+    // Negative differences are encoded as their complement.
     let mean = i32::from(grey) - 128;
     let length = 32 - mean.unsigned_abs().leading_zeros();
     let coded = if mean < 0 {
@@ -164,17 +164,18 @@ fn jpeg(grey: u8, width: u16, height: u16) -> Vec<u8> {
     out
 }
 
-/// A lossless WebP: five tables of one code each, which takes no bits, and so no pixels.
+/// Encodes a lossless WebP: five tables of one code each, which needs no bits, so there is no pixel
+/// data.
 fn webp(colour: [u8; 3], width: u32, height: u32) -> Vec<u8> {
     let [red, green, blue] = colour;
     let mut bits = Bits::default();
     bits.low(width - 1, 14);
     bits.low(height - 1, 14);
-    // No alpha, version 0; no transform, no cache of colours, one group of tables.
+    // No alpha, version 0; no transform, no color cache, one group of tables.
     bits.low(0, 1 + 3);
     bits.low(0, 1 + 1 + 1);
     for value in [green, red, blue, 255, 0] {
-        // Simple, one symbol, of eight bits where one doesn't do.
+        // Simple code with one symbol: eight bits if one bit is not enough.
         bits.low(1, 1);
         bits.low(0, 1);
         let wide = value > 1;

@@ -1,29 +1,29 @@
-//! What is on the screen, was, or never came back from it: activities, windows and views.
+//! Activities, windows and views: on the screen, destroyed or leaked.
 
 use super::framework::Skeleton;
 use super::heap::{Obj, Space, Value};
 
 const APP: Space = Space::App;
 
-/// A window and the views that it comes with.
+/// A window with its initial views.
 pub(super) struct Window {
     pub(super) window: Obj,
     pub(super) decor: Obj,
     pub(super) content: Obj,
 }
 
-/// An activity and where its views go.
+/// An activity and the parent of its views.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Screen {
     pub(super) activity: Obj,
     pub(super) content: Obj,
-    /// Of a window that is on the screen.
+    /// Set for a window on the screen.
     pub(super) attach_info: Option<Obj>,
 }
 
 impl Skeleton<'_> {
-    /// An activity with its window. One that is alive has a view tree on the screen and stands
-    /// in ActivityThread; one that was destroyed has neither.
+    /// Adds an activity with its window. A live activity has a view tree on the screen and is
+    /// listed in ActivityThread; a destroyed one has neither.
     pub(super) fn activity(
         &mut self,
         class: &'static str,
@@ -63,7 +63,7 @@ impl Skeleton<'_> {
             ("mDecor", window.decor),
             ("mIntent", intent),
         ] {
-            // What was destroyed has let go of its decor.
+            // A destroyed activity does not hold its decor.
             if alive || field != "mDecor" {
                 self.b.set(activity, field, value);
             }
@@ -105,7 +105,7 @@ impl Skeleton<'_> {
         )
     }
 
-    /// A window with its decor and the frame for its content.
+    /// Adds a window with its decor and content frame.
     pub(super) fn window(&mut self, activity: Obj) -> Window {
         let b = &mut self.b;
         let window = b.object(
@@ -176,7 +176,7 @@ impl Skeleton<'_> {
         info
     }
 
-    /// A view of a class with its render node, below a parent.
+    /// Adds a view of a class with its render node to a parent.
     pub(super) fn view(&mut self, class: &'static str, context: Obj, parent: Option<Obj>) -> Obj {
         let b = &mut self.b;
         let node = b.object(
@@ -204,7 +204,7 @@ impl Skeleton<'_> {
         )
     }
 
-    /// Puts children into a view group.
+    /// Adds children to a view group.
     pub(super) fn children(&mut self, group: Obj, children: &[Obj]) {
         let mut slots: Vec<Option<Obj>> = children.iter().copied().map(Some).collect();
         slots.resize(children.len().next_multiple_of(12), None);

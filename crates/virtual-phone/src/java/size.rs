@@ -1,6 +1,6 @@
-//! How large a Java heap is, without filling it: what it holds at the start is built once, what
-//! each listener, thumbnail, dropped object and destroyed activity adds is the difference of two
-//! small heaps. The sums are those of the heap itself (a test holds them to it).
+//! Sizes of a Java heap, computed without filling it. The initial contents are built once; the size
+//! of each listener, thumbnail, dropped object and destroyed activity is the difference of two
+//! small heaps. A test checks that the sums equal those of the heap itself.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,10 +12,10 @@ use super::structures::list_capacity;
 use super::{Inputs, Role, build};
 use crate::events::lock;
 
-/// Where the large object space lies.
+/// Address range of the large object space.
 const LARGE: std::ops::Range<u32> = 0x4000_0000..0x6f00_0000;
 
-/// What a heap holds, in bytes as ART gives them out, and how many of what.
+/// Sizes in bytes as allocated by ART, and object counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Sizes([i64; Sizes::KINDS]);
 
@@ -28,54 +28,54 @@ impl Sizes {
     const ZYGOTE: usize = 4;
     const IMAGE: usize = 5;
     const NATIVE: usize = 6;
-    /// Classes whose instances the app counts for `dumpsys meminfo`, from here on.
+    /// First index of the classes whose instances the app counts for `dumpsys meminfo`.
     const COUNTED: usize = 7;
 
     fn get(&self, kind: usize) -> u64 {
         self.0[kind].max(0) as u64
     }
 
-    /// Bytes of the app's own objects outside the large object space.
+    /// Returns the bytes of the app's own objects outside the large object space.
     pub(crate) fn small(&self) -> u64 {
         self.get(Self::SMALL)
     }
 
-    /// Bytes in the large object space.
+    /// Returns the bytes in the large object space.
     pub(crate) fn large(&self) -> u64 {
         self.get(Self::LARGE)
     }
 
-    /// Objects outside the large object space.
+    /// Returns the number of objects outside the large object space.
     pub(crate) fn small_objects(&self) -> u64 {
         self.get(Self::SMALL_OBJECTS)
     }
 
-    /// Objects in the large object space.
+    /// Returns the number of objects in the large object space.
     pub(crate) fn large_objects(&self) -> u64 {
         self.get(Self::LARGE_OBJECTS)
     }
 
-    /// Bytes that the zygote allocated before it forked.
+    /// Returns the bytes that the zygote allocated before the fork.
     pub(crate) fn zygote(&self) -> u64 {
         self.get(Self::ZYGOTE)
     }
 
-    /// Bytes of the boot image that the heap uses.
+    /// Returns the bytes of the boot image that the heap uses.
     pub(crate) fn image(&self) -> u64 {
         self.get(Self::IMAGE)
     }
 
-    /// Bytes outside the heap that its bitmaps keep.
+    /// Returns the bytes outside the heap that its bitmaps hold.
     pub(crate) fn native(&self) -> u64 {
         self.get(Self::NATIVE)
     }
 
-    /// All that the app allocated after the fork.
+    /// Returns all bytes that the app allocated after the fork.
     pub(crate) fn own(&self) -> u64 {
         self.small() + self.large()
     }
 
-    /// Instances of one of [`COUNTED`] and what descends from it.
+    /// Returns the number of instances of a class of [`COUNTED`] and of its subclasses.
     pub(crate) fn instances(&self, class: &str) -> u64 {
         let at = COUNTED.iter().position(|c| *c == class);
         at.map_or(0, |at| self.get(Self::COUNTED + at))
@@ -101,7 +101,7 @@ impl Sizes {
             sizes.0[kind] += bytes;
         }
         sizes.0[Self::NATIVE] = heap.natives().iter().map(|(_, n)| *n as i64).sum();
-        // Which of the counted classes each class descends from, once for all of its objects.
+        // Find the counted superclass of each class once for all of its objects.
         let wanted = COUNTED.map(|name| heap.find_class(name));
         let of_class: Vec<Vec<usize>> = (0..heap.classes.len() as u32)
             .map(|class| {
@@ -153,27 +153,27 @@ const COUNTED: [&str; Sizes::KINDS - Sizes::COUNTED] = [
     "android.graphics.Bitmap",
 ];
 
-/// The size of a process's Java heap as a function of its life.
+/// Size of a process's Java heap as a function of its activity.
 #[derive(Debug)]
 pub(crate) struct Model {
-    /// One listener, one thumbnail, no garbage.
+    /// Sizes with one listener, one thumbnail and no garbage.
     base: Sizes,
     grows: Option<Growth>,
 }
 
-/// What each of them adds.
+/// Sizes of single additions.
 #[derive(Debug)]
 struct Growth {
-    /// A listener, its name left out.
+    /// A listener without its name.
     listener: Sizes,
     thumbnail: Sizes,
-    /// A destroyed screen, the texts of its rows left out.
+    /// A destroyed screen without the texts of its rows.
     destroyed: Sizes,
-    /// What comes with the first dropped objects.
+    /// Additional objects of the first dropped objects.
     first_garbage: Sizes,
-    /// A dropped builder, its text left out.
+    /// A dropped builder without its text.
     builder: Sizes,
-    /// A pair that holds each other.
+    /// A pair of objects that refer to each other.
     pair: Sizes,
 }
 
@@ -185,7 +185,7 @@ fn chars_bytes(text: &str) -> i64 {
     (12 + 2 * text.len() as u64).next_multiple_of(ALIGNMENT) as i64
 }
 
-/// Texts of a destroyed screen.
+/// Returns the size in bytes of the texts of a destroyed screen.
 fn rows_bytes(screen: u32) -> i64 {
     let rows = 0..ROWS;
     rows.map(|row| string_bytes(&row_text(row, screen))).sum()
@@ -195,16 +195,16 @@ fn slots_bytes(slots: usize) -> i64 {
     (12 + 4 * slots as u64).next_multiple_of(ALIGNMENT) as i64
 }
 
-/// Models that heaps have in common: by release, renaming, kind of process, whether it shows
-/// something, objects in the background, apps that run.
+/// Models shared by heaps, by release, renaming, kind of process, presence of a window, background
+/// objects and running apps.
 type Shared = BTreeMap<(u32, bool, u8, bool, u32, usize), Arc<Model>>;
 
-/// Models that are kept.
+/// Maximum number of cached models.
 const MOST_SHARED: usize = 256;
 
 impl Model {
-    /// As [`Model::of`], measured once for all heaps of a kind: those of two apps of which
-    /// nothing special is known differ in the letters of their names alone.
+    /// Returns a model like [`Model::of`], measured once for all heaps of a kind: those of two
+    /// other apps differ only in the letters of their names.
     pub(crate) fn shared(inputs: &Inputs) -> Arc<Model> {
         static SHARED: Mutex<Shared> = Mutex::new(BTreeMap::new());
         let key = (
@@ -227,7 +227,7 @@ impl Model {
         model
     }
 
-    /// Measures the heaps that `inputs` lead to.
+    /// Measures the heaps of `inputs`.
     pub(crate) fn of(inputs: &Inputs) -> Model {
         let life = Life {
             listeners: 1,
@@ -280,7 +280,7 @@ impl Model {
         }
     }
 
-    /// What can be reached, and what nobody took away yet.
+    /// Returns the sizes of reachable objects and of garbage.
     pub(crate) fn at(&self, life: &Life) -> (Sizes, Sizes) {
         let mut live = self.base;
         let mut dropped = Sizes::default();
@@ -304,7 +304,7 @@ impl Model {
         for n in 0..life.garbage {
             let text = chars_bytes(&garbage_line(n));
             dropped = dropped.plus(grows.builder).small_more(text);
-            // The text is an object, too: it came with the builder's difference.
+            // The text is also an object; the builder's difference includes it.
             if n % 5 == 0 {
                 dropped = dropped.plus(grows.pair);
             }

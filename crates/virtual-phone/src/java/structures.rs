@@ -1,4 +1,4 @@
-//! Data structures of the libraries: collections and bitmaps.
+//! Data structures of libraries: collections and bitmaps.
 
 use super::builder::Builder;
 use super::heap::{Obj, Space, Value};
@@ -15,13 +15,13 @@ pub(super) struct Bitmap {
     pub(super) picture: Picture,
 }
 
-/// `String.hashCode`.
+/// Computes `String.hashCode`.
 pub(super) fn string_hash(text: &str) -> i32 {
     text.encode_utf16()
         .fold(0i32, |h, c| h.wrapping_mul(31).wrapping_add(i32::from(c)))
 }
 
-/// An ArrayList.
+/// Adds an ArrayList.
 pub(super) fn list(b: &mut Builder, space: Space, items: &[Obj], capacity: usize) -> Obj {
     let mut slots: Vec<Option<Obj>> = items.iter().copied().map(Some).collect();
     slots.resize(capacity.max(items.len()), None);
@@ -37,7 +37,7 @@ pub(super) fn list(b: &mut Builder, space: Space, items: &[Obj], capacity: usize
     )
 }
 
-/// Slots of an ArrayList that grew to hold so many.
+/// Returns the capacity of an ArrayList that grew to `count` entries.
 pub(super) fn list_capacity(count: usize) -> usize {
     let mut capacity = 10;
     while capacity < count {
@@ -46,7 +46,7 @@ pub(super) fn list_capacity(count: usize) -> usize {
     capacity
 }
 
-/// An android.util.ArrayMap.
+/// Adds an android.util.ArrayMap.
 pub(super) fn array_map(b: &mut Builder, space: Space, entries: &[(Obj, Obj)]) -> Obj {
     let items = entries
         .iter()
@@ -66,8 +66,8 @@ pub(super) fn array_map(b: &mut Builder, space: Space, entries: &[(Obj, Obj)]) -
     )
 }
 
-/// A HashMap or LinkedHashMap with a table of `capacity` (a power of two); entries are hash of
-/// the key, key and value.
+/// Adds a HashMap or LinkedHashMap with a table of `capacity` (a power of two); entries are the
+/// hash of the key, the key and the value.
 pub(super) fn hash_map(
     b: &mut Builder,
     class: &'static str,

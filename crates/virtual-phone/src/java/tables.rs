@@ -1,5 +1,5 @@
-//! The classes of the synthetic heaps, as `framework.txt` and `apps.txt` declare them, and what R8
-//! called those of the app.
+//! Classes of the synthetic heaps, as declared in `framework.txt` and `apps.txt`, and the names
+//! that R8 gave those of the app.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -11,17 +11,17 @@ const FRAMEWORK: &str = include_str!("framework.txt");
 /// Classes of the apps.
 const APPS: &str = include_str!("apps.txt");
 
-/// A class as a table declares it.
+/// Declaration of a class in a table.
 #[derive(Debug)]
 pub(super) struct Declaration {
     pub(super) superclass: Option<&'static str>,
-    /// Dex file; `app` stands for the app's own.
+    /// Dex file; `app` means the app's own.
     pub(super) location: &'static str,
-    /// Type, name, whether static.
+    /// Type, name, and whether the field is static.
     pub(super) fields: Vec<(&'static str, &'static str, bool)>,
 }
 
-/// Every class that a heap may have, by its name in source.
+/// Returns every class that a heap can have by its name in source.
 pub(super) fn declarations() -> &'static HashMap<&'static str, Declaration> {
     static ALL: OnceLock<HashMap<&'static str, Declaration>> = OnceLock::new();
     ALL.get_or_init(|| {
@@ -32,7 +32,7 @@ pub(super) fn declarations() -> &'static HashMap<&'static str, Declaration> {
     })
 }
 
-/// Reads a table: `= dex file`, `class < superclass`, and indented `[static] type name`.
+/// Parses a table: `= dex file`, `class < superclass`, and indented `[static] type name`.
 fn declare(text: &'static str, all: &mut HashMap<&'static str, Declaration>) {
     let mut location = "";
     let mut class = "";
@@ -47,7 +47,7 @@ fn declare(text: &'static str, all: &mut HashMap<&'static str, Declaration>) {
             let (kind, name) = plain
                 .unwrap_or(field)
                 .split_once(' ')
-                .unwrap_or_else(|| panic!("{class}: {field:?} is no field"));
+                .unwrap_or_else(|| panic!("{class}: {field:?} is not a field"));
             let declared = all.get_mut(class).expect("fields follow their class");
             declared.fields.push((kind, name, plain.is_some()));
         } else {
@@ -70,13 +70,13 @@ fn declare(text: &'static str, all: &mut HashMap<&'static str, Declaration>) {
     }
 }
 
-/// What R8 made of classes and fields, by `image/mapping.txt`.
+/// Obfuscated names of classes and fields from `image/mapping.txt`.
 pub(super) struct Renames {
     pub(super) classes: HashMap<&'static str, &'static str>,
     pub(super) fields: HashMap<(&'static str, &'static str), &'static str>,
 }
 
-/// Those names.
+/// Returns the obfuscated names.
 pub(super) fn renames() -> &'static Renames {
     static ALL: OnceLock<Renames> = OnceLock::new();
     ALL.get_or_init(|| {
@@ -99,7 +99,7 @@ pub(super) fn renames() -> &'static Renames {
     })
 }
 
-/// Bytes of a class's embedded tables: 8 for each virtual method of a class that has some.
+/// Returns the size in bytes of a class's embedded tables: 88, and 8 for each virtual method.
 pub(super) fn embedded_bytes(name: &str) -> u32 {
     let methods = name
         .bytes()

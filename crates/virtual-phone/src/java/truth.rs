@@ -1,17 +1,17 @@
-//! What was planted in a heap: the yardstick for whoever looks for leaks in its dumps. Retained
-//! sizes are found by leaving the object out and counting what can no longer be reached.
+//! Planted leaks of a heap: the reference for leak analyses of its dumps. The retained size of an
+//! object is computed by removing it and counting the objects that become unreachable.
 
 use std::collections::HashSet;
 
 use super::heap::{Body, JavaHeap, Kind, Obj, Value};
 
-/// Something planted, while the heap is filled.
+/// A planted leak or waste while the heap is filled.
 #[derive(Debug)]
 pub(super) struct Plant {
     what: &'static str,
     held_by: &'static str,
     objects: Vec<Obj>,
-    /// What holds all of them, where it is one object.
+    /// The single object that holds all of them, if any.
     holder: Option<Obj>,
 }
 
@@ -38,7 +38,7 @@ impl Plant {
     }
 }
 
-/// How a dump of the Java heap was made.
+/// Method of a dump of the Java heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JavaDumpKind {
     /// Packets of `android.java_hprof`.
@@ -47,72 +47,74 @@ pub enum JavaDumpKind {
     Hprof,
 }
 
-/// What a dump of a Java heap holds.
+/// Contents of a dump of a Java heap.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JavaDumpTruth {
-    /// How it was made.
+    /// Method of the dump.
     pub kind: JavaDumpKind,
-    /// The process.
+    /// PID of the process.
     pub pid: u32,
-    /// Its name.
+    /// Name of the process.
     pub process: String,
-    /// When, on the phone's boot clock, nanoseconds.
+    /// Time on the phone's boot clock, in nanoseconds.
     pub boot_ns: u64,
-    /// Where an HPROF was written; empty for a heap graph.
+    /// Path of the HPROF on the phone; empty for a heap graph.
     pub path: String,
-    /// Objects, those that nothing holds included. An HPROF has more: an array for the characters
-    /// of each string, and one for what the runtime holds of each class loader and dex cache.
+    /// Number of objects, including unreachable ones. An HPROF has more: an array for the
+    /// characters of each string, and one for the objects that the runtime holds for each class
+    /// loader and dex cache.
     pub objects: u64,
-    /// Their bytes: on ART's heap, not rounded; in an HPROF, where it has no sizes of arrays, those
-    /// of their elements.
+    /// Size of all objects in bytes: on ART's heap, not rounded; in an HPROF, which has no sizes of
+    /// arrays, the size of their elements.
     pub shallow_bytes: u64,
-    /// Objects that roots hold, soft references followed, weak, phantom and finalizer ones not.
+    /// Number of reachable objects. Soft references are followed; weak, phantom and finalizer
+    /// references are not.
     pub reachable_objects: u64,
-    /// Their bytes.
+    /// Size of the reachable objects in bytes.
     pub reachable_bytes: u64,
-    /// Native bytes that registries note for objects.
+    /// Native bytes that registries record for objects.
     pub native_bytes: u64,
-    /// What was planted; empty but in `com.example.app`.
+    /// Planted leaks; empty except in `com.example.app`.
     pub planted: Vec<PlantTruth>,
 }
 
 /// One planted leak or waste.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlantTruth {
-    /// What it is: `destroyed-activity`, `listener-list`, `bitmap-cache` …
+    /// Kind of the plant: `destroyed-activity`, `listener-list`, `bitmap-cache` …
     pub what: &'static str,
-    /// The field that holds it, with the names of the source.
+    /// Field that holds it, with the names in source.
     pub held_by: &'static str,
-    /// Class of the objects as the dump names it; empty where they are of several.
+    /// Class of the objects as named in the dump; empty if they have several classes.
     pub class: String,
-    /// Its objects' ids in an HPROF; those of a heap graph are a quarter of them.
+    /// IDs of the objects in an HPROF; those of a heap graph are a quarter of them.
     pub addresses: Vec<u64>,
-    /// The address of the one object whose going would free all of it: the collection that holds
-    /// them, or the object itself where it is one.
+    /// Address of the one object whose removal would free all of them: the collection that holds
+    /// them, or the object itself if there is only one.
     pub keeper: Option<u64>,
-    /// How many.
+    /// Number of objects.
     pub count: u64,
-    /// Bytes of these objects themselves.
+    /// Shallow size of these objects in bytes.
     pub shallow_bytes: u64,
-    /// Native bytes noted for these objects themselves.
+    /// Native bytes recorded for these objects themselves.
     pub native_bytes: u64,
-    /// What the keeper retains; where there is none, what all of them together do.
+    /// Retained size of the keeper, or of all objects together if there is no keeper.
     pub retained: Retained,
 }
 
-/// What would go if something went.
+/// Objects that would be freed together with an object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retained {
-    /// Objects, itself included.
+    /// Number of objects, including the object itself.
     pub objects: u64,
-    /// Their bytes.
+    /// Size of the objects in bytes.
     pub bytes: u64,
-    /// Native bytes noted for them.
+    /// Native bytes recorded for the objects.
     pub native_bytes: u64,
 }
 
 impl JavaHeap {
-    /// Objects that one refers to, weak, phantom and finalizer references left out.
+    /// Appends the objects that `object` refers to, without weak, phantom and finalizer references.
     fn strong(&self, object: Obj, out: &mut Vec<Obj>) {
         let of = self.object(object);
         match &of.body {
@@ -143,7 +145,7 @@ impl JavaHeap {
         held.for_each(|(_, classes)| out.extend(classes));
     }
 
-    /// What can be reached from the roots without `without`.
+    /// Returns which objects are reachable from the roots without passing `without`.
     pub(super) fn reached(&self, without: &HashSet<Obj>) -> Vec<bool> {
         let mut seen = vec![false; self.objects.len()];
         let mut todo: Vec<Obj> = self.roots.iter().map(|r| r.object).collect();
@@ -160,7 +162,8 @@ impl JavaHeap {
         seen
     }
 
-    /// Native bytes by object: of each cleaner that is still linked, its registry's size.
+    /// Returns the native bytes by object: the registry's size for each cleaner that is still
+    /// linked.
     pub(super) fn natives(&self) -> Vec<(Obj, u64)> {
         let long = |object, field| match self.field(object, field) {
             Some(Value::Long(n)) => Some(n as u64 & !1),
@@ -180,7 +183,7 @@ impl JavaHeap {
             .collect()
     }
 
-    /// What a dump counts for an object: objects and their bytes.
+    /// Returns the objects and bytes that a dump counts for an object.
     fn counted(&self, object: Obj, kind: JavaDumpKind) -> (u64, u64) {
         let bytes = self.bytes(object);
         if kind == JavaDumpKind::HeapGraph {
@@ -204,7 +207,7 @@ impl JavaHeap {
         }
     }
 
-    /// Everything about a dump of this heap but how it came about.
+    /// Computes the truth about a dump of this heap, except its origin.
     pub(super) fn truth(&self, plants: &[Plant], kind: JavaDumpKind) -> Measured {
         let natives = self.natives();
         let mut native = vec![0; self.objects.len()];

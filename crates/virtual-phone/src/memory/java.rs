@@ -1,6 +1,6 @@
-//! The Java heap of a process over time: what is live, what was dropped since the last
-//! collection, and the collections themselves. Follows from the same life as heap graphs, and
-//! from what the workload of ART's own heap allocates.
+//! The Java heap of a process over time: live objects, objects dropped since the last collection,
+//! and the collections themselves. Computed from the same activity as heap graphs, and from the
+//! allocations of ART's own heap in the workload.
 
 use super::{Android, mix};
 use crate::clock::{BootNs, MILLI, SECOND};
@@ -9,40 +9,41 @@ use crate::history::{History, Request};
 use crate::java::{Life, Model, Sizes};
 use crate::workload::Flow;
 
-/// Until a young process holds what it holds ever after, of what comes and goes.
+/// Time in nanoseconds until a young process holds its steady amount of temporary objects.
 const RAMP: u64 = 2 * SECOND;
-/// Objects of so many bytes lie in the large object space.
+/// Minimum size in bytes of objects in the large object space.
 pub(super) const LARGE_BYTES: u64 = 12 << 10;
-/// From which total time, and from which pause on, ART writes a line where a user may notice.
+/// Minimum total time and minimum pause of a collection that ART logs because a user might notice
+/// it.
 const LONG_COLLECTION: u64 = 100 * MILLI;
 const LONG_PAUSE: u64 = 5 * MILLI;
 
-/// Limits of a heap, as the properties give them.
+/// Limits of a heap from the properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// Where an OutOfMemoryError is thrown.
+    /// Size at which an OutOfMemoryError is thrown.
     pub(crate) growth: u64,
     pub(crate) min_free: u64,
     pub(crate) max_free: u64,
-    /// Hundredths of the heap that shall be in use after a collection.
+    /// Percentage of the heap that should be in use after a collection.
     pub(crate) utilization: u64,
 }
 
-/// The Java heap at a moment, bytes.
+/// The Java heap at one time, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JavaHeapState {
-    /// What can be reached: the objects of a heap graph but those that were dropped.
+    /// Reachable objects: those of a heap graph without the dropped ones.
     pub(crate) live: Sizes,
     /// Objects of a heap graph that were dropped and not collected yet.
     pub(crate) dropped: Sizes,
-    /// What came and went besides: held for a moment, or dropped since the last collection.
+    /// Temporary objects: held for a short time, or dropped since the last collection.
     pub(crate) passing: Passing,
-    /// What ART gives out before it collects.
+    /// Size that ART allocates before it collects.
     pub(crate) footprint: u64,
     pub(crate) limits: Limits,
 }
 
-/// Objects that are no part of a heap graph: temporary ones.
+/// Temporary objects, which are not in a heap graph.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Passing {
     pub(crate) small: u64,
@@ -52,82 +53,82 @@ pub(crate) struct Passing {
 }
 
 impl Collection {
-    /// How long it took.
+    /// Returns the duration in nanoseconds.
     pub(crate) fn duration(&self) -> u64 {
         self.ends - self.begins
     }
 }
 
 impl JavaHeapState {
-    /// `Runtime.totalMemory() - freeMemory()`: what was given out, the zygote's part included.
+    /// Returns `Runtime.totalMemory() - freeMemory()`: the allocated bytes, including the zygote's.
     pub(crate) fn allocated(&self) -> u64 {
         self.live.zygote() + self.small() + self.large()
     }
 
-    /// Bytes outside the large object space, after the fork.
+    /// Returns the bytes outside the large object space, after the fork.
     pub(crate) fn small(&self) -> u64 {
         self.live.small() + self.dropped.small() + self.passing.small
     }
 
-    /// Bytes in the large object space.
+    /// Returns the bytes in the large object space.
     pub(crate) fn large(&self) -> u64 {
         self.live.large() + self.dropped.large() + self.passing.large
     }
 
-    /// `Runtime.totalMemory()`.
+    /// Returns `Runtime.totalMemory()`.
     pub(crate) fn total(&self) -> u64 {
         self.footprint.max(self.allocated())
     }
 }
 
-/// A collection. Whoever tells of it, the log or a trace, has its moments from here.
+/// A collection. The log and traces both use its times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Collection {
-    /// When it began: what was asked for, as soon as it was.
+    /// Start; a requested collection starts with the request.
     pub(crate) begins: BootNs,
-    /// From when on the account of memory is without what it took: between begin and end. One
-    /// that came by itself is done then; one that was asked for has just begun.
+    /// Time from which memory accounting excludes the freed objects, between begin and end. It is
+    /// the end of an automatic collection and the begin of a requested one.
     pub(crate) marks: BootNs,
-    /// When it was over, and ART wrote its line.
+    /// End, at which ART writes its log line.
     pub(crate) ends: BootNs,
     pub(crate) pauses: Vec<u64>,
-    /// `Background`, `Explicit` …
+    /// Cause: `Background`, `Explicit` …
     pub(crate) cause: &'static str,
-    /// `concurrent copying` …
+    /// Collector: `concurrent copying` …
     pub(crate) collector: &'static str,
     pub(crate) freed_objects: u64,
     pub(crate) freed_bytes: u64,
     pub(crate) freed_large_objects: u64,
     pub(crate) freed_large_bytes: u64,
-    /// What was given out before it, what is afterwards, and the heap's size then.
+    /// Allocated bytes before and after, and the heap's size after it.
     pub(crate) before: u64,
     pub(crate) live: u64,
     pub(crate) total: u64,
-    /// Whether ART writes a line about it, where a user may notice the pause.
+    /// Whether ART logs it because a user might notice the pause.
     pub(crate) long: bool,
 }
 
-/// What the Java heap of one process follows from.
+/// Inputs of the Java heap of one process.
 pub(super) struct JavaHeap<'a> {
     pub(super) model: &'a Model,
     pub(super) flow: Flow,
     pub(super) history: &'a History,
     pub(super) limits: Limits,
     pub(super) android: Android,
-    /// Of the phone and the process.
+    /// Seed of the phone and the process.
     pub(super) seed: u64,
 }
 
-/// A collection that is to come or has been.
+/// Reason for a future or past collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Why {
-    /// The n-th that the runtime made by itself.
+    /// The n-th automatic collection of the runtime.
     Natural(u64),
     Asked(Request),
 }
 
 impl JavaHeap<'_> {
-    /// The heap at a moment.
+    /// Returns the heap at `moment`.
     pub(super) fn at(&self, moment: BootNs) -> JavaHeapState {
         let life = Life::at(self.history, moment);
         let (live, dropped) = self.model.at(&life);
@@ -145,14 +146,14 @@ impl JavaHeap<'_> {
         state
     }
 
-    /// How long the process had run at its last collection.
+    /// Returns for how long the process had run at its last collection.
     fn collected_at(&self, moment: BootNs, awake: u64) -> u64 {
         let natural = awake / COLLECTION_EVERY * COLLECTION_EVERY;
         let asked = self.history.last_request(moment);
         asked.map_or(natural, |at| natural.max(self.history.awake(at)))
     }
 
-    /// What comes and goes: held at the last collection, and allocated since.
+    /// Returns the temporary objects: held at the last collection, and allocated since.
     fn passing(&self, collected: u64, since: u64) -> Passing {
         let ramp = collected.min(RAMP) as f64 / RAMP as f64;
         let seconds = since as f64 / SECOND as f64;
@@ -166,7 +167,7 @@ impl JavaHeap<'_> {
         }
     }
 
-    /// What ART lets the heap grow to, decided at the last collection.
+    /// Returns the size to which ART lets the heap grow, as set at the last collection.
     fn footprint(&self, moment: BootNs, collected: u64, awake: u64) -> u64 {
         let at = match collected == awake {
             true => moment,
@@ -185,7 +186,8 @@ impl JavaHeap<'_> {
             max_free,
             utilization,
         } = self.limits;
-        // Apps on the screen get twice the room; and the runtime keeps its pace.
+        // Apps on the screen get twice the room. There is always room for the allocations until
+        // the next automatic collection.
         let room = (live * 100 / utilization.max(1)).saturating_sub(live);
         let room = room.clamp(min_free, max_free.max(min_free)) * 2;
         let soon = (self.flow.small.1 + self.flow.large.1) * COLLECTION_EVERY as f64;
@@ -194,7 +196,7 @@ impl JavaHeap<'_> {
         target.min(growth).max(live)
     }
 
-    /// Collections with their mark after `from`, up to `to`, in order.
+    /// Returns the collections with their mark after `from`, up to `to`, in order.
     pub(super) fn collections(&self, from: BootNs, to: BootNs) -> Vec<Collection> {
         let due = self.due(from, to);
         due.into_iter()
@@ -217,7 +219,7 @@ impl JavaHeap<'_> {
         due
     }
 
-    /// As [`JavaHeap::collections`], of those only that ART writes a line about.
+    /// Returns the collections like [`JavaHeap::collections`], but only those that ART logs.
     pub(super) fn logged(&self, from: BootNs, to: BootNs, noticed: bool) -> Vec<Collection> {
         let due = self.due(from, to).into_iter();
         let due = due.filter(|(at, why)| {
@@ -233,12 +235,12 @@ impl JavaHeap<'_> {
         };
         let random = mix(&[self.seed, number, 0x6763]);
         let young = match (why, self.android) {
-            // Before 16 the compacting collector knows no generations.
+            // Before Android 16, the compacting collector does not have generations.
             (Why::Asked(_), _) | (_, Android::Compacting) => false,
             (Why::Natural(n), _) => n % 4 != 0,
         };
         let spread = |low: u64, high: u64, shift: u32| {
-            // Rarely long, mostly short.
+            // Most values are short, few are long.
             let part = (random >> shift & 0xff) * (random >> shift >> 8 & 0xff);
             low + (high - low) * part / (255 * 255)
         };
@@ -322,7 +324,7 @@ impl JavaHeap<'_> {
     }
 }
 
-/// What is known of a collection without looking at the heap.
+/// Properties of a collection that do not depend on the heap.
 struct Timing {
     duration: u64,
     pauses: Vec<u64>,

@@ -1,4 +1,4 @@
-//! What ART writes into the log about collections: which, when, and in which words.
+//! ART's log lines about collections: which, when, and in which words.
 
 use super::java::Collection;
 use super::{Memory, has_java};
@@ -9,11 +9,11 @@ use crate::logcat::LogLine;
 use crate::process::Process;
 use crate::state::State;
 
-/// Letters that the log keeps of a process's name.
+/// Maximum number of characters of a process's name in the log.
 const NAME: usize = 15;
 
-/// The tag of what the runtime of a process writes: the end of a name of a package, and one
-/// letter less than there is room for.
+/// Returns the log tag of a process's runtime: the end of a package's name, one character shorter
+/// than the limit.
 pub(crate) fn log_tag(name: &str) -> String {
     let letters: Vec<char> = name.chars().collect();
     let package = name.contains('.') && !name.contains('@');
@@ -24,7 +24,7 @@ pub(crate) fn log_tag(name: &str) -> String {
     end.iter().take(NAME - 1).collect()
 }
 
-/// As ART writes sizes: whole units, up to ten thousand of the smaller one.
+/// Formats a size as ART does: whole units, up to ten thousand of the smaller one.
 fn size(bytes: u64) -> String {
     const KB: u64 = 1 << 10;
     let (unit, name) = match bytes {
@@ -36,7 +36,7 @@ fn size(bytes: u64) -> String {
     format!("{}{name}", bytes / unit)
 }
 
-/// As ART writes durations: three digits of the unit's fraction, none where it is whole.
+/// Formats a duration as ART does: three digits of the unit's fraction, none for whole values.
 fn duration(ns: u64) -> String {
     let (unit, name) = match ns {
         0 => return "0".to_owned(),
@@ -52,7 +52,7 @@ fn duration(ns: u64) -> String {
     }
 }
 
-/// The line about a collection; from 14 on objects are no longer counted.
+/// Formats the line about a collection; Android 14 and later do not count objects.
 fn line(made: &Collection, android: u32) -> String {
     let micros = |ns: u64| duration(ns / 1_000 * 1_000);
     let freed = match android {
@@ -79,9 +79,9 @@ fn line(made: &Collection, android: u32) -> String {
 }
 
 impl Memory {
-    /// SIGUSR1 in a process with Java: it collects.
+    /// Handles SIGUSR1 in a process with a Java heap, which then collects.
     pub(crate) fn on_signal(&self, state: &mut State, process: &Process, now: BootNs) {
-        // No thread of it would take the signal.
+        // None of its threads could handle the signal.
         if process.frozen || process.stopped {
             return;
         }
@@ -104,7 +104,7 @@ impl Memory {
         state.log.insert(entry);
     }
 
-    /// Writes the lines about collections that are due into the log.
+    /// Writes the due lines about collections to the log.
     pub(crate) fn log_collections(&self, state: &mut State) {
         let now = self.clock.boot();
         let processes: Vec<Process> = state
@@ -115,7 +115,7 @@ impl Memory {
             .collect();
         let mut lines = Vec::new();
         for process in processes {
-            // A user may notice pauses of what is in front.
+            // A user might notice pauses of the app in front.
             let noticed = process.oom_score_adj == 0;
             let from = match self.logged(&process) {
                 Some(from) => from,
@@ -134,7 +134,7 @@ impl Memory {
                 let opened = self.open(state, &process, now);
                 let made = opened.java().map(|heap| heap.logged(from, now, noticed));
                 for collection in made.unwrap_or_default() {
-                    // It is written when it is over.
+                    // ART logs a collection at its end.
                     if collection.ends > now {
                         self.set_logged(&process, collection.marks.saturating_sub(1));
                         break;

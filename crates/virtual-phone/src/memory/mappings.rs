@@ -1,6 +1,5 @@
-//! What is mapped into a process and how much of it is in memory: the heaps, the stacks, the
-//! code with its segments, shared memory, devices. Everything that tells of a process's memory
-//! sums these up.
+//! Memory mappings of a process and their resident pages: the heaps, the stacks, the code with its
+//! segments, shared memory, devices. All reports of a process's memory sum these up.
 
 use super::java::JavaHeapState;
 use super::native::NativeHeap;
@@ -12,10 +11,10 @@ use crate::process::{Process, Role};
 use crate::spec::PhoneSpec;
 
 const PAGE_KB: u64 = 4;
-/// Until a process in the back is swapped out as far as it gets.
+/// Time in nanoseconds until a background process is swapped out as far as it gets.
 const SWAPPED_AFTER: u64 = 600 * SECOND;
 
-/// Memory of a mapping, kB.
+/// Memory of a mapping in kB.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Pages {
     pub(crate) pss: u64,
@@ -47,7 +46,7 @@ impl Pages {
     }
 }
 
-/// What backs a mapping, as the kernel counts resident pages.
+/// Backing of a mapping, as the kernel counts resident pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Backing {
     Anonymous,
@@ -55,7 +54,7 @@ pub(crate) enum Backing {
     Shared,
 }
 
-/// One mapping.
+/// One memory mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mapping {
     pub(crate) start: u64,
@@ -63,7 +62,7 @@ pub(crate) struct Mapping {
     pub(crate) permissions: &'static str,
     pub(crate) offset: u64,
     pub(crate) inode: u64,
-    /// As in /proc/PID/maps; empty where it has none.
+    /// Name in /proc/PID/maps; empty if there is none.
     pub(crate) name: String,
     pub(crate) backing: Backing,
     pub(crate) pages: Pages,
@@ -74,7 +73,7 @@ impl Mapping {
         (self.end - self.start) >> 10
     }
 
-    /// Resident pages that are the process's own copies or had no file to begin with.
+    /// Returns the resident pages in kB that are the process's own copies or not from a file.
     pub(crate) fn anonymous_kb(&self) -> u64 {
         match self.backing {
             Backing::Anonymous => self.pages.rss(),
@@ -83,7 +82,7 @@ impl Mapping {
         }
     }
 
-    /// Resident pages of shared memory.
+    /// Returns the resident pages of shared memory in kB.
     pub(crate) fn shmem_kb(&self) -> u64 {
         match self.backing {
             Backing::Shared => self.pages.rss(),
@@ -92,7 +91,7 @@ impl Mapping {
     }
 }
 
-/// What the mappings of a process follow from.
+/// Inputs of the mappings of a process.
 pub(super) struct Inputs<'a> {
     pub(super) spec: &'a PhoneSpec,
     pub(super) package: Option<&'a Package>,
@@ -101,20 +100,20 @@ pub(super) struct Inputs<'a> {
     pub(super) at: BootNs,
     pub(super) native: &'a NativeHeap,
     pub(super) java: Option<&'a JavaHeapState>,
-    /// Bytes of the app's own arena.
+    /// Size in bytes of the app's own arena.
     pub(super) arena: u64,
-    /// Threads beside the main one.
+    /// Number of threads besides the main one.
     pub(super) threads: u64,
-    /// Code that stacks of the process run through: path, start, end, file offset.
+    /// Code in stacks of the process: path, start, end, file offset.
     pub(super) code: &'a [(String, u64, u64, u64)],
-    /// Whether it is in the back, to be swapped out and killed.
+    /// Whether it is in the background and thus swapped out and killed first.
     pub(super) in_back: bool,
-    /// Processes that share what the zygote loaded.
+    /// Number of processes that share the pages of the zygote.
     pub(super) sharers: u64,
     pub(super) seed: u64,
 }
 
-/// Hundredths of private dirty pages that were swapped out.
+/// Returns the percentage of private dirty pages that are swapped out.
 fn swapped(inputs: &Inputs<'_>) -> u64 {
     let adj = inputs.process.oom_score_adj;
     let rest = match adj {
@@ -133,7 +132,7 @@ fn swapped(inputs: &Inputs<'_>) -> u64 {
 struct List<'a> {
     inputs: &'a Inputs<'a>,
     all: Vec<Mapping>,
-    /// Next free address for anonymous memory, and for what is below 4 GiB.
+    /// Next free address for anonymous memory, and for memory below 4 GiB.
     high: u64,
     low: u64,
     swapped: u64,
@@ -145,7 +144,7 @@ fn kb(bytes: u64) -> u64 {
 }
 
 impl List<'_> {
-    /// Memory of its own, `dirty` kB of it touched, `shared` kB still the zygote's.
+    /// Adds private memory: `dirty` kB are written, `shared` kB are still the zygote's.
     fn anonymous(&mut self, name: &str, low: bool, size_kb: u64, dirty: u64, shared: u64) {
         let size_kb = size_kb.max(dirty + shared).next_multiple_of(PAGE_KB);
         let swap = (dirty * self.swapped / 100) / PAGE_KB * PAGE_KB;
@@ -175,7 +174,7 @@ impl List<'_> {
         });
     }
 
-    /// Memory that other processes may have mapped, too.
+    /// Adds memory that other processes can map, too.
     fn shared(&mut self, name: &str, permissions: &'static str, size_kb: u64, own: u64, with: u64) {
         let size_kb = size_kb.max(own + with).next_multiple_of(PAGE_KB);
         let start = self.high;
@@ -198,8 +197,8 @@ impl List<'_> {
         });
     }
 
-    /// A part of a file from `offset` on; `touched` hundredths of it are in memory, `own` of
-    /// those only here. `dirty` kB of it were written to.
+    /// Adds a part of a file from `offset` on: `touched` percent are resident, and `own` percent of
+    /// those are only in this process. `dirty` kB are written.
     fn file(&mut self, part: Part<'_>) {
         let size_kb = part.size_kb.max(PAGE_KB).next_multiple_of(PAGE_KB);
         let start = match part.start {
@@ -240,8 +239,8 @@ impl List<'_> {
         });
     }
 
-    /// A library as the dynamic linker maps it: headers, code, constants, data, and what is
-    /// zero at the start.
+    /// Adds a library as the dynamic linker maps it: headers, code, constants, data, and
+    /// zero-initialized data.
     fn library(&mut self, name: &str, code: Option<(u64, u64, u64)>, size_kb: u64, shared: bool) {
         let random = mix(&[hash(name), 0x6c69_6272]);
         let (start, code_kb, offset) = match code {
@@ -286,7 +285,7 @@ impl List<'_> {
                 after(constants),
             )
         });
-        // What is zero at the start follows without a name.
+        // Zero-initialized data follows without a name.
         if random.is_multiple_of(3) {
             let last = self.all.last().map_or(0, |m| m.end);
             let bss = data.max(PAGE_KB);
@@ -311,7 +310,7 @@ impl List<'_> {
     }
 
     fn threads(&mut self) {
-        // The main thread's, then one for each other.
+        // The main thread's stack, then one for each other thread.
         self.anonymous("[stack]", false, 8_192, 48 + self.pages_kb % 5 * PAGE_KB, 0);
         let pid = u64::from(self.inputs.process.pid);
         for n in 1..=self.inputs.threads {
@@ -325,7 +324,7 @@ impl List<'_> {
         let heap = self.inputs.native;
         let inherited = kb(heap.inherited.rounded());
         let java = has_java(self.inputs.process);
-        // Some pages of the zygote's were never written to since.
+        // Some pages of the zygote have not been written since the fork.
         let shared = if java {
             inherited * 2 / 5 / PAGE_KB * PAGE_KB
         } else {
@@ -354,14 +353,14 @@ impl List<'_> {
     fn java(&mut self, java: &JavaHeapState) {
         let spec = self.inputs.spec;
         let growth = java.limits.growth >> 10;
-        // Where addresses are scarce, less is reserved.
+        // Reserve less if addresses are scarce.
         let roomy = spec.abi.of_process(self.inputs.process.bits_32).is_64_bit();
         let reserved = if roomy { growth * 2 } else { growth };
         let main = match spec.android {
             ..=13 => "[anon:dalvik-main space (region space)]",
             _ => "[anon:dalvik-main space]",
         };
-        // Regions are a quarter of a MiB; the last ones of each kind are part empty.
+        // Regions are a quarter of a MiB; the last ones of each kind are partly empty.
         let small = kb(java.small() + java.small() / 40) + 256;
         self.anonymous(main, true, reserved, small, 0);
         let zygote = kb(java.live.zygote());
@@ -495,7 +494,7 @@ impl List<'_> {
         if native_only {
             return;
         }
-        // Phones up to 12 have one maker's GPU, later ones another's.
+        // Phones up to Android 12 have a GPU of one maker, later ones of another.
         let gpu = match inputs.spec.android {
             ..=12 => "/dev/kgsl-3d0",
             _ => "/dev/mali0",
@@ -547,18 +546,19 @@ struct Part<'a> {
     permissions: &'static str,
     size_kb: u64,
     offset: u64,
-    /// Hundredths of it that are in memory, and hundredths of those that are so only here.
+    /// Percentage of it that is resident, and percentage of those pages that are only in this
+    /// process.
     touched: u64,
     own: u64,
     dirty: u64,
     shared_dirty: u64,
     sharers: u64,
-    /// Where it lies, if that is decided elsewhere.
+    /// Start address, if it is fixed.
     start: Option<u64>,
 }
 
-/// Libraries of the system beside those that stacks run through: kB of code, and whether only
-/// what the zygote forked has it.
+/// System libraries besides those in stacks: kB of code, and whether only processes forked from the
+/// zygote have it.
 const LIBRARIES: &[(&str, u64, bool)] = &[
     ("/apex/com.android.runtime/LIB/bionic/libc.so", 560, false),
     ("/apex/com.android.runtime/LIB/bionic/libm.so", 140, false),
@@ -587,7 +587,7 @@ const LIBRARIES: &[(&str, u64, bool)] = &[
     ("/vendor/LIB/egl/libGLES_mali.so", 14_000, true),
 ];
 
-/// Files of the framework that processes with Java have mapped: kB, and hundredths in memory.
+/// Framework files mapped in processes with a Java heap: kB, and resident percentage.
 const FRAMEWORK: &[(&str, u64, u64)] = &[
     ("/system/framework/framework-res.apk", 32_000, 5),
     ("/system/framework/framework.jar", 38_000, 4),
@@ -603,7 +603,7 @@ const FRAMEWORK: &[(&str, u64, u64)] = &[
     ("/system/usr/hyphen-data/hyph-en-us.hyb", 40, 30),
 ];
 
-/// Everything that is mapped into the process, by address.
+/// Returns all mappings of the process by address.
 pub(super) fn of(inputs: &Inputs<'_>) -> Vec<Mapping> {
     let bits_64 = inputs
         .spec

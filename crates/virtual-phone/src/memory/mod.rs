@@ -1,7 +1,7 @@
-//! The phone's account of memory: for a process and a moment one state, from which everything
-//! that tells of memory is made (`dumpsys meminfo`, /proc, `showmap`, the log of collections,
-//! `malloc_info`). It follows from the spec's seed, the time, and what happened to the process;
-//! what is summed up once is kept. Owns no text: that is the commands' and procfs's.
+//! Memory accounting of the phone: one state for a process at a time. All memory reports are
+//! derived from it (`dumpsys meminfo`, /proc, `showmap`, the log of collections, `malloc_info`). It
+//! is computed from the specification's seed, the time, and the process's events; sums are cached.
+//! The commands and procfs own the texts.
 
 mod java;
 mod log;
@@ -31,11 +31,11 @@ use super::workload::Flow;
 use super::workload::LiveHeaps;
 use super::workload::Tracked;
 
-/// What a process that the zygote forked begins with on its native heap, and any other.
+/// Initial size in bytes of the native heap of a process that the zygote forked, and of any other.
 const FROM_ZYGOTE: u64 = 3 << 20;
 const FROM_LINKER: u64 = 640 << 10;
 
-/// A well-mixed number from several.
+/// Mixes several numbers to one.
 fn mix(parts: &[u64]) -> u64 {
     parts.iter().fold(0x2545_f491_4f6c_dd1d, |h, p| {
         let mut z = (h ^ p).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -50,14 +50,14 @@ fn hash(text: &str) -> u64 {
     bytes.fold(7, |h, b| mix(&[h, b]))
 }
 
-/// Which collector ART has.
+/// Garbage collector of ART.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Android {
-    /// To 13: concurrent copying, by generations.
+    /// Up to Android 13: concurrent copying, with generations.
     Copying,
-    /// 14 and 15: concurrent mark compact.
+    /// Android 14 and 15: concurrent mark compact.
     Compacting,
-    /// 16: by generations.
+    /// Android 16: concurrent mark compact with generations.
     YoungCompacting,
 }
 
@@ -71,14 +71,14 @@ impl Android {
     }
 }
 
-/// What is kept of a process.
+/// Cached data of a process.
 struct Account {
     history: History,
     heaps: Arc<Mutex<LiveHeaps>>,
     art: Flow,
-    /// Of its Java heap, once it was needed.
+    /// Model of its Java heap, once it was needed.
     model: Option<Arc<Model>>,
-    /// Collections up to here are in the log.
+    /// The log contains collections up to this time.
     logged: BootNs,
 }
 
@@ -87,11 +87,11 @@ pub(crate) struct Memory {
     spec: PhoneSpec,
     clock: Arc<Clock>,
     accounts: Mutex<BTreeMap<(Pid, BootNs), Account>>,
-    /// What the whole phone's memory came to, and when that was summed up.
+    /// Memory of the whole phone, and the time when it was summed.
     ram: Mutex<Option<(BootNs, Ram)>>,
 }
 
-/// Whether no thread of a process runs.
+/// Returns whether none of the process's threads run.
 fn asleep(process: &Process) -> bool {
     process.frozen || process.idle || process.stopped
 }
@@ -106,7 +106,7 @@ impl Memory {
         }
     }
 
-    /// What an app has done up to `moment`.
+    /// Returns the activity of an app up to `moment`.
     pub(crate) fn life(&self, state: &State, process: &Process, moment: BootNs) -> Life {
         let mut history = {
             let accounts = lock(&self.accounts);
@@ -120,7 +120,7 @@ impl Memory {
         Life::at(&history, moment)
     }
 
-    /// What the Java heap of `process` follows from at `moment`; `None` where it has none.
+    /// Returns the inputs of the Java heap of `process` at `moment`; `None` if it has no Java heap.
     pub(crate) fn java_inputs(
         &self,
         state: &State,
@@ -132,14 +132,13 @@ impl Memory {
         Inputs::of(&self.spec, packages, processes, process, life, moment)
     }
 
-    /// Forgets all: the phone was restarted.
+    /// Deletes all accounts after a restart of the phone.
     pub(crate) fn clear(&self) {
         lock(&self.accounts).clear();
         *lock(&self.ram) = None;
     }
 
-    /// Notes that something happened to a process. To be called before the process's own flags
-    /// change, where the event is of sleep.
+    /// Adds an event of a process. For sleep events, call it before the process's own flags change.
     pub(crate) fn note(&self, state: &State, process: &Process, at: BootNs, event: Event) {
         if process.role == Role::Kernel {
             return;
@@ -151,7 +150,7 @@ impl Memory {
 
     fn with<T>(&self, state: &State, process: &Process, act: impl FnOnce(&mut Account) -> T) -> T {
         let mut accounts = lock(&self.accounts);
-        // Those that are gone never come back.
+        // Processes that are gone never return.
         if accounts.len() > 2 * state.processes.iter().count() + 64 {
             accounts.retain(|(pid, started), _| {
                 let process = state.processes.get(*pid);
@@ -170,7 +169,7 @@ impl Memory {
                 logged: process.started.max(self.clock.appeared()),
             }
         });
-        // Not everyone who wakes a process or puts it to sleep says so.
+        // Some callers wake a process or put it to sleep without an event.
         let now = self.clock.boot();
         if account.history.asleep(now) != asleep(process) {
             let event = Event::Asleep(asleep(process));
@@ -179,8 +178,8 @@ impl Memory {
         act(account)
     }
 
-    /// What the runtime of a process tracked after `since` and up to `until`, the newest first,
-    /// and whether it has forgotten some of it.
+    /// Returns the tracked allocations of a process's runtime after `since` and up to `until`, the
+    /// newest first, and whether some of them have been dropped.
     pub(crate) fn tracked(
         &self,
         state: MutexGuard<'_, State>,
@@ -191,12 +190,12 @@ impl Memory {
         let (history, heaps) = self.with(&state, process, |account| {
             (account.history.clone(), account.heaps.clone())
         });
-        // The sum takes a while; the phone goes on meanwhile.
+        // The sum takes a while; the phone continues meanwhile.
         drop(state);
         lock(&heaps).tracked(&history, since, until)
     }
 
-    /// Up to when the log has what ART wrote about a process.
+    /// Returns the time up to which the log contains ART's lines about a process.
     fn logged(&self, process: &Process) -> Option<BootNs> {
         let accounts = lock(&self.accounts);
         let account = accounts.get(&(process.pid, process.started));
@@ -209,7 +208,7 @@ impl Memory {
         }
     }
 
-    /// The account of a process with its Java heap, where it has one.
+    /// Returns the account of a process with its Java heap, if any.
     fn open(&self, state: &State, process: &Process, at: BootNs) -> Opened {
         let (mut history, heaps, art, model) = self.with(state, process, |account| {
             (
@@ -247,7 +246,7 @@ impl Memory {
         }
     }
 
-    /// Collections of a process with their mark after `from`, up to `to`, in order.
+    /// Returns the collections of a process with their mark after `from`, up to `to`, in order.
     pub(crate) fn collections(
         &self,
         state: &State,
@@ -263,7 +262,7 @@ impl Memory {
             .unwrap_or_default()
     }
 
-    /// The Java heap of a process at a moment.
+    /// Returns the Java heap of a process at one time.
     pub(crate) fn java(
         &self,
         state: &State,
@@ -279,8 +278,8 @@ impl Memory {
 }
 
 impl Memory {
-    /// The memory of `process` at `at`; `None` of a thread of the kernel. The phone's state is
-    /// at hand (its lock may be held: nothing here takes it).
+    /// Returns the memory of `process` at `at`; `None` for a kernel thread. The caller can hold the
+    /// lock of the phone's state: this function does not lock it.
     pub(crate) fn ledger(&self, state: &State, process: &Process, at: BootNs) -> Option<Ledger> {
         if process.role == Role::Kernel {
             return None;
@@ -366,12 +365,12 @@ fn first_history(clock: &Clock, process: &Process) -> History {
     History::new(process.started, clock.appeared(), asleep(process))
 }
 
-/// Whether a runtime for Java runs in it.
+/// Returns whether the process has a Java runtime.
 pub(crate) fn has_java(process: &Process) -> bool {
     matches!(process.role, Role::App { .. } | Role::SystemServer)
 }
 
-/// `256m`, `512k`, bytes.
+/// Returns a size property such as `256m`, `512k` or a number of bytes.
 fn size_property(state: &State, name: &str, otherwise: u64) -> u64 {
     let Some(text) = state.properties.get(name) else {
         return otherwise;
@@ -386,7 +385,7 @@ fn size_property(state: &State, name: &str, otherwise: u64) -> u64 {
         .map_or(otherwise, |n| n.saturating_mul(factor))
 }
 
-/// Limits of Java heaps on this phone.
+/// Returns the limits of Java heaps on this phone.
 pub(crate) fn limits(state: &State) -> Limits {
     let utilization = state.properties.get("dalvik.vm.heaptargetutilization");
     let utilization = utilization.and_then(|v| v.parse::<f64>().ok());
@@ -398,37 +397,37 @@ pub(crate) fn limits(state: &State) -> Limits {
     }
 }
 
-/// The memory of one process at one moment.
+/// Memory of one process at one time.
 #[derive(Debug, Clone)]
 pub(crate) struct Ledger {
     pub(crate) native: NativeHeap,
-    /// `None` where no Java runs in it.
+    /// `None` if the process does not run Java.
     pub(crate) java: Option<JavaHeapState>,
-    /// By address.
+    /// Mappings by address.
     pub(crate) mappings: Vec<Mapping>,
     pub(crate) graphics: Graphics,
-    /// All of its threads.
+    /// Number of all threads.
     pub(crate) threads: u64,
-    /// How long it ran since the phone shows it, nanoseconds.
+    /// Time in nanoseconds that it has run since the phone appeared.
     pub(crate) awake: u64,
-    /// What its databases hold in memory.
+    /// Memory of its databases.
     pub(crate) databases_kb: u64,
 }
 
 impl Ledger {
-    /// Pages of all mappings.
+    /// Returns the pages of all mappings.
     pub(crate) fn pages(&self) -> Pages {
         let mut sum = Pages::default();
         self.mappings.iter().for_each(|m| sum.add(&m.pages));
         sum
     }
 
-    /// VmSize, kB.
+    /// Returns VmSize in kB.
     pub(crate) fn size_kb(&self) -> u64 {
         self.mappings.iter().map(Mapping::size_kb).sum()
     }
 
-    /// RssAnon, RssFile and RssShmem, kB.
+    /// Returns RssAnon, RssFile and RssShmem in kB.
     pub(crate) fn resident(&self) -> (u64, u64, u64) {
         let anonymous: u64 = self.mappings.iter().map(Mapping::anonymous_kb).sum();
         let shared: u64 = self.mappings.iter().map(Mapping::shmem_kb).sum();
@@ -436,23 +435,23 @@ impl Ledger {
         (anonymous, all - anonymous - shared, shared)
     }
 
-    /// Buffers of the whole screen that it holds, kB each.
+    /// Returns its full-screen buffers in kB each.
     pub(crate) fn buffers(&self) -> Vec<u64> {
         vec![SCREEN_KB; (self.graphics.egl / SCREEN_KB) as usize]
     }
 
-    /// The rows of `dumpsys meminfo`.
+    /// Returns the rows of `dumpsys meminfo`.
     pub(crate) fn rows(&self) -> Rows {
         Rows::of(&self.mappings, self.graphics)
     }
 }
 
-/// Whether a process is one that nobody would miss at once.
+/// Returns whether a process is in the background.
 fn in_back(process: &Process) -> bool {
     process.oom_score_adj > 200
 }
 
-/// Threads of a process, the main one included.
+/// Returns the number of threads of a process, including the main one.
 pub(crate) fn threads(process: &Process) -> u64 {
     match process.role {
         Role::App { .. } => 38,
@@ -463,12 +462,12 @@ pub(crate) fn threads(process: &Process) -> u64 {
     }
 }
 
-/// kB of a buffer of the whole screen.
+/// Size in kB of a full-screen buffer.
 const SCREEN_KB: u64 = 1_080 * 2_400 * 4 / 1_024;
-/// What every app that draws has besides its pictures: glyphs, layers, shaders.
+/// GPU memory in kB of every app that draws, besides its pictures: glyphs, layers, shaders.
 const GPU_KB: u64 = 5_632;
 
-/// What the memtrack HAL tells: buffers of windows while they are on the screen, and textures.
+/// Returns the values of the memtrack HAL: buffers of windows on the screen, and textures.
 fn graphics(
     process: &Process,
     java: Option<&JavaHeapState>,
@@ -476,7 +475,7 @@ fn graphics(
     trimmed: bool,
 ) -> Graphics {
     let Some(java) = java else {
-        // Who puts the windows together holds the screen's own buffers.
+        // The compositor holds the screen's own buffers.
         let composer = process.name().ends_with("/surfaceflinger");
         return Graphics {
             egl: if composer { 3 * SCREEN_KB } else { 0 },
@@ -502,7 +501,7 @@ fn graphics(
 
 #[cfg(test)]
 impl Memory {
-    /// What is summed up of a process's heaps.
+    /// Returns the running sums of a process's heaps.
     fn heaps_of(&self, process: &Process) -> Option<Arc<Mutex<LiveHeaps>>> {
         let accounts = lock(&self.accounts);
         let account = accounts.get(&(process.pid, process.started))?;

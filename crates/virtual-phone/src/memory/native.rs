@@ -1,5 +1,5 @@
-//! The native heap of a process at a moment: what the workload holds, what the zygote left it
-//! with, and what the allocator keeps besides.
+//! The native heap of a process at one time: the allocations of the workload, those inherited from
+//! the zygote, and the additional memory of the allocator.
 
 use super::mix;
 use crate::clock::{BootNs, SECOND};
@@ -9,31 +9,31 @@ use crate::workload::LiveHeaps;
 use crate::workload::rounded;
 
 const PAGE: u64 = 4096;
-/// From this size on, a block has pages of its own.
+/// Minimum size in bytes of a block with its own pages.
 const OWN_PAGES: u64 = 64 << 10;
 
-/// The native heap at a moment.
+/// The native heap at one time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct NativeHeap {
-    /// What the process allocated itself: what heapprofd sees from its start on.
+    /// Allocations of the process itself: those that heapprofd sees from the process's start on.
     pub(crate) own: Blocks,
-    /// What was allocated before its first line: by the zygote, or the dynamic linker.
+    /// Allocations before its first line of code: by the zygote, or by the dynamic linker.
     pub(crate) inherited: Blocks,
-    /// Bytes of pages that the allocator holds in memory, freed blocks among them.
+    /// Bytes of the allocator's resident pages, including freed blocks.
     pub(crate) resident: u64,
-    /// Bytes that it has reserved.
+    /// Bytes that the allocator has reserved.
     pub(crate) mapped: u64,
-    /// Of `resident`, in blocks with pages of their own.
+    /// Bytes of `resident` in blocks with their own pages.
     pub(crate) in_own_pages: u64,
 }
 
 impl NativeHeap {
-    /// `mallinfo`'s allocated bytes: as given out, inherited ones included.
+    /// Returns `mallinfo`'s allocated bytes, including inherited ones.
     pub(crate) fn allocated(&self) -> u64 {
         self.own.rounded() + self.inherited.rounded()
     }
 
-    /// How many blocks of which size `malloc_info` tells of.
+    /// Returns the number of blocks by size that `malloc_info` reports.
     pub(crate) fn sizes(&self) -> std::collections::BTreeMap<u64, u64> {
         let mut all = self.own.sizes.clone();
         for (size, count) in &self.inherited.sizes {
@@ -43,11 +43,11 @@ impl NativeHeap {
     }
 }
 
-/// What every process has before it does anything, of about `bytes`.
+/// Returns the initial blocks of every process, of about `bytes`.
 pub(super) fn inherited(seed: u64, bytes: u64) -> Blocks {
     let mut blocks = Blocks::default();
     let mut size = 16;
-    // As many bytes in each power of two: many small blocks, few large ones.
+    // Each power of two has the same number of bytes: many small blocks, few large ones.
     let share = bytes / 12;
     while size <= 32 << 10 {
         let step = rounded(size + mix(&[seed, size]) % size);
@@ -57,7 +57,7 @@ pub(super) fn inherited(seed: u64, bytes: u64) -> Blocks {
     blocks
 }
 
-/// The native heap at `now`.
+/// Returns the native heap at `now`.
 pub(super) fn at(
     heaps: &mut LiveHeaps,
     inherited: Blocks,
@@ -71,8 +71,7 @@ pub(super) fn at(
         inherited,
         ..NativeHeap::default()
     };
-    // What was freed a moment ago stays in memory until the allocator gives it back; after a
-    // trim nothing does.
+    // Memory freed recently stays resident until the allocator releases it; a trim releases all.
     let flow = heaps.flow("libc.malloc", OWN_PAGES);
     let emptied = history.last_trim(now).map_or(u64::MAX, |at| now - at);
     let kept = emptied.min(SECOND) as f64 / SECOND as f64;
@@ -80,13 +79,13 @@ pub(super) fn at(
         true => 0.0,
         false => 1.0,
     };
-    // Holes between live blocks: some hundredths, which change as blocks come and go.
+    // Holes between live blocks: a few percent, which change as blocks are allocated and freed.
     let epoch = history.awake(now) / (5 * SECOND);
     let holes = 3 + mix(&[seed, epoch, 0x686f_6c65]) % 5;
     let (mut small, mut large) = (0, 0);
     for (size, count) in heap.sizes() {
         match size >= OWN_PAGES {
-            // A header before each, and whole pages.
+            // Each has a header and whole pages.
             true => large += (size + GUARD).next_multiple_of(PAGE) * count,
             false => small += size * count,
         }
@@ -101,5 +100,5 @@ pub(super) fn at(
     heap
 }
 
-/// What stands before a block with pages of its own.
+/// Size in bytes of the header of a block with its own pages.
 const GUARD: u64 = 64;

@@ -1,5 +1,5 @@
-//! The rows of `dumpsys meminfo` from the mappings, by the platform's own rules on their names,
-//! and what the memtrack HAL adds. Owns which mapping belongs to which row.
+//! The rows of `dumpsys meminfo`: sums of the mappings by the platform's rules for their names, and
+//! the values of the memtrack HAL. Owns the assignment of mappings to rows.
 
 use super::mappings::{Mapping, Pages};
 
@@ -29,7 +29,7 @@ pub(crate) enum Row {
 }
 
 impl Row {
-    /// All of them.
+    /// All rows.
     pub(crate) const ALL: [Row; 20] = [
         Row::Native,
         Row::Dalvik,
@@ -53,7 +53,7 @@ impl Row {
         Row::Unknown,
     ];
 
-    /// Its label in the table.
+    /// Returns the label in the table.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Row::Native => "Native Heap",
@@ -79,7 +79,7 @@ impl Row {
         }
     }
 
-    /// Whether its clean pages can be read again from a file.
+    /// Returns whether its clean pages can be read again from a file.
     fn swappable(self) -> bool {
         (Row::So..=Row::Art).contains(&self)
     }
@@ -106,7 +106,7 @@ pub(crate) enum Detail {
 }
 
 impl Detail {
-    /// All of them, in the order of 11 and later.
+    /// All details, in the order of Android 11 and later.
     pub(crate) const ALL: [Detail; 15] = [
         Detail::Heap,
         Detail::Los,
@@ -147,11 +147,11 @@ impl Detail {
     }
 }
 
-/// Sums of a row, kB.
+/// Sums of a row in kB.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
     pub(crate) pages: Pages,
-    /// Of the Pss, what could be given back at once.
+    /// Part of the Pss that could be released at once.
     pub(crate) clean_pss: u64,
 }
 
@@ -177,18 +177,18 @@ impl Sums {
         }
     }
 
-    /// Is a row of it left out?
+    /// Returns whether the row is omitted.
     pub(crate) fn is_empty(&self) -> bool {
         self.pages == Pages::default()
     }
 }
 
-/// What the memtrack HAL tells of a process, kB: it is in no mapping.
+/// Values of the memtrack HAL for a process in kB; they are not in any mapping.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Graphics {
     /// Buffers of windows.
     pub(crate) egl: u64,
-    /// Textures and the like.
+    /// Textures and similar memory.
     pub(crate) gl: u64,
     pub(crate) other: u64,
 }
@@ -201,7 +201,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Sums up the mappings of a process, which lie in the order of their addresses.
+    /// Sums the mappings of a process, which are in the order of their addresses.
     pub(crate) fn of(mappings: &[Mapping], graphics: Graphics) -> Rows {
         let mut table = Rows {
             rows: vec![Sums::default(); Row::ALL.len()],
@@ -240,7 +240,7 @@ impl Rows {
         self.details[detail as usize]
     }
 
-    /// All rows together, without what is swapped out.
+    /// Returns the sum of all rows, without swapped-out memory.
     pub(crate) fn sum(&self) -> Sums {
         let mut sum = Sums::default();
         for row in &self.rows {
@@ -250,7 +250,7 @@ impl Rows {
         sum
     }
 
-    /// TOTAL's Pss: the rows' and what is swapped out of the process's own.
+    /// Returns TOTAL's Pss: the rows' Pss and the process's own swapped-out memory.
     pub(crate) fn total_pss(&self) -> u64 {
         let sum = self.sum();
         sum.pages.pss + sum.pages.swap_pss
@@ -264,11 +264,11 @@ impl Rows {
         rows.iter().map(|r| self.row(*r).rss()).sum()
     }
 
-    /// The App Summary of an Android release.
+    /// Returns the App Summary of an Android release.
     pub(crate) fn summary(&self, android: u32) -> Summary {
         let sum = self.sum();
         let jit = [Detail::ZygoteJit, Detail::AppJit].map(|d| self.detail(d));
-        // Code compiled at run time is code since 11.
+        // Since Android 11, JIT-compiled code counts as code.
         let jit = jit.iter().filter(|_| android >= 11);
         let code = [Row::So, Row::Jar, Row::Apk, Row::Ttf, Row::Dex, Row::Oat];
         let graphics = [Row::GfxDev, Row::EglMtrack, Row::GlMtrack];
@@ -304,7 +304,7 @@ impl Rows {
     }
 }
 
-/// The App Summary, kB: Pss (of private pages) and Rss of each part.
+/// The App Summary in kB: Pss (of private pages) and Rss of each part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Summary {
     pub(crate) java: (u64, u64),
@@ -317,8 +317,8 @@ pub(crate) struct Summary {
     pub(crate) unknown_rss: i64,
 }
 
-/// Row and detail of a mapping by its name; `follows`: the row of the mapping that ends where
-/// this one starts.
+/// Returns row and detail of a mapping by its name; `follows` is the row of the mapping that ends
+/// at its start.
 fn kind(name: &str, follows: Option<Row>) -> (Row, Option<Detail>) {
     let name = name.strip_suffix(" (deleted)").unwrap_or(name);
     let starts = |prefix: &str| name.starts_with(prefix);
@@ -393,7 +393,7 @@ fn kind(name: &str, follows: Option<Row>) -> (Row, Option<Detail>) {
     }
 }
 
-/// What the runtime for Java names its memory.
+/// Returns row and detail of the Java runtime's memory by its name.
 fn dalvik(space: &str) -> (Row, Option<Detail>) {
     for (prefix, row, detail) in [
         ("LinearAlloc", Row::DalvikOther, Detail::LinearAlloc),

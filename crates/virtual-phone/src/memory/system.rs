@@ -1,4 +1,4 @@
-//! The phone's memory as a whole: what all processes use, what the kernel uses, what is left.
+//! The phone's memory as a whole: used by processes, used by the kernel, and free.
 
 use super::Memory;
 use super::rows::Row;
@@ -6,24 +6,24 @@ use crate::clock::{BootNs, SECOND};
 use crate::events::lock;
 use crate::state::State;
 
-/// Of a phone with 8 GB, and of one with 12 since Android 15.
+/// Total memory in kB: of a phone with 8 GB, and of one with 12 GB since Android 15.
 const TOTAL: [u64; 2] = [7_831_084, 11_672_640];
 const SWAP_TOTAL: u64 = 3_145_724;
-/// Sums over all processes are good for so long.
+/// Time in nanoseconds for which sums over all processes are cached.
 const FRESH: u64 = 5 * SECOND;
-/// Pages of the kernel's own, and of files that nobody has mapped.
+/// Pages of the kernel, and of files that are not mapped, in kB.
 const SLAB: u64 = 391_204;
 const VMALLOC: u64 = 161_908;
 const UNMAPPED_FILES: u64 = 1_244_160;
-/// What drivers took without telling anybody.
+/// Memory in kB that drivers allocate without reporting it.
 const LOST: u64 = 118_784;
 
-/// What swapped pages take in memory, compressed as well as this phone's are; kB of both.
+/// Returns the memory of swapped pages after compression, with this phone's ratio; both in kB.
 pub(crate) fn compressed(swapped: u64) -> u64 {
     swapped * 2 / 7
 }
 
-/// The phone's memory, kB.
+/// The phone's memory in kB.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Ram {
     pub(crate) total: u64,
@@ -37,34 +37,34 @@ pub(crate) struct Ram {
     pub(crate) vmalloc: u64,
     pub(crate) stacks: u64,
     pub(crate) tables: u64,
-    /// Pss of all processes without what is swapped out; of those that are cached.
+    /// Pss of all processes without swapped-out memory; and of cached processes.
     pub(crate) used: u64,
     pub(crate) cached_pss: u64,
-    /// What the GPU and the screen hold.
+    /// Memory of the GPU and the screen.
     pub(crate) graphics: u64,
     pub(crate) swap_total: u64,
     pub(crate) swap_used: u64,
 }
 
 impl Ram {
-    /// What could be had without swapping.
+    /// Returns the memory available without swapping.
     pub(crate) fn available(&self) -> u64 {
         (self.free + (self.cached - self.shmem) * 3 / 4 + self.slab / 3).min(self.total)
     }
 
-    /// What swapped pages take, compressed.
+    /// Returns the memory of compressed swapped pages.
     pub(crate) fn zram(&self) -> u64 {
         compressed(self.swap_used)
     }
 
-    /// What the kernel has for itself.
+    /// Returns the kernel's own memory.
     pub(crate) fn kernel(&self) -> u64 {
         self.slab - self.slab / 3 + self.vmalloc + self.stacks + self.tables + self.shmem
     }
 }
 
 impl Memory {
-    /// The phone's memory now, summed up anew after a few seconds.
+    /// Returns the phone's memory now; sums are recomputed after a few seconds.
     pub(crate) fn ram(&self, state: &State) -> Ram {
         let now = self.clock.boot();
         let known = *lock(&self.ram);
@@ -79,7 +79,7 @@ impl Memory {
         ram
     }
 
-    /// Sums up the memory of all processes.
+    /// Sums the memory of all processes.
     fn sum(&self, state: &State, now: BootNs) -> Ram {
         let mut ram = Ram {
             total: TOTAL[usize::from(self.spec.android >= 15)],
@@ -101,7 +101,7 @@ impl Memory {
                 ram.cached_pss += pss;
             }
             let (_, file, shmem) = ledger.resident();
-            // Shared pages are counted where they are, once.
+            // Count shared pages only once.
             let pages = ledger.pages();
             let part = |kb: u64| match pages.rss() {
                 0 => 0,
@@ -120,7 +120,7 @@ impl Memory {
         ram.cached = ram.mapped + ram.shmem + UNMAPPED_FILES;
         let kernel = ram.kernel() + ram.slab / 3 + LOST;
         let taken = ram.used + kernel + ram.zram() + UNMAPPED_FILES + ram.buffers;
-        // A phone never gives its last page away.
+        // A phone always keeps some memory free.
         ram.free = ram.total.saturating_sub(taken).max(ram.total / 64);
         ram
     }

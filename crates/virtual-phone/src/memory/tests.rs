@@ -1,4 +1,4 @@
-//! What is told of a process's memory agrees, whoever tells it.
+//! All reports of a process's memory agree.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::kernel::Kernel;
 use crate::packages::APP;
 use crate::tracing::malloc_info;
 
-/// A phone, and a process of it by name.
+/// Returns a phone and one of its processes by name.
 fn phone(spec: &str) -> Arc<Kernel> {
     let spec = PhoneSpec::parse(spec).unwrap();
     let faults = Arc::new(Faults::new(&spec.faults));
@@ -95,13 +95,13 @@ fn malloc_info_and_heap_alloc_are_what_the_workload_holds() {
             at(&kernel, &process, moment).native.allocated()
         );
     }
-    // Looking back gives what was seen before, and no look changes another.
+    // An earlier time gives the same values again, and no query changes another.
     let before = at(&kernel, &process, first).native;
     assert_eq!(at(&kernel, &process, first).native, before);
     // 120 blocks of 8 to 16 KiB a second are never freed.
     let grown = at(&kernel, &process, later).native.own.bytes - before.own.bytes;
     assert!((8_000_000..16_000_000).contains(&grown), "{grown}");
-    // Rounding adds no more than a granule a block.
+    // Rounding adds at most a granule per block.
     let own = at(&kernel, &process, later).native.own;
     assert!(own.rounded() - own.bytes < own.count * 16);
 }
@@ -118,7 +118,7 @@ fn the_java_heap_is_the_heap_graph_and_what_passes() {
             .java_inputs(&kernel.state(), &process, moment)
             .unwrap();
         let truth = inputs.truth(JavaDumpKind::HeapGraph, "");
-        // The graph counts bytes as they are, the heap as they are given out.
+        // The graph counts unrounded bytes, the heap allocated ones.
         let objects = java.live.own() + java.dropped.own() + java.live.zygote() + java.live.image();
         assert!(objects >= truth.shallow_bytes);
         assert!(objects - truth.shallow_bytes < 8 * truth.objects + (1 << 20));
@@ -153,7 +153,7 @@ fn each_collection_leaves_what_the_heap_then_holds() {
             let just = kernel.memory.ledger(&state, &process, c.marks - 1).unwrap();
             assert_eq!(c.before, just.java.unwrap().allocated());
         }
-        // The list of listeners grows, so does what is live.
+        // The list of listeners grows, and with it the live size.
         assert!(made[0].live < made[made.len() - 1].live);
         let again = kernel.memory.collections(&state, &process, (from, to));
         assert_eq!(again, made);
@@ -192,7 +192,7 @@ fn the_second_look_is_quick() {
     let heaps = kernel.memory.heaps_of(&process).unwrap();
     let before = lock(&heaps).ticks_summed();
     at(&kernel, &process, now + 901 * SECOND);
-    // A second's ticks, not those of a quarter of an hour.
+    // The ticks of one second, not those of a quarter of an hour.
     assert!(lock(&heaps).ticks_summed() - before <= 101);
 }
 
@@ -225,7 +225,7 @@ fn an_activity_that_stays_is_in_every_account_of_native_memory() {
     }
     let (after, xml_after, dirty_after) = told();
     let grown = after.own.bytes - before.own.bytes;
-    // A picture and its views each.
+    // A picture and its views for each.
     assert_eq!(grown, 20 * ((192 << 10) + 40 * 1_504));
     assert_eq!(after.own.count - before.own.count, 20 * 41);
     assert_eq!(
@@ -237,7 +237,7 @@ fn an_activity_that_stays_is_in_every_account_of_native_memory() {
         (dirty_after - dirty_before) << 10 >= grown,
         "{dirty_before} {dirty_after}"
     );
-    // Another app lets go of its activities.
+    // Another app releases its activities.
     let other = {
         let state = kernel.state();
         let pid = main_process(&state, "com.example.browser", 0).unwrap();
@@ -272,7 +272,7 @@ fn the_log_and_a_trace_date_a_collection_alike() {
     assert!(explicit.duration() > 0);
     let natural = made.iter().find(|c| c.cause == "Background").unwrap();
     assert_eq!(natural.ends, natural.marks);
-    // What it wrote when it was over.
+    // The line that it wrote at the end.
     while kernel.clock.boot() < to {
         std::thread::yield_now();
     }

@@ -14,12 +14,12 @@ use crate::properties;
 /// Protocol version of adb 1.0.41.
 const VERSION: u64 = 41;
 
-/// Words of an adb server on a device that is not to be used.
+/// Answer of an adb server for an unauthorized device.
 const UNAUTHORIZED: &str = "device unauthorized.\nThis adb server's $ADB_VENDOR_KEYS is not set\n\
     Try 'adb kill-server' if that seems wrong.\n\
     Otherwise check for a confirmation dialog on your device.";
 
-/// Whom a service is meant for.
+/// Target of a host service.
 enum Target<'a> {
     Any,
     Usb,
@@ -29,7 +29,7 @@ enum Target<'a> {
 }
 
 impl Server {
-    /// Serves a connection: host services one after another, until one takes it over.
+    /// Serves a connection: host services one after another, until one takes over the connection.
     pub(super) fn requests(self: &Arc<Self>, wire: &Arc<Wire>, id: u64) -> io::Result<()> {
         let mut device: Option<usize> = None;
         loop {
@@ -152,7 +152,7 @@ impl Server {
         }
     }
 
-    /// The faults that take a device away after a number of transports.
+    /// Applies the faults that remove a device after a number of transports.
     fn vanish(self: &Arc<Self>, port: usize) {
         if self.faults.strikes(FaultKind::Vanish).is_some() {
             self.set_link(port, Link::Gone);
@@ -162,11 +162,11 @@ impl Server {
         }
     }
 
-    /// The device is away for `ms` on this clock.
+    /// Removes the device for `ms` on the host's clock.
     fn blink(self: &Arc<Self>, port: usize, ms: u64) {
         self.set_link(port, Link::Gone);
         let server = self.clone();
-        // Without a thread the device stays away.
+        // If the thread cannot start, the device stays away.
         let _ = std::thread::Builder::new().spawn(move || {
             std::thread::sleep(Duration::from_millis(ms));
             if !server.has_ended() {
@@ -203,7 +203,7 @@ impl Server {
         kept.join(",")
     }
 
-    /// The one device that is meant, or the words of the refusal.
+    /// Returns the selected device, or the text of the refusal.
     fn find(&self, target: &Target<'_>) -> Result<usize, String> {
         let listed = self.listed();
         let matching: Vec<&(usize, Link)> = listed
@@ -273,7 +273,7 @@ impl Server {
         text
     }
 
-    /// Sends the list whenever it changes, until the peer leaves.
+    /// Sends the list after every change, until the client disconnects.
     fn track(&self, wire: &Wire, long: bool) -> io::Result<()> {
         wire.okay()?;
         let mut last = None;
@@ -310,7 +310,7 @@ impl Server {
         }
     }
 
-    /// Forward rules are kept and listed; no port is opened for them.
+    /// Stores and lists forward rules; no ports are opened for them.
     fn forward(
         &self,
         wire: &Wire,
@@ -368,7 +368,7 @@ impl Server {
         }
     }
 
-    /// A service of the device: the connection is now raw.
+    /// Opens a service of the device: the connection is now raw.
     fn device_service(
         self: &Arc<Self>,
         wire: &Arc<Wire>,
@@ -424,12 +424,12 @@ impl Server {
 }
 
 enum Next {
-    /// The connection now is this device's.
+    /// The connection now leads to this device.
     Transport(usize),
     Done,
 }
 
-/// Splits `host…:verb` into whom it is for and what.
+/// Splits `host…:verb` into target and verb.
 fn split(service: &str) -> Option<(Target<'_>, &str)> {
     if let Some(verb) = service.strip_prefix("host:") {
         return Some((Target::Any, verb));
@@ -445,7 +445,7 @@ fn split(service: &str) -> Option<(Target<'_>, &str)> {
         return Some((Target::Transport(id.parse().ok()?), verb));
     }
     let rest = service.strip_prefix("host-serial:")?;
-    // A serial may hold a port: HOST:PORT:verb.
+    // A serial might contain a port: HOST:PORT:verb.
     let verbs = [
         "get-",
         "features",

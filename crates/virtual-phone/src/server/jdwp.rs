@@ -1,5 +1,5 @@
-//! Debuggers: which processes have a runtime that listens to one, and what such a runtime says to
-//! the one that it listens to: Android's chunks about allocations. No debugging beyond these.
+//! Debugger connections: the list of processes whose runtime accepts a debugger, and the chunks
+//! about allocations that such a runtime answers. Other debugging is not supported.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,12 +19,12 @@ use crate::workload::TrackedTruth;
 
 const HANDSHAKE: &[u8; 14] = b"JDWP-Handshake";
 const HEADER: usize = 11;
-/// Longer commands end the connection.
+/// Maximum length of a command in bytes; a longer one ends the connection.
 const LONGEST: usize = 1 << 20;
-/// Between two looks whether the process still lives.
+/// Interval of the checks that the process is still alive.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Whether its runtime takes a debugger.
+/// Returns whether the process's runtime accepts a debugger.
 fn listens(kernel: &Kernel, state: &State, process: &Process) -> bool {
     match &process.role {
         Role::App { .. } => {
@@ -36,7 +36,7 @@ fn listens(kernel: &Kernel, state: &State, process: &Process) -> bool {
     }
 }
 
-/// Processes with such a runtime, one a line.
+/// Returns the processes with such a runtime, one per line.
 fn listening(kernel: &Kernel) -> String {
     let state = kernel.state();
     let all = state
@@ -46,13 +46,13 @@ fn listening(kernel: &Kernel) -> String {
     all.map(|p| format!("{}\n", p.pid)).collect()
 }
 
-/// `jdwp`: the list, once.
+/// Serves `jdwp`: sends the list once.
 pub(super) fn list(kernel: &Kernel, wire: &Wire) -> io::Result<()> {
     wire.okay()?;
     wire.write(listening(kernel).as_bytes())
 }
 
-/// `track-jdwp`: the list with its length, again whenever it changes.
+/// Serves `track-jdwp`: sends the list with its length, again after every change.
 pub(super) fn track(kernel: &Kernel, wire: &Wire) -> io::Result<()> {
     wire.okay()?;
     let mut last = None;
@@ -71,7 +71,7 @@ pub(super) fn track(kernel: &Kernel, wire: &Wire) -> io::Result<()> {
     Ok(())
 }
 
-/// `jdwp:PID`. `blink` takes the device away for so many ms.
+/// Serves `jdwp:PID`. `blink` removes the device for this many ms.
 pub(super) fn serve(
     kernel: &Arc<Kernel>,
     wire: &Wire,
@@ -106,7 +106,7 @@ pub(super) fn serve(
     served
 }
 
-/// One process that a debugger is connected to.
+/// A process with a connected debugger.
 struct Runtime {
     kernel: Arc<Kernel>,
     key: (Pid, BootNs),
@@ -114,15 +114,15 @@ struct Runtime {
 }
 
 impl Runtime {
-    /// The process as it is now; `None` where it is gone.
+    /// Returns the current process; `None` if it is gone.
     fn now(&self) -> Option<Process> {
         let state = self.kernel.state();
         let process = state.processes.get(self.key.0)?;
         (process.started == self.key.1 && !self.kernel.is_off()).then(|| process.clone())
     }
 
-    /// Waits until the runtime takes the connection: it has one at a time, and none while no
-    /// thread of it runs. False where either side leaves before.
+    /// Waits until the runtime accepts the connection: it has one at a time, and none while its
+    /// threads are frozen or stopped. Returns false if either side disconnects first.
     fn take(&self, wire: &Wire) -> io::Result<bool> {
         loop {
             let seen = self.kernel.events.seen();
@@ -150,7 +150,7 @@ impl Runtime {
         }
         wire.write(HANDSHAKE)?;
         loop {
-            // A process that dies takes its end of the connection along.
+            // A process that dies closes its end of the connection.
             loop {
                 if self.now().is_none() {
                     return Ok(());
@@ -170,7 +170,7 @@ impl Runtime {
             };
             let mut data = vec![0; length];
             wire.read_exact(&mut data)?;
-            // Whatever else a debugger wants is for the agent that this phone does not have.
+            // All other commands of a debugger are for the agent, which this phone does not have.
             if (flags & 0x80, set, command) != (0, 199, 1) || data.len() < 8 {
                 continue;
             }
@@ -178,7 +178,7 @@ impl Runtime {
             let id = u32::from_be_bytes([i0, i1, i2, i3]);
             let kind = &head[..4];
             if let Some(answer) = self.answer(kind, data) {
-                // Android gives its name away as soon as somebody listens.
+                // Android sends its name as soon as a debugger is connected.
                 if kind == b"HELO" {
                     wire.write(&packet(0x8000_0001, [0, 199, 1], b"APNM", &self.name()))?;
                 }
@@ -201,7 +201,7 @@ impl Runtime {
         }
     }
 
-    /// What is answered to a chunk; `None` where nothing is.
+    /// Returns the answer to a chunk; `None` if it has no answer.
     fn answer(&self, kind: &[u8], data: &[u8]) -> Option<Vec<u8>> {
         let now = self.kernel.clock.boot();
         match kind {
@@ -232,7 +232,7 @@ impl Runtime {
                     trackers.remove(&self.key);
                 }
                 state.tracing.trackers = trackers;
-                // The real one has no answer either.
+                // A real runtime does not answer it either.
                 None
             }
             b"REAQ" => {
@@ -249,7 +249,7 @@ impl Runtime {
         [&(name.len() as u32 / 2).to_be_bytes()[..], &name].concat()
     }
 
-    /// Everything that is tracked, and a note of it for whoever compares.
+    /// Returns the tracked allocations, and stores their truth for comparison.
     fn allocations(&self, now: BootNs) -> Vec<u8> {
         let since = self.kernel.state().tracing.trackers.get(&self.key).copied();
         let (all, forgotten) = match since {
@@ -273,7 +273,7 @@ impl Runtime {
     }
 }
 
-/// Texts by their number.
+/// Table of texts with their numbers.
 #[derive(Default)]
 struct Table<'a> {
     numbers: HashMap<&'a str, u16>,
@@ -294,7 +294,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Allocations as `REAL` answers.
+/// Encodes allocations as in the answer to `REAL`.
 fn list_of(all: &[Tracked], thread: Pid) -> Vec<u8> {
     let (mut classes, mut methods, mut files) =
         (Table::default(), Table::default(), Table::default());
@@ -328,7 +328,7 @@ fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_be_bytes).collect()
 }
 
-/// A packet with a chunk; `kind` is what stands between its id and its data.
+/// Encodes a packet with a chunk; `kind` is the three bytes between its ID and its data.
 fn packet(id: u32, kind: [u8; 3], chunk: &[u8], data: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(HEADER + 8 + data.len());
     out.extend((HEADER as u32 + 8 + data.len() as u32).to_be_bytes());

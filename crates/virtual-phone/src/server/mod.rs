@@ -1,6 +1,6 @@
-//! The adb server in front of the virtual phones: it listens on loopback, answers host
-//! services, and hands a connection over to a device. Owns the list of devices and their
-//! transports; what runs on a device is elsewhere.
+//! The adb server of the virtual phones: it listens on loopback, answers host services, and
+//! connects clients to a device. Owns the list of devices and their transports; other modules run
+//! the device's services.
 
 mod host;
 mod jdwp;
@@ -19,54 +19,52 @@ use super::events::{Events, lock};
 use super::faults::{FaultKind, Faults};
 use super::kernel::Kernel;
 
-/// Connections at once.
+/// Maximum number of simultaneous connections.
 const MAX_CONNECTIONS: u32 = 256;
 
-/// State of a device as the server lists it.
+/// State of a device in the server's list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Link {
     Device,
     Offline,
     Unauthorized,
     NoPermissions,
-    /// Not listed at all.
+    /// Not listed.
     Gone,
 }
 
-/// A phone on this server's cable.
+/// A phone connected to this server.
 pub(crate) struct Port {
     pub(crate) kernel: Arc<Kernel>,
-    /// Counts up with each new connection of the cable.
+    /// Counter of connections of the cable.
     transport: AtomicU64,
     link: Mutex<Link>,
 }
 
-/// A forward rule.
 struct Forward {
     serial: String,
     local: String,
     remote: String,
 }
 
-/// The server.
 pub(crate) struct Server {
     ports: Vec<Port>,
     faults: Arc<Faults>,
     killable: bool,
-    /// Changes of the device list.
+    /// Events for changes of the device list.
     changes: Events,
     ended: AtomicBool,
     connections: AtomicU32,
     next_transport: AtomicU64,
     forwards: Mutex<Vec<Forward>>,
-    /// Open connections with the device that they reached, to cut them.
+    /// Open connections with their devices, to cut them.
     open: Mutex<Vec<(u64, Option<usize>, TcpStream)>>,
     next_connection: AtomicU64,
     address: SocketAddr,
 }
 
 impl Server {
-    /// Listens on 127.0.0.1; port 0 lets the system choose.
+    /// Starts on 127.0.0.1; port 0 lets the system choose.
     pub(crate) fn start(
         port: u16,
         phones: Vec<Arc<Kernel>>,
@@ -133,13 +131,13 @@ impl Server {
         }
     }
 
-    /// Ends the server: no more connections, those open are cut.
+    /// Ends the server: accepts no more connections and cuts the open ones.
     pub(crate) fn end(&self) {
         if self.ended.swap(true, Ordering::SeqCst) {
             return;
         }
         for (_, _, stream) in lock(&self.open).drain(..) {
-            // It may be closed already.
+            // The stream might be closed already.
             let _ = stream.shutdown(Shutdown::Both);
         }
         for port in &self.ports {
@@ -165,7 +163,7 @@ impl Server {
                 server.serve(stream);
                 server.connections.fetch_sub(1, Ordering::SeqCst);
             };
-            // Without a thread the connection is dropped: the peer sees it closed.
+            // If the thread cannot start, the connection is dropped; the client sees it closed.
             let _ = std::thread::Builder::new()
                 .stack_size(super::program::STACK)
                 .spawn(serve);
@@ -179,7 +177,7 @@ impl Server {
         if let Ok(handle) = wire.handle() {
             lock(&self.open).push((id, None, handle));
         }
-        // A broken connection ends its thread and nothing else.
+        // A broken connection ends only its thread.
         match self.requests(&wire, id) {
             Ok(()) => wire.finish(),
             Err(_) => wire.close(),
@@ -187,14 +185,14 @@ impl Server {
         lock(&self.open).retain(|(open, ..)| *open != id);
     }
 
-    /// Notes which device a connection has reached.
+    /// Stores the device of a connection.
     fn reached(&self, id: u64, port: usize) {
         for entry in lock(&self.open).iter_mut().filter(|e| e.0 == id) {
             entry.1 = Some(port);
         }
     }
 
-    /// Sets how a device is listed; connections to it are cut unless it is well.
+    /// Sets the listed state of a device; cuts its connections unless it is ready.
     pub(crate) fn set_link(&self, port: usize, link: Link) {
         let Some(entry) = self.ports.get(port) else {
             return;
@@ -214,13 +212,13 @@ impl Server {
     pub(crate) fn cut(&self, port: usize) {
         for (_, reached, stream) in lock(&self.open).iter() {
             if *reached == Some(port) {
-                // It may be closed already.
+                // The stream might be closed already.
                 let _ = stream.shutdown(Shutdown::Both);
             }
         }
     }
 
-    /// Serials with their states, as listed.
+    /// Returns the listed devices with their states.
     fn listed(&self) -> Vec<(usize, Link)> {
         let all = self.ports.iter().enumerate();
         all.map(|(i, p)| (i, *lock(&p.link)))

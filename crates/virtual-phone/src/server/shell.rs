@@ -1,4 +1,4 @@
-//! The services `shell:`, `shell,v2:` and `exec:`: a shell of the phone on a connection.
+//! The services `shell:`, `shell,v2:` and `exec:`: a shell of the phone over a connection.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,17 +16,17 @@ use crate::process::Stop;
 use crate::process::{Pid, SIGHUP};
 use crate::program::{self, Cmd};
 
-/// Ids of shell v2's packets.
+/// IDs of shell v2's packets.
 const STDIN: u8 = 0;
 const STDOUT: u8 = 1;
 const STDERR: u8 = 2;
 const EXIT: u8 = 3;
 const CLOSE_STDIN: u8 = 4;
 
-/// Longest packet taken from a client; adb sends 64 KiB at most.
+/// Maximum length of a client's packet; adb sends at most 64 KiB.
 const MAX_PACKET: usize = 4 << 20;
 
-/// How a shell's streams travel.
+/// Framing of a shell's streams.
 pub(super) struct Protocol {
     v2: bool,
     pty: bool,
@@ -34,7 +34,7 @@ pub(super) struct Protocol {
 }
 
 impl Protocol {
-    /// `v2,TERM=xterm,raw`.
+    /// Parses options such as `v2,TERM=xterm,raw`.
     pub(super) fn parse(options: &str) -> Self {
         let mut protocol = Protocol {
             v2: false,
@@ -55,7 +55,7 @@ impl Protocol {
         protocol
     }
 
-    /// No packets: one stream, no status.
+    /// Returns the framing without packets: one stream, no status.
     pub(super) fn plain(pty: bool) -> Self {
         Protocol {
             v2: false,
@@ -65,7 +65,7 @@ impl Protocol {
     }
 }
 
-/// Writes the shell's output to the connection; dropped when nobody can write any more.
+/// Writer of the shell's output to the connection; dropped after the last writer is gone.
 struct Output {
     wire: Arc<Wire>,
     v2: bool,
@@ -131,7 +131,7 @@ fn packet(id: u8, length: usize) -> Vec<u8> {
     packet
 }
 
-/// Runs a command (or an interactive shell) and carries its streams.
+/// Runs a command, or an interactive shell, and transfers its streams.
 pub(super) fn serve(
     kernel: &Arc<Kernel>,
     wire: &Arc<Wire>,
@@ -199,7 +199,7 @@ pub(super) fn serve(
         argv,
         env,
         cwd: "/".to_owned(),
-        // Without packets stderr has no stream of its own.
+        // Without packets, stderr shares stdout's stream.
         fds: Fds::new(Fd::Read(reader), sink(false), sink(protocol.v2)),
         depth: 0,
     };
@@ -227,7 +227,7 @@ pub(super) fn serve(
     std::thread::Builder::new().spawn(move || {
         feed(&reading, &peer, v2, stdin, pid);
     })?;
-    // adbd says the status when every writer of stdout is gone, not before.
+    // adbd sends the status only after every writer of stdout is gone.
     loop {
         let seen = kernel.events.seen();
         let gone = kernel.state().processes.get(pid).is_none();
@@ -251,15 +251,15 @@ pub(super) fn serve(
     Ok(())
 }
 
-/// Carries the peer's bytes to stdin; when the peer leaves, the shell gets SIGHUP.
+/// Writes the client's bytes to stdin; when the client disconnects, the shell gets SIGHUP.
 fn feed(kernel: &Kernel, wire: &Wire, v2: bool, stdin: PipeWriter, pid: Pid) {
     let mut stdin = Some(stdin);
-    // However the connection ended, nobody listens any more.
+    // The connection has ended, so an error needs no handling.
     let _ = read_packets(wire, v2, |id, bytes| {
         match id {
             STDIN => {
                 if let Some(pipe) = &stdin {
-                    // A command that doesn't read holds the connection up, within bounds.
+                    // A command that does not read its stdin blocks the connection, within bounds.
                     while pipe.waiting() > MAX_PACKET && kernel.state().processes.get(pid).is_some()
                     {
                         let seen = kernel.events.seen();
@@ -269,7 +269,7 @@ fn feed(kernel: &Kernel, wire: &Wire, v2: bool, stdin: PipeWriter, pid: Pid) {
                 }
             }
             CLOSE_STDIN => stdin = None,
-            // Window sizes and what is unknown change nothing here.
+            // Window sizes and unknown packets have no effect.
             _ => {}
         }
     });
@@ -277,7 +277,7 @@ fn feed(kernel: &Kernel, wire: &Wire, v2: bool, stdin: PipeWriter, pid: Pid) {
     kernel.signal(&Cred::root(), pid, SIGHUP);
 }
 
-/// Reads until the peer leaves.
+/// Reads packets until the client disconnects.
 fn read_packets(wire: &Wire, v2: bool, mut take: impl FnMut(u8, &[u8])) -> io::Result<()> {
     let mut buffer = vec![0; 64 << 10];
     loop {

@@ -10,9 +10,9 @@ use crate::fs::{Errno, Stat};
 use crate::io::{Fd, WriteError};
 use crate::kernel::Kernel;
 
-/// Longest path that adbd takes.
+/// Maximum length of a path in adbd.
 const MAX_PATH: usize = 1024;
-/// Longest block of data.
+/// Maximum length of a data block.
 const MAX_DATA: usize = 64 << 10;
 
 /// Serves requests until QUIT or the end of the connection.
@@ -61,7 +61,7 @@ pub(super) fn serve(kernel: &Arc<Kernel>, wire: &Wire) -> io::Result<()> {
                 receive(kernel, wire, &cred, &path)?;
             }
             b"SEND" => {
-                // `path,mode` in decimal.
+                // `path,mode`, with a decimal mode.
                 let (path, mode) = match path.rsplit_once(',') {
                     Some((path, mode)) => (path.to_owned(), mode.parse().unwrap_or(0o644)),
                     None => return fail(wire, "missing , in ID_SEND_V1"),
@@ -106,7 +106,7 @@ fn lies(kernel: &Kernel, mut stat: Stat) -> Stat {
     stat
 }
 
-/// The 68 bytes that follow the id in stat v2.
+/// Appends the 68 bytes that follow the ID in stat v2.
 fn stat2(reply: &mut Vec<u8>, stat: Result<Stat, Errno>) {
     let (error, stat) = match stat {
         Ok(stat) => (0, stat),
@@ -136,7 +136,7 @@ fn stat2(reply: &mut Vec<u8>, stat: Result<Stat, Errno>) {
 }
 
 fn list(kernel: &Kernel, wire: &Wire, cred: &Cred, path: &str, v2: bool) -> io::Result<()> {
-    // A directory that can't be read lists as empty.
+    // A directory that cannot be read is listed as empty.
     let names = kernel.list(cred, "/", path).unwrap_or_else(|_| Vec::new());
     for name in [".".to_owned(), "..".to_owned()].into_iter().chain(names) {
         let stat = kernel.entry(cred, "/", &format!("{path}/{name}"), false);
@@ -193,7 +193,7 @@ fn receive(kernel: &Kernel, wire: &Wire, cred: &Cred, path: &str) -> io::Result<
         at += bytes.len() as u64;
         let mut block = b"DATA".to_vec();
         let cut_inside = cut.is_some() && end == Some(at);
-        // A cut connection ends in the midst of a block.
+        // A cut connection ends inside a block.
         let claimed = (bytes.len() + usize::from(cut_inside)).min(MAX_DATA) as u32;
         block.extend_from_slice(&claimed.to_le_bytes());
         block.extend_from_slice(&bytes);
@@ -221,7 +221,7 @@ fn send(kernel: &Kernel, wire: &Wire, cred: &Cred, path: &str, mode: u32) -> io:
         Err("couldn't create file: Is a directory".to_owned())
     } else {
         make_parents(kernel, cred, path);
-        // A file that is replaced is removed first, as adbd does.
+        // adbd removes a file before replacing it.
         let _ = kernel.remove(cred, "/", path, false);
         kernel
             .open_write(cred, "/", path, mode & 0o777, false)
@@ -257,12 +257,12 @@ fn send(kernel: &Kernel, wire: &Wire, cred: &Cred, path: &str, mode: u32) -> io:
     }
 }
 
-/// adbd makes the directories of a pushed file where it may.
+/// Creates the directories of a pushed file, if permitted, as adbd does.
 fn make_parents(kernel: &Kernel, cred: &Cred, path: &str) {
     let parts: Vec<&str> = path.split('/').collect();
     for end in 2..parts.len() {
         let dir = parts[..end].join("/");
-        // Those that exist, and those that may not be made, show when the file is opened.
+        // Errors are ignored: if a directory is missing, opening the file fails.
         let _ = kernel.make_directory(cred, "/", &dir);
     }
 }

@@ -1,5 +1,5 @@
-//! Bytes on a connection of the virtual adb server: requests, answers, and the slowness and
-//! fragmentation that can be asked for.
+//! A connection of the virtual adb server: requests, answers, and injected delays and
+//! fragmentation.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -8,24 +8,24 @@ use std::time::Duration;
 
 use crate::events::lock;
 
-/// Longest request that an adb server takes.
+/// Maximum length of a request.
 const MAX_REQUEST: usize = 64 << 10;
 
-/// How long a finished connection waits for its peer to leave.
+/// Time that a finished connection waits for its client to disconnect.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// What came of waiting for the peer.
+/// Result of waiting for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waited {
-    /// It said something.
+    /// The client sent data.
     Data,
-    /// It is silent.
+    /// The client sent nothing.
     Nothing,
-    /// It is gone.
+    /// The client disconnected.
     Left,
 }
 
-/// One connection; reading and writing may happen on different threads.
+/// A connection; different threads can read and write at the same time.
 pub(super) struct Wire {
     stream: TcpStream,
     writing: Mutex<()>,
@@ -34,7 +34,7 @@ pub(super) struct Wire {
 
 impl Wire {
     pub(super) fn new(stream: TcpStream, fragment: bool) -> Self {
-        // Latency matters more than the number of packets; a failure costs only that.
+        // Latency matters more than the number of packets; a failure only increases latency.
         let _ = stream.set_nodelay(true);
         Wire {
             stream,
@@ -43,17 +43,17 @@ impl Wire {
         }
     }
 
-    /// Exactly `buffer.len()` bytes.
+    /// Reads exactly `buffer.len()` bytes.
     pub(super) fn read_exact(&self, buffer: &mut [u8]) -> io::Result<()> {
         (&self.stream).read_exact(buffer)
     }
 
-    /// Some bytes; none at the end.
+    /// Reads some bytes; none at the end.
     pub(super) fn read_some(&self, buffer: &mut [u8]) -> io::Result<usize> {
         (&self.stream).read(buffer)
     }
 
-    /// Waits for the peer to say something, and leaves it there to be read.
+    /// Waits until the client sends data, which stays unread.
     pub(super) fn wait(&self, limit: Duration) -> io::Result<Waited> {
         self.stream.set_read_timeout(Some(limit))?;
         let peeked = self.stream.peek(&mut [0]);
@@ -70,7 +70,7 @@ impl Wire {
         }
     }
 
-    /// All of `bytes`, in one piece among those of other threads.
+    /// Writes all of `bytes` without interruption by other threads.
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<()> {
         let _whole = lock(&self.writing);
         if self.fragment {
@@ -81,7 +81,7 @@ impl Wire {
         (&self.stream).write_all(bytes)
     }
 
-    /// A request: four hex digits of length and the service.
+    /// Reads a request: four hex digits of length and the service.
     pub(super) fn request(&self) -> io::Result<String> {
         let mut digits = [0; 4];
         self.read_exact(&mut digits)?;
@@ -99,13 +99,13 @@ impl Wire {
         self.write(b"OKAY")
     }
 
-    /// OKAY and a body with its length.
+    /// Sends OKAY and a body with its length.
     pub(super) fn answer(&self, body: &str) -> io::Result<()> {
         self.okay()?;
         self.body(body)
     }
 
-    /// A body with its length.
+    /// Sends a body with its length.
     pub(super) fn body(&self, body: &str) -> io::Result<()> {
         self.write(format!("{:04x}{body}", body.len()).as_bytes())
     }
@@ -114,31 +114,31 @@ impl Wire {
         self.write(format!("FAIL{:04x}{text}", text.len()).as_bytes())
     }
 
-    /// A second handle to the same connection, to cut it from elsewhere.
+    /// Returns a second handle of the connection, to cut it from another thread.
     pub(super) fn handle(&self) -> io::Result<TcpStream> {
         self.stream.try_clone()
     }
 
-    /// Ends the answer: the peer reads all of it, then the end. Closing at once would reset the
-    /// connection where something of the peer's is unread, and take the answer's tail along.
+    /// Ends the answer: the client reads all of it, then the end. Closing at once would reset the
+    /// connection if data of the client is unread, and thus lose the end of the answer.
     pub(super) fn finish(&self) {
-        // It may be closed already.
+        // The stream might be closed already.
         let _ = self.stream.shutdown(Shutdown::Write);
         self.silence(Some(LINGER));
         self.close();
     }
 
-    /// Ends the connection for both sides.
+    /// Closes the connection in both directions.
     pub(super) fn close(&self) {
-        // It may be closed already.
+        // The stream might be closed already.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 
-    /// Waits on the host's clock, as long as the peer stays.
+    /// Waits on the host's clock, while the client stays connected.
     pub(super) fn silence(&self, limit: Option<Duration>) {
         let _ = self.stream.set_read_timeout(limit);
         let mut one = [0; 512];
-        // What the peer says meanwhile is lost, as with a server that hangs.
+        // Data that the client sends meanwhile is lost, as with a server that hangs.
         while matches!(self.read_some(&mut one), Ok(n) if n > 0) {}
         let _ = self.stream.set_read_timeout(None);
     }

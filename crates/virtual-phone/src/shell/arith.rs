@@ -1,12 +1,12 @@
-//! `$((…))`: integer expressions of sh, 64 bits wide (mksh has 32; scripts that add up
-//! nanoseconds must not lose them here without a word). What they assign is no part of it.
+//! `$((…))`: integer expressions of sh with 64 bits (mksh has 32, but scripts that add up
+//! nanoseconds must not silently overflow here). Assignments are not supported.
 
-/// Looks a variable up.
+/// Source of variables.
 pub(crate) trait Variables {
     fn value(&self, name: &str) -> String;
 }
 
-/// Nesting that an expression may have.
+/// Maximum nesting of an expression.
 const MAX_DEPTH: usize = 60;
 
 struct Eval<'a> {
@@ -16,7 +16,7 @@ struct Eval<'a> {
     variables: &'a dyn Variables,
 }
 
-/// Value of an expression.
+/// Evaluates an expression.
 pub(crate) fn evaluate(text: &str, variables: &dyn Variables) -> Result<i64, String> {
     evaluate_at(text, variables, 0)
 }
@@ -39,7 +39,7 @@ fn evaluate_at(text: &str, variables: &dyn Variables, depth: usize) -> Result<i6
     Ok(value)
 }
 
-/// Binary operators by level, loosest first.
+/// Binary operators by level, lowest precedence first.
 const LEVELS: [&[&str]; 6] = [
     &["||"],
     &["&&"],
@@ -152,7 +152,7 @@ impl Eval<'_> {
         })
     }
 
-    /// A variable's value, itself an expression.
+    /// Returns a variable's value, which is itself an expression.
     fn variable(&mut self, name: &str) -> Result<i64, String> {
         let text = self.variables.value(name);
         if let Some(value) = number(text.trim()) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// One piece of a word.
+/// A part of a word.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Part {
     /// Plain text; `quoted` text is neither split nor matched as a pattern.
@@ -17,7 +17,7 @@ pub(crate) enum Part {
     Command { script: Arc<Node>, quoted: bool },
     /// `$((…))`.
     Arithmetic { expr: Word, quoted: bool },
-    /// `"…"` with nothing in it, or `""` around an empty expansion: keeps the word alive.
+    /// Empty quotes, or quotes around an empty expansion: keeps the word.
     Empty,
     /// A `~` at the start of a word.
     Home,
@@ -27,11 +27,11 @@ pub(crate) enum Part {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Word(pub(crate) Vec<Part>);
 
-/// What a `${…}` does with its value.
+/// Operation of a `${…}`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ParamOp {
     Plain,
-    /// `-` and `+`; `colon`: empty counts as unset.
+    /// `-` and `+`; with `colon`, an empty value counts as unset.
     Default {
         op: char,
         colon: bool,
@@ -45,14 +45,13 @@ pub(crate) enum ParamOp {
     },
 }
 
-/// A redirection.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Redirect {
     pub(crate) fd: u32,
     pub(crate) kind: RedirectKind,
 }
 
-/// What a redirection opens.
+/// Target of a redirection.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum RedirectKind {
     Read(Word),
@@ -74,13 +73,13 @@ pub(crate) enum Node {
         negated: bool,
         parts: Vec<Arc<Node>>,
     },
-    /// `&&` and `||`: `and` says which.
+    /// `&&` (`and` is true) and `||`.
     AndOr {
         left: Arc<Node>,
         and: bool,
         right: Arc<Node>,
     },
-    /// Commands one after another; `true` beside one that runs in the background.
+    /// Commands one after another; `true` marks those that run in the background.
     List(Vec<(Arc<Node>, bool)>),
     Group {
         body: Arc<Node>,

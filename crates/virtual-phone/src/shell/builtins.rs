@@ -17,7 +17,7 @@ impl Shell {
         BUILTINS.contains(&name)
     }
 
-    /// Runs a builtin, its name first.
+    /// Runs a builtin; `argv` starts with its name.
     pub(super) fn builtin(&mut self, argv: &[String]) -> Result<u8, Flow> {
         let args = &argv[1..];
         let number = |i: usize, default: usize| {
@@ -100,7 +100,7 @@ impl Shell {
 
     fn echo(&mut self, args: &[String]) -> Result<u8, Flow> {
         let mut args = args;
-        // mksh takes -n, -e and -E, together or apart.
+        // mksh supports -n, -e and -E, combined or separate.
         let (mut newline, mut escapes) = (true, true);
         while let Some((flag, rest)) = args.split_first()
             && flag.len() > 1
@@ -169,7 +169,7 @@ impl Shell {
         0
     }
 
-    /// `set -- ARGUMENT…`; options there are none.
+    /// Runs `set -- ARGUMENT…`; options are not supported.
     fn set(&mut self, args: &[String]) -> u8 {
         match args.split_first() {
             None => {}
@@ -249,7 +249,7 @@ impl Shell {
         let Some((action, signals)) = args.split_first() else {
             return Ok(0);
         };
-        // `trap 2` and `trap - 2` reset.
+        // `trap 2` and `trap - 2` reset the action.
         let (action, signals) = if signals.is_empty() || action == "-" {
             let list = if signals.is_empty() { args } else { signals };
             (None, list)

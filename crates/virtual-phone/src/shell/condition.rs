@@ -9,7 +9,7 @@ use crate::kernel::Kernel;
 /// S_IFMT.
 const TYPE_BITS: u32 = 0o170_000;
 
-/// Value of a `test` expression.
+/// Evaluates a `test` expression.
 pub(crate) fn evaluate(
     kernel: &Kernel,
     cred: &Cred,

@@ -1,4 +1,4 @@
-//! Evaluating the tree: commands, pipes, redirections, subshells, traps.
+//! Evaluation of the syntax tree: commands, pipes, redirections, subshells, traps.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::process::{Pid, SIGINT, SIGPIPE, SIGQUIT};
 use crate::program::{self, Cmd};
 
 impl Shell {
-    /// Where the script is one plain program, the shell becomes it, as mksh does.
+    /// Replaces the shell by a script's only program, as mksh does.
     pub(super) fn exec_in_place(&mut self, tree: &Node) -> Option<Result<u8, Flow>> {
         let Node::List(list) = tree else { return None };
         let [(command, false)] = list.as_slice() else {
@@ -32,7 +32,7 @@ impl Shell {
         };
         let name = fields.first()?;
         if Self::is_builtin(name) || self.functions.contains_key(name) || !assigns.is_empty() {
-            // Expanded twice only where that has no effect.
+            // The words are already expanded; expanding them again might repeat side effects.
             return Some(self.run_simple(assigns, fields, redirects));
         }
         if let Err(status) = self.redirect(redirects) {
@@ -55,7 +55,7 @@ impl Shell {
         }
     }
 
-    /// A command that inherits what the shell has.
+    /// Creates a command that inherits the shell's environment.
     fn command(&self, argv: Vec<String>, pid: Pid) -> Cmd {
         let exported = self.variables.iter().filter(|(_, v)| v.exported);
         Cmd {
@@ -73,7 +73,7 @@ impl Shell {
         }
     }
 
-    /// Whether the shell's own process may go on; runs traps that wait.
+    /// Checks that the shell's own process can continue, and runs pending traps.
     pub(super) fn alive(&mut self) -> Result<(), Flow> {
         match self.kernel.check(self.pid) {
             Ok(()) => Ok(()),
@@ -82,7 +82,7 @@ impl Shell {
         }
     }
 
-    /// Runs the actions of the signals that wait.
+    /// Runs the actions of pending signals.
     pub(super) fn run_traps(&mut self) -> Result<(), Flow> {
         for signal in self.kernel.take_signals(self.pid) {
             let Some(action) = self.traps.get(&signal).cloned() else {
@@ -247,7 +247,7 @@ impl Shell {
         }
     }
 
-    /// Runs part of a loop: `None` where the loop ends.
+    /// Runs a part of a loop; `None` if the loop ends.
     fn in_loop(
         &mut self,
         run: impl FnOnce(&mut Self) -> Result<u8, Flow>,
@@ -262,7 +262,7 @@ impl Shell {
         }
     }
 
-    /// Runs with redirections that end with the command.
+    /// Runs a command with its own redirections.
     fn redirected(
         &mut self,
         redirects: &[Redirect],
@@ -280,7 +280,7 @@ impl Shell {
         result
     }
 
-    /// Applies redirections; `Err(Ok(status))` where one could not be opened.
+    /// Applies redirections; returns `Err(Ok(status))` if one could not be opened.
     pub(super) fn redirect(&mut self, redirects: &[Redirect]) -> Result<(), Result<u8, Flow>> {
         for redirect in redirects {
             let (word, kind) = match &redirect.kind {
@@ -378,7 +378,7 @@ impl Shell {
         result
     }
 
-    /// Runs a program in a process of its own and waits for it.
+    /// Runs a program in a new process and waits for it.
     pub(super) fn run_program(&mut self, argv: Vec<String>) -> Result<u8, Flow> {
         let Some(pid) = self.kernel.spawn_process(self.pid, &self.cred, &argv) else {
             self.complain("can't fork: Resource temporarily unavailable");
@@ -395,7 +395,7 @@ impl Shell {
         Ok(status)
     }
 
-    /// Runs `node` in `shell`, a copy of this one, as a process and thread of its own.
+    /// Runs `node` in `shell`, a copy of this shell, in a new process and thread.
     pub(super) fn fork(&mut self, shell: Shell, node: &Node) -> Result<Pid, Flow> {
         let node = node.clone();
         self.fork_with(shell, move |s| s.eval(&node))
@@ -405,7 +405,7 @@ impl Shell {
         let mut shell = self.clone();
         shell.traps.clear();
         shell.fds.set(0, Fd::Null);
-        // A lone program takes the place of the subshell, so that `$!` is its pid.
+        // A single program replaces the subshell, so that `$!` is its PID.
         let list = Node::List(vec![(node.clone(), false)]);
         let pid = self.fork_with(shell, move |s| {
             if let Some(p) = s.kernel.state().processes.get_mut(s.pid) {
@@ -488,7 +488,7 @@ impl Shell {
             match self.kernel.block(self.pid, None, ended) {
                 Ok(status) => return Ok(status.unwrap_or(127)),
                 Err(Stop::Killed(signal)) => return Err(Flow::Killed(signal)),
-                // A trap runs when the foreground command has ended; here it may run at once.
+                // A trap normally runs after the foreground command ends; here it can run at once.
                 Err(Stop::Signal) => self.run_traps()?,
             }
         }

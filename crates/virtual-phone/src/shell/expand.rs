@@ -1,4 +1,4 @@
-//! From words to fields: parameters, command substitution, arithmetic, splitting, globbing.
+//! Expansion of words to fields: parameters, command substitution, arithmetic, splitting, globbing.
 
 use super::arith::{self, Variables};
 use super::ast::{Node, ParamOp, Part, Word};
@@ -8,16 +8,16 @@ use crate::io::Fd;
 use crate::io::pipe;
 use crate::process::Stop;
 
-/// Bytes that a command substitution may give.
+/// Maximum output of a command substitution in bytes.
 const MAX_SUBSTITUTION: usize = 4 << 20;
 
-/// A character of a field on its way: quoted ones are neither split nor magic.
+/// Characters of an unfinished field: quoted ones are neither split nor matched as patterns.
 type Chars = Vec<PatternChar>;
 
 struct Fields {
     done: Vec<Chars>,
     current: Chars,
-    /// Whether `current` is a field though it may be empty.
+    /// Whether `current` is a field even if it is empty.
     open: bool,
 }
 
@@ -48,7 +48,7 @@ impl Shell {
         self.variables.entry(name.to_owned()).or_default().value = value;
     }
 
-    /// A parameter's value; `None` where unset.
+    /// Returns a parameter's value; `None` if it is unset.
     pub(super) fn parameter(&self, name: &str) -> Option<String> {
         match name {
             "?" => Some(self.status.to_string()),
@@ -73,7 +73,7 @@ impl Shell {
         }
     }
 
-    /// All fields of some words.
+    /// Expands words to fields.
     pub(super) fn expand_words(&mut self, words: &[Word]) -> Result<Vec<String>, Flow> {
         let mut all = Vec::new();
         for word in words {
@@ -91,7 +91,7 @@ impl Shell {
         Ok(all)
     }
 
-    /// One string, without splitting or globbing: assignments, redirections, `case`.
+    /// Expands to one string, without splitting or globbing: for assignments, redirections, `case`.
     pub(super) fn expand_string(&mut self, word: &Word) -> Result<String, Flow> {
         Ok(self
             .expand_pattern(word)?
@@ -100,7 +100,7 @@ impl Shell {
             .collect())
     }
 
-    /// As [`Shell::expand_string`], with quoted characters marked.
+    /// Expands like [`Shell::expand_string`] and marks quoted characters.
     pub(super) fn expand_pattern(&mut self, word: &Word) -> Result<Chars, Flow> {
         let mut fields = Fields {
             done: Vec::new(),
@@ -119,7 +119,7 @@ impl Shell {
                     text.chars().for_each(|c| fields.push(c, *quoted));
                 }
                 Part::Empty => {
-                    // `"$@"` without arguments is no field at all.
+                    // `"$@"` without arguments expands to no field.
                     let at_only = word.0.len() == 2
                         && matches!(&word.0[1], Part::Parameter { name, .. } if name == "@");
                     fields.open |= !at_only || !self.arguments.is_empty();
@@ -168,7 +168,7 @@ impl Shell {
         Ok(())
     }
 
-    /// Adds an expansion's value, split at IFS where it is not quoted.
+    /// Adds an expansion's value, split at IFS unless quoted.
     fn add_value(&mut self, value: &str, quoted: bool, fields: &mut Fields, split: bool) {
         if quoted || !split {
             value.chars().for_each(|c| fields.push(c, quoted));
@@ -188,7 +188,7 @@ impl Shell {
         }
     }
 
-    /// Value of an arithmetic expression.
+    /// Evaluates an arithmetic expression.
     pub(super) fn arithmetic(&mut self, expr: &Word) -> Result<i64, Flow> {
         let text = self.expand_string(expr)?;
         arith::evaluate(&text, &ShellVariables(self)).map_err(|error| {
@@ -197,7 +197,7 @@ impl Shell {
         })
     }
 
-    /// Value of a `${…}`; `None` where its word went into `fields` already.
+    /// Evaluates a `${…}`; `None` if its word was added to `fields` already.
     fn operate(
         &mut self,
         name: &str,
@@ -233,7 +233,7 @@ impl Shell {
         }))
     }
 
-    /// Output of a command substitution, its last newlines cut.
+    /// Returns the output of a command substitution without trailing newlines.
     fn substitute(&mut self, script: &Node) -> Result<String, Flow> {
         let (reader, writer) = pipe(&self.kernel.events);
         let mut shell = self.clone();
@@ -259,7 +259,7 @@ impl Shell {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// A field, or the paths that it matches.
+    /// Adds a field, or the paths that match it.
     fn glob(&self, field: Chars, all: &mut Vec<String>) {
         let plain = || field.iter().map(|p| p.c).collect::<String>();
         if !pattern::is_magic(&field) {
@@ -311,7 +311,7 @@ impl Shell {
 fn trim(value: &str, pattern: &[PatternChar], suffix: bool, longest: bool) -> String {
     let chars: Vec<char> = value.chars().collect();
     let n = chars.len();
-    // Lengths of the part to cut, the preferred ones first.
+    // Lengths of the part to cut, in order of preference.
     let lengths: Vec<usize> = if longest {
         (0..=n).rev().collect()
     } else {

@@ -1,6 +1,7 @@
 //! The formats of `printf` and the escapes of `echo`.
 
-/// Resolves the backslash escapes of `echo -e` and `printf`; second: whether `\c` ended it.
+/// Resolves the backslash escapes of `echo -e` and `printf`. The second value is whether `\c` ended
+/// the text.
 pub(crate) fn unescape(text: &str) -> (String, bool) {
     let mut out = String::new();
     let mut chars = text.chars().peekable();
@@ -50,10 +51,10 @@ pub(crate) fn unescape(text: &str) -> (String, bool) {
     (out, false)
 }
 
-/// Widest field of a `printf`.
+/// Maximum field width of a `printf`.
 const MAX_WIDTH: usize = 4096;
 
-/// `printf FORMAT ARG…`: the format is used again while arguments are left.
+/// Formats `printf FORMAT ARG…`: the format is repeated while arguments remain.
 pub(crate) fn format_printf(format: &str, args: &[String]) -> String {
     let mut out = String::new();
     let mut args = args.iter();

@@ -1,5 +1,5 @@
 //! The phone's `/system/bin/sh`: a small POSIX-like shell over the virtual file system and
-//! processes. Owns parsing and evaluating scripts; programs are in `commands`.
+//! processes. Owns parsing and evaluating scripts; `commands` implements the programs.
 
 mod arith;
 mod ast;
@@ -22,17 +22,16 @@ use super::process::Pid;
 use super::process::Stop;
 use super::program::{Cmd, Programs};
 
-/// Levels of evaluation: functions, groups and shells within shells.
+/// Maximum depth of evaluation: functions, groups and nested shells.
 const MAX_DEPTH: usize = 300;
 
-/// A variable.
 #[derive(Debug, Clone, Default)]
 struct Variable {
     value: String,
     exported: bool,
 }
 
-/// Why evaluation leaves the usual order.
+/// Reason to leave the normal order of evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
     Exit(u8),
@@ -50,7 +49,7 @@ pub(crate) struct Shell {
     programs: Programs,
     cred: Cred,
     pid: Pid,
-    /// `$$`: that of the outermost shell, also in subshells.
+    /// Value of `$$`: the PID of the outermost shell, also in subshells.
     main_pid: Pid,
     variables: BTreeMap<String, Variable>,
     functions: BTreeMap<String, Arc<Node>>,
@@ -66,7 +65,7 @@ pub(crate) struct Shell {
 }
 
 impl Shell {
-    /// A shell in the place of `cmd`: its process, its files, its environment.
+    /// Creates a shell that replaces `cmd`, with its process, files and environment.
     pub(crate) fn new(cmd: &Cmd, name: String, arguments: Vec<String>) -> Shell {
         let exported = |value: &String| Variable {
             value: value.clone(),
@@ -92,7 +91,7 @@ impl Shell {
         }
     }
 
-    /// Runs a script to its end, its EXIT trap included; the status of the shell.
+    /// Runs a script to its end, including its EXIT trap. Returns the shell's status.
     pub(crate) fn run_script(mut self, script: &str) -> Result<u8, Stop> {
         if self.depth > MAX_DEPTH {
             self.complain("too many nested shells");
@@ -112,7 +111,7 @@ impl Shell {
         self.finish(flow)
     }
 
-    /// Reads commands from stdin to its end and runs them one line after another.
+    /// Reads commands from stdin to its end and runs them line by line.
     pub(crate) fn run_stdin(mut self) -> Result<u8, Stop> {
         let mut pending = String::new();
         loop {
@@ -137,7 +136,7 @@ impl Shell {
                     self.complain(&error.0);
                     return Ok(1);
                 }
-                // More lines may complete it.
+                // More lines might complete it.
                 Err(_) => {}
             }
             if ended {
@@ -166,7 +165,7 @@ impl Shell {
         Ok(status)
     }
 
-    /// An error message, as the shell words it.
+    /// Prints an error message in the shell's format.
     fn complain(&self, text: &str) {
         let name = self.name.rsplit('/').next().unwrap_or("sh");
         self.write_error(&format!("{name}: {text}\n"));
@@ -174,12 +173,12 @@ impl Shell {
 
     fn write_error(&self, text: &str) {
         if let Some(fd) = self.fds.get(2) {
-            // Nowhere is left to complain that stderr can't be written.
+            // The message that stderr is not writable could not be written either.
             let _ = fd.write(&self.kernel, self.pid, text.as_bytes());
         }
     }
 
-    /// A line with its newline; without one at the end of the input.
+    /// Reads a line including its newline, which the last line of the input might lack.
     fn read_line(&mut self) -> Result<String, Stop> {
         let Some(fd) = self.fds.get(0).cloned() else {
             return Ok(String::new());

@@ -1,28 +1,28 @@
 //! Shell patterns: `*`, `?`, `[…]`.
 
-/// One character of a pattern; quoted ones stand for themselves.
+/// A character of a pattern; quoted ones are literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PatternChar {
     pub(crate) c: char,
     pub(crate) quoted: bool,
 }
 
-/// A pattern from plain text, as `grep`-less tools and configs give it.
+/// Creates a pattern from unquoted text, such as a name in a config.
 pub(crate) fn unquoted(text: &str) -> Vec<PatternChar> {
     text.chars()
         .map(|c| PatternChar { c, quoted: false })
         .collect()
 }
 
-/// Whether a pattern holds anything but plain characters.
+/// Returns whether a pattern contains special characters.
 pub(crate) fn is_magic(pattern: &[PatternChar]) -> bool {
     pattern.iter().any(|p| !p.quoted && "*?[".contains(p.c))
 }
 
-/// Whether the whole of `text` matches. Time is at most pattern times text.
+/// Returns whether all of `text` matches. Takes time proportional to pattern times text at most.
 pub(crate) fn matches(pattern: &[PatternChar], text: &[char]) -> bool {
     let (mut p, mut t) = (0, 0);
-    // Where the last star stood, and how much text it has taken.
+    // Position of the last star, and the length of the text that it matched.
     let mut star: Option<(usize, usize)> = None;
     loop {
         if let Some(one) = pattern.get(p) {
@@ -52,7 +52,7 @@ pub(crate) fn matches(pattern: &[PatternChar], text: &[char]) -> bool {
     }
 }
 
-/// Matches one character; the place after it in the pattern.
+/// Matches one character and returns the next position in the pattern.
 fn match_one(pattern: &[PatternChar], p: usize, c: char) -> Option<usize> {
     let one = pattern[p];
     match one.c {
@@ -65,7 +65,8 @@ fn match_one(pattern: &[PatternChar], p: usize, c: char) -> Option<usize> {
     }
 }
 
-/// A `[…]` at `p`: whether it holds `c`, and what follows it; `None` where it never closes.
+/// Parses a `[…]` at `p`: returns whether it contains `c`, and the position after it; `None` if it
+/// is not closed.
 fn bracket(pattern: &[PatternChar], p: usize, c: char) -> Option<(bool, usize)> {
     let mut at = p + 1;
     let negated = pattern.get(at).is_some_and(|x| x.c == '!' || x.c == '^');

@@ -1,10 +1,10 @@
-//! The way of packets: a producer's shared memory, the service's buffer, the file.
+//! The path of packets: a producer's shared memory, the service's buffer, the file.
 
 use prost::Message as _;
 
 use heaptap_proto::perfetto as pb;
 
-/// Bytes that a producer holds back until it is asked to flush.
+/// Bytes that a producer holds before a flush.
 const PRODUCER_HOLDS: usize = 128 << 10;
 
 /// One buffer of a session.
@@ -12,10 +12,10 @@ const PRODUCER_HOLDS: usize = 128 << 10;
 pub(super) struct TraceBuffer {
     capacity: usize,
     ring: bool,
-    /// Written by a producer, not yet the service's.
+    /// Packets written by a producer, but not yet copied by the service.
     held: Vec<Vec<u8>>,
     held_bytes: usize,
-    /// The service's.
+    /// Packets in the service's buffer.
     stored: std::collections::VecDeque<Vec<u8>>,
     stored_bytes: usize,
     pub(super) written: u64,
@@ -28,7 +28,7 @@ pub(super) struct TraceBuffer {
 pub(super) fn framed(packet: &pb::TracePacket) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(packet.encoded_len() + 6);
     bytes.push(0x0a);
-    // A Vec grows: encoding into it can't fail.
+    // Encoding into a growing Vec cannot fail.
     let _ = packet.encode_length_delimited(&mut bytes);
     bytes
 }
@@ -54,7 +54,7 @@ impl TraceBuffer {
         self.capacity
     }
 
-    /// A producer writes a packet.
+    /// Writes a packet of a producer.
     pub(super) fn write(&mut self, packet: &pb::TracePacket) {
         let bytes = framed(packet);
         self.held_bytes += bytes.len();
@@ -64,7 +64,7 @@ impl TraceBuffer {
         }
     }
 
-    /// The service asks the producers to commit.
+    /// Copies the producers' packets into the service's buffer.
     pub(super) fn flush(&mut self) {
         self.held_bytes = 0;
         for packet in std::mem::take(&mut self.held) {
@@ -76,7 +76,7 @@ impl TraceBuffer {
         self.written += packet.len() as u64;
         if !self.ring && self.stored_bytes + packet.len() > self.capacity {
             self.discarded += 1;
-            // A buffer that discards once discards for good.
+            // After the first discarded packet, the buffer discards all further ones.
             self.capacity = self.stored_bytes;
             return;
         }
@@ -91,7 +91,7 @@ impl TraceBuffer {
         }
     }
 
-    /// Reads the buffer empty.
+    /// Takes all packets out of the buffer.
     pub(super) fn drain(&mut self) -> Vec<u8> {
         let mut all = Vec::with_capacity(self.stored_bytes);
         for packet in self.stored.drain(..) {

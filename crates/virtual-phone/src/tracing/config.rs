@@ -1,4 +1,4 @@
-//! The TraceConfig that perfetto is given: bytes or text, and what the service refuses.
+//! The TraceConfig passed to perfetto: bytes or text, and the service's checks.
 
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage};
@@ -7,13 +7,13 @@ use crate::shell::pattern;
 use crate::spec::PhoneSpec;
 use heaptap_proto::{DESCRIPTORS, perfetto as pb};
 
-/// Reads the binary form; fields that this Perfetto doesn't know are skipped.
+/// Decodes the binary form; skips fields that this Perfetto does not know.
 pub(crate) fn decode(bytes: &[u8]) -> Result<pb::TraceConfig, String> {
     pb::TraceConfig::decode(bytes).map_err(|e| e.to_string())
 }
 
-/// Fields of TraceConfig and HeapprofdConfig that came after Android 10, with the Android
-/// release whose perfetto first knew each.
+/// Fields of TraceConfig and HeapprofdConfig added after Android 10, with the Android release whose
+/// perfetto first supports each.
 const NEWER: [(&str, u32); 19] = [
     ("unique_session_name", 11),
     ("data_source_stop_timeout_ms", 11),
@@ -36,8 +36,8 @@ const NEWER: [(&str, u32); 19] = [
     ("write_flush_mode", 17),
 ];
 
-/// Reads the text form. A field that this phone's perfetto doesn't know is an error, as it is
-/// there.
+/// Parses the text form. As in perfetto, a field that this phone's version does not support is an
+/// error.
 pub(crate) fn parse_text(spec: &PhoneSpec, text: &str) -> Result<pb::TraceConfig, String> {
     for (field, since) in NEWER {
         let newer = spec.android < since && spec.perfetto.is_none_or(|v| v < 54);
@@ -63,7 +63,7 @@ pub(crate) fn parse_text(spec: &PhoneSpec, text: &str) -> Result<pb::TraceConfig
     decode(&parsed.encode_to_vec())
 }
 
-/// Why the tracing service rejects a config.
+/// Returns the reason of the tracing service to reject a config.
 pub(crate) fn rejection(spec: &PhoneSpec, config: &pb::TraceConfig) -> Option<String> {
     if config.buffers.is_empty() {
         return Some("Invalid TraceConfig: no buffers".to_owned());
@@ -94,7 +94,7 @@ pub(crate) fn rejection(spec: &PhoneSpec, config: &pb::TraceConfig) -> Option<St
         }
     }
     if config.write_into_file() && (1..100).contains(&config.file_write_period_ms()) {
-        // The service raises it; nothing is refused.
+        // The service raises it instead of refusing it.
         return None;
     }
     use pb::trace_config::trigger_config::TriggerMode;
@@ -117,8 +117,8 @@ pub(crate) fn rejection(spec: &PhoneSpec, config: &pb::TraceConfig) -> Option<St
     None
 }
 
-/// As [`globbed`], always on the whole name: what ART does with patterns on running out of
-/// memory.
+/// Matches like [`globbed`], but always against the whole name, as ART does for patterns on
+/// OutOfMemoryErrors.
 pub(super) fn globbed_whole(name: &str, argv0: &str) -> bool {
     let text: Vec<char> = argv0.chars().collect();
     pattern::matches(&pattern::unquoted(name), &text)

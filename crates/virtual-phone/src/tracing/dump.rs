@@ -1,4 +1,4 @@
-//! Writing heapprofd's dumps: samples in chains of ProfilePackets, tables by version. Owns the
+//! Writer of heapprofd's dumps: samples in chains of ProfilePackets, tables by version. Owns the
 //! packet sequence of one data source.
 
 use super::interner::{Fresh, Interner};
@@ -7,21 +7,21 @@ use crate::process::{NOBODY, Pid};
 use crate::workload::Workload;
 use heaptap_proto::perfetto as pb;
 
-/// heapprofd starts a new packet after so many bytes.
+/// Size in bytes at which heapprofd starts a new packet.
 const PACKET_LIMIT: usize = 400 << 10;
 
-/// One heap's samples and what stands above them.
+/// Samples of one heap and their header fields.
 pub(super) struct HeapDump<'a> {
     pub(super) header: pb::profile_packet::ProcessHeapSamples,
     pub(super) samples: Vec<pb::profile_packet::HeapSample>,
-    /// Callstacks that were never written: their number, and the frames' places, root first.
+    /// Callstacks not written yet: their number, and the indexes of their frames, root first.
     pub(super) fresh: Vec<(u64, &'a [u32])>,
-    /// All callstacks of the samples, for versions that write the tables each time.
+    /// All callstacks of the samples, for versions that write the tables in each dump.
     pub(super) all: Vec<(u64, &'a [u32])>,
     pub(super) workload: &'a Workload,
 }
 
-/// The sequence of one heapprofd data source.
+/// Packet sequence of one heapprofd data source.
 pub(super) struct DumpWriter {
     sequence: u32,
     heapprofd: Pid,
@@ -30,7 +30,7 @@ pub(super) struct DumpWriter {
     index: u64,
     begun: bool,
     next_callstack: u64,
-    /// Every second packet with samples is lost.
+    /// Whether every second packet with samples is lost.
     pub(super) lossy: bool,
     written: u64,
 }
@@ -50,7 +50,7 @@ impl DumpWriter {
         }
     }
 
-    /// A number for a new callstack; like those of heapprofd's tree they have gaps.
+    /// Returns a number for a new callstack; like those of heapprofd's tree, the numbers have gaps.
     pub(super) fn callstack_id(&mut self, depth: usize) -> u64 {
         self.next_callstack += depth as u64;
         self.next_callstack
@@ -66,7 +66,7 @@ impl DumpWriter {
         }
     }
 
-    /// The sequence's first packet: state is cleared, number 0 is the empty string.
+    /// Writes the sequence's first packet: state is cleared, number 0 is the empty string.
     fn begin(&mut self, clock: ClockValues, out: &mut Vec<pb::TracePacket>) {
         if self.begun {
             return;
@@ -109,7 +109,7 @@ impl DumpWriter {
         }
     }
 
-    /// What a session writes whose targets were signalled but never answered.
+    /// Returns the packets of a session whose targets were signalled but never answered.
     pub(super) fn empty(&mut self, clock: ClockValues) -> Vec<pb::TracePacket> {
         let mut out = Vec::new();
         self.begin(clock, &mut out);
@@ -118,7 +118,7 @@ impl DumpWriter {
         out
     }
 
-    /// Another session holds the process.
+    /// Returns the packets for a process that another session profiles.
     pub(super) fn rejected(&mut self, clock: ClockValues, pid: Pid) -> Vec<pb::TracePacket> {
         let mut out = Vec::new();
         self.begin(clock, &mut out);
@@ -137,7 +137,7 @@ impl DumpWriter {
         out
     }
 
-    /// The packets of one dump of one heap.
+    /// Returns the packets of one dump of one heap.
     pub(super) fn write(&mut self, clock: ClockValues, dump: HeapDump<'_>) -> Vec<pb::TracePacket> {
         let mut out = Vec::new();
         self.begin(clock, &mut out);
@@ -145,7 +145,7 @@ impl DumpWriter {
         if legacy {
             self.interner = Interner::new(true);
         }
-        // A sample takes some 30 bytes on the wire.
+        // A sample takes about 30 bytes in the trace.
         let per_packet = PACKET_LIMIT / 30;
         let mut chunks = dump.samples.chunks(per_packet);
         let mut packets = Vec::new();
@@ -180,7 +180,7 @@ impl DumpWriter {
         }
         tables.push(fresh);
         for (i, fresh) in tables.into_iter().enumerate() {
-            // The first tables go with the last samples.
+            // The first packet's tables come with the last samples.
             if i > 0 {
                 packets.push(self.profile(clock, true));
             }
@@ -200,7 +200,7 @@ impl DumpWriter {
     }
 }
 
-/// Puts tables into a packet: inside the profile on Android 10, beside it since.
+/// Attaches tables to a packet: inside the profile on Android 10, outside it since.
 fn attach(packet: &mut pb::TracePacket, fresh: Fresh, legacy: bool) {
     if legacy {
         if let Some(profile) = &mut packet.profile_packet {

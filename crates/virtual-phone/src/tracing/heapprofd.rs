@@ -1,4 +1,5 @@
-//! heapprofd: which processes a data source profiles, when each is attached, and its dumps.
+//! heapprofd: the processes that a data source profiles, the time when each is attached, and its
+//! dumps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,9 +16,10 @@ use crate::spec::Abi;
 use crate::traced::DumpTruth;
 use heaptap_proto::perfetto as pb;
 
-/// From the signal to the first byte: the target attaches with its next allocation.
+/// Delay in nanoseconds from the signal to the first byte: the target attaches at its next
+/// allocation.
 const ATTACH_DELAY: u64 = 120 * MILLI;
-/// From a process's start to its first profiled allocation.
+/// Delay in nanoseconds from a process's start to its first profiled allocation.
 const STARTUP_DELAY: u64 = 4 * MILLI;
 
 /// One `android.heapprofd` data source of a session.
@@ -27,23 +29,24 @@ pub(super) struct HeapSource {
     pub(super) buffer: usize,
     writer: DumpWriter,
     started: BootNs,
-    /// Refused by heapprofd: it does nothing.
+    /// Whether heapprofd refused the source, which then does nothing.
     refused: bool,
     targets: Vec<Target>,
-    /// Signalled, not yet attached: when they may, and whether from their start.
+    /// Signalled processes that are not attached yet: the earliest time, and whether they are
+    /// profiled from their start.
     waiting: BTreeMap<Pid, (BootNs, bool)>,
-    /// Looked at already.
+    /// Processes already examined.
     known: BTreeSet<Pid>,
     next_dump: Option<BootNs>,
-    /// How many of the requests for dumps were seen.
+    /// Number of dump requests already handled.
     requests: usize,
     dumped: bool,
-    /// This phone's heapprofd takes `*` in names for more than a letter.
+    /// Whether this phone's heapprofd supports `*` in names as a wildcard.
     globs: bool,
     pub(super) truth: Vec<DumpTruth>,
 }
 
-/// The part of a command line that names are compared with: argv0, cut at `@`, without its
+/// Returns the part of a command line that names are compared with: argv0, cut at `@`, without its
 /// directories.
 fn normalized(argv0: &str) -> &str {
     let cut = argv0.split('@').next().unwrap_or(argv0);
@@ -51,7 +54,7 @@ fn normalized(argv0: &str) -> &str {
 }
 
 impl HeapSource {
-    /// Starts the data source at `now`, writing into a buffer as a sequence.
+    /// Starts the data source at `now`; it writes to a buffer as one sequence.
     pub(super) fn start(
         kernel: &Kernel,
         now: BootNs,
@@ -92,19 +95,19 @@ impl HeapSource {
         }
     }
 
-    /// When there is something to do next.
+    /// Returns the time of the next action.
     pub(super) fn next_deadline(&self) -> Option<BootNs> {
         let attach = self.waiting.values().map(|(at, _)| *at).min();
         let broken = self.targets.iter().filter_map(Target::ends_at).min();
         [attach, broken, self.next_dump].into_iter().flatten().min()
     }
 
-    /// How many of the requests for dumps were seen.
+    /// Returns the number of dump requests already handled.
     pub(super) fn requests_seen(&self) -> usize {
         self.requests
     }
 
-    /// Does what is due at `now`; packets go into `out`.
+    /// Performs the actions due at `now`; appends packets to `out`.
     pub(super) fn step(&mut self, kernel: &Kernel, now: BootNs, out: &mut Vec<pb::TracePacket>) {
         if self.refused {
             self.next_dump = None;
@@ -131,7 +134,7 @@ impl HeapSource {
             self.dump(kernel, &mut target, now, out);
             self.release(kernel, target.pid());
         }
-        // What is due is done at its own time, however late: no dump is of a request after that.
+        // Each action has its own due time, however late it runs: no dump includes a later request.
         let asked = {
             let state = kernel.state();
             let new = state.tracing.dump_requests.iter().skip(self.requests);
@@ -146,13 +149,13 @@ impl HeapSource {
         if due {
             let period = self.config.continuous_dump_config.as_ref();
             let period = period.map_or(0, |c| u64::from(c.dump_interval_ms()) * MILLI);
-            // A phone that was stopped skips what it missed.
+            // A phone that was stopped skips missed dumps.
             let missed = now.saturating_sub(self.next_dump.unwrap_or(now)) / period.max(1);
             self.next_dump = self.next_dump.map(|at| at + (missed + 1) * period);
         }
     }
 
-    /// The final dumps.
+    /// Writes the final dumps.
     pub(super) fn finish(&mut self, kernel: &Kernel, now: BootNs, out: &mut Vec<pb::TracePacket>) {
         if self.refused {
             return;
@@ -172,7 +175,7 @@ impl HeapSource {
         kernel.state().tracing.let_go(pid, self.session);
     }
 
-    /// Looks at the processes: who has gone, who has come, who is awake.
+    /// Checks the processes: ended, started or woken ones.
     fn reconcile(&mut self, kernel: &Kernel, now: BootNs, out: &mut Vec<pb::TracePacket>) {
         let (fresh, asleep, gone) = {
             let state = kernel.state();
@@ -208,7 +211,7 @@ impl HeapSource {
             if (new && self.config.no_startup()) || (!new && self.config.no_running()) {
                 continue;
             }
-            // A process given by its pid is one that runs; names find later ones, too.
+            // A process given by its PID is already running; names also match later ones.
             if new && !self.config.all() && !self.names(&process) {
                 continue;
             }
@@ -222,7 +225,7 @@ impl HeapSource {
             };
             self.waiting.insert(process.pid, (at, new));
         }
-        // Whoever sleeps is attached when it wakes and allocates.
+        // A sleeping process is attached when it wakes and allocates.
         for (pid, (at, _)) in &mut self.waiting {
             if asleep.contains(pid) {
                 *at = BootNs::MAX;
@@ -252,7 +255,7 @@ impl HeapSource {
                 out.extend(self.writer.rejected(kernel.clock.at(now), pid));
                 continue;
             }
-            // Android 10 and 11 do not refuse an interval of 0: it kills the target.
+            // Android 10 and 11 do not refuse an interval of 0, which kills the target.
             if self.config.sampling_interval_bytes() == 0 {
                 foreground::killed(&mut kernel.state(), pid, SIGSEGV, kernel.clock.now());
                 kernel.events.notify();
@@ -283,7 +286,7 @@ impl HeapSource {
         target.dump(kernel, now, &mut self.writer, out, &mut self.truth);
     }
 
-    /// Whether the config names this process.
+    /// Returns whether the config names this process.
     fn wants(&self, process: &Process) -> bool {
         if process.role == Role::Kernel || process.role == Role::Command {
             return false;
@@ -310,7 +313,7 @@ impl HeapSource {
         })
     }
 
-    /// All gates of a process; a refusal is logged as heapprofd does.
+    /// Checks all conditions for profiling a process; logs a refusal as heapprofd does.
     fn allowed(&self, kernel: &Kernel, process: &Process) -> bool {
         let spec = &kernel.spec;
         if spec.android == 10 && matches!(spec.abi, Abi::X86 | Abi::X86_64) {
@@ -370,7 +373,7 @@ impl HeapSource {
     }
 }
 
-/// Why heapprofd refuses a config.
+/// Returns heapprofd's reason to refuse a config.
 fn refusal(kernel: &Kernel, config: &pb::HeapprofdConfig) -> Option<String> {
     let android = kernel.spec.android;
     if config.sampling_interval_bytes() == 0 && android >= 12 {

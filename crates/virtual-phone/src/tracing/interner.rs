@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::workload::{FrameDef, MappingDef};
 use heaptap_proto::perfetto as pb;
 
-/// Which table of InternedData a string belongs to.
+/// Table of InternedData that contains a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Table {
     Functions,
@@ -13,7 +13,7 @@ enum Table {
     Paths,
 }
 
-/// What a packet must carry for the numbers that it uses.
+/// New table entries that a packet must include.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fresh {
     pub(super) functions: Vec<pb::InternedString>,
@@ -24,14 +24,14 @@ pub(super) struct Fresh {
     pub(super) callstacks: Vec<pb::Callstack>,
 }
 
-/// The numbers given so far. Strings share one count, as in heapprofd.
+/// The assigned numbers. Strings share one counter, as in heapprofd.
 #[derive(Debug, Default)]
 pub(super) struct Interner {
     strings: BTreeMap<Vec<u8>, u64>,
     sent: BTreeMap<(Table, u64), ()>,
     mappings: BTreeMap<Vec<u8>, u64>,
     frames: BTreeMap<(u64, u64, u64), u64>,
-    /// Android 10: offsets of mappings are not told.
+    /// Android 10: offsets of mappings are omitted.
     legacy: bool,
 }
 
@@ -116,7 +116,7 @@ impl Interner {
         iid
     }
 
-    /// The callstack with the number `iid`, and all that it needs.
+    /// Adds the callstack with the number `iid` and the entries that it needs.
     pub(super) fn callstack(
         &mut self,
         iid: u64,

@@ -1,5 +1,5 @@
-//! `android.java_hprof`: which processes a data source dumps, when each forks, and how its
-//! packets come into the buffer. What is in them is [`crate::java`]'s.
+//! `android.java_hprof`: the processes that a data source dumps, the time when each forks, and the
+//! path of its packets to the buffer. [`crate::java`] owns their contents.
 
 use std::collections::VecDeque;
 
@@ -16,51 +16,52 @@ use crate::traced::JavaDump;
 use crate::traced::Oom;
 use heaptap_proto::perfetto as pb;
 
-/// From the signal to the fork: the app's main thread stops and a child of it writes.
+/// Delay in nanoseconds from the signal to the fork: the app's main thread stops and a child of it
+/// writes.
 const FORK_TAKES: u64 = 60 * MILLI;
-/// The child writes so many objects in a millisecond.
+/// Number of objects that the child writes per millisecond.
 const OBJECTS_PER_MS: u64 = 400;
 
-/// The Android release that came with ART's word on the process.
+/// Android release that added ART's metadata of the process.
 const METADATA_SINCE: u32 = 16;
 
 /// One `android.java_hprof` data source of a session.
 pub(super) struct JavaSource {
     config: pb::JavaHprofConfig,
     pub(super) buffer: usize,
-    /// Sequences of the dumps, one each.
+    /// Next packet sequence; each dump has its own.
     next_sequence: u32,
-    /// Pids of the first scan, where later ones are not to be looked for.
+    /// PIDs of the first scan, if later scans are disabled.
     first_scan: Option<Vec<Pid>>,
     next_dump: Option<BootNs>,
     running: Vec<Running>,
-    /// heapprofd never signals anybody.
+    /// Whether heapprofd never sends signals.
     dead: bool,
     lossy: bool,
     written: u64,
     pub(super) dumps: Vec<JavaDump>,
 }
 
-/// A child that writes.
+/// A child that writes a dump.
 struct Running {
     began: BootNs,
     ends: BootNs,
-    /// Packets with the share of the time, in 1/1000, after which each is there.
+    /// Packets with the share of the time, in 1/1000, after which each one is available.
     packets: VecDeque<(u64, pb::TracePacket)>,
-    /// The app dies at this moment.
+    /// Time at which the app dies.
     dies: Option<BootNs>,
     pid: Pid,
-    /// The app dies when all is written.
+    /// Whether the app dies after writing everything.
     fatal: bool,
 }
 
-/// The part of a command line that names are compared with before Android 13.
+/// Returns the part of a command line that names are compared with before Android 13.
 fn normalized(argv0: &str) -> &str {
     let cut = argv0.split('@').next().unwrap_or(argv0);
     cut.rsplit('/').next().unwrap_or(cut)
 }
 
-/// Whether a pattern of a config means a process, as Android 13 and later match it.
+/// Returns whether a pattern of a config matches a process, as on Android 13 and later.
 fn globbed(name: &str, argv0: &str) -> bool {
     let text = if name.starts_with('/') {
         argv0
@@ -72,7 +73,7 @@ fn globbed(name: &str, argv0: &str) -> bool {
 }
 
 impl JavaSource {
-    /// Starts the data source at `now`: every process that it names is signalled.
+    /// Starts the data source at `now`: signals every process that it names.
     pub(super) fn start(
         kernel: &Kernel,
         now: BootNs,
@@ -86,7 +87,7 @@ impl JavaSource {
         let phase = u64::from(continuous.dump_phase_ms()) * MILLI;
         let first = if phase > 0 { phase } else { interval };
         source.next_dump = (interval > 0).then_some(now + first);
-        // Since Android 13 the processes are looked for again at each dump.
+        // Since Android 13, the processes are searched again for each dump.
         if kernel.spec.android < 13 || continuous.scan_pids_only_on_start() {
             let pids = source.targets(kernel);
             source.first_scan = Some(pids.iter().map(|p| p.pid).collect());
@@ -95,8 +96,8 @@ impl JavaSource {
         source
     }
 
-    /// The source of a session that was started by a process which ran out of memory: that
-    /// process dumps itself.
+    /// Returns the source of a session started by a process that ran out of memory; that process
+    /// dumps itself.
     pub(super) fn start_oom(
         kernel: &Kernel,
         oom: Oom,
@@ -134,7 +135,7 @@ impl JavaSource {
         }
     }
 
-    /// When there is something to do next.
+    /// Returns the time of the next action.
     pub(super) fn next_deadline(&self) -> Option<BootNs> {
         let running = self
             .running
@@ -143,18 +144,18 @@ impl JavaSource {
         running.chain(self.next_dump).min()
     }
 
-    /// When the dumps that run now are complete.
+    /// Returns the time when the running dumps are complete.
     pub(super) fn done_at(&self) -> Option<BootNs> {
         self.running.iter().map(|r| r.ends).max()
     }
 
-    /// Does what is due at `now`; packets go into `out`.
+    /// Performs the actions due at `now`; appends packets to `out`.
     pub(super) fn step(&mut self, kernel: &Kernel, now: BootNs, out: &mut Vec<pb::TracePacket>) {
         if self.next_dump.is_some_and(|at| at <= now) {
             self.signal_all(kernel, now);
             let continuous = self.config.continuous_dump_config.unwrap_or_default();
             let period = u64::from(continuous.dump_interval_ms()) * MILLI;
-            // A phone that was stopped skips what it missed.
+            // A phone that was stopped skips missed dumps.
             let missed = now.saturating_sub(self.next_dump.unwrap_or(now)) / period.max(1);
             self.next_dump = self.next_dump.map(|at| at + (missed + 1) * period);
         }
@@ -188,7 +189,7 @@ impl JavaSource {
         }
     }
 
-    /// No more dumps are begun: the session ends.
+    /// Starts no more dumps, because the session ends.
     pub(super) fn stop(&mut self) {
         self.next_dump = None;
     }
@@ -268,10 +269,10 @@ impl JavaSource {
         may
     }
 
-    /// A process forks and its child begins to write; one that ran out of memory writes itself
-    /// and dies of it.
+    /// Starts a dump: the process forks and its child writes. A process that ran out of memory
+    /// writes itself and then dies.
     fn dump(&mut self, kernel: &Kernel, process: &Process, now: BootNs, oom: bool) {
-        // A frozen process takes the signal when it thaws.
+        // A frozen process handles the signal when it thaws.
         if process.frozen || process.stopped {
             return;
         }
@@ -333,7 +334,7 @@ impl JavaSource {
 }
 
 impl Running {
-    /// Packets that are there by `now`.
+    /// Takes the packets available by `now`.
     fn take(&mut self, now: BootNs, out: &mut Vec<pb::TracePacket>) {
         let whole = (self.ends - self.began).max(1);
         let share = now.saturating_sub(self.began) * 1_000 / whole;

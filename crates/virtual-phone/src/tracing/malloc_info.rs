@@ -1,15 +1,15 @@
-//! `malloc_info` of a process: what its native heap holds at a moment, by size, in the words of
-//! the allocator that its Android release has. Follows from the process's account of memory.
+//! `malloc_info` of a process: the blocks of its native heap by size, in the format of the
+//! allocator of its Android release. Derived from memory accounting.
 
 use crate::clock::BootNs;
 use crate::kernel::Kernel;
 use crate::process::Process;
 
-/// jemalloc's largest small size; larger ones up to a chunk are "large".
+/// Maximum "small" size of jemalloc in bytes; larger sizes up to a chunk are "large".
 const SMALL: u64 = 14 << 10;
 const CHUNK: u64 = 1 << 21;
 
-/// The XML that `am dumpheap -m` writes.
+/// Returns the XML that `am dumpheap -m` writes.
 pub(crate) fn malloc_info(kernel: &Kernel, process: &Process, now: BootNs) -> String {
     let ledger = kernel.memory.ledger(&kernel.state(), process, now);
     let sizes = ledger.map(|l| l.native.sizes()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Tracing on the phone: recordings that run, their sources and what they write.
+//! Tracing on the phone: running recordings, their sources and output.
 
 mod buffer;
 pub(crate) mod config;

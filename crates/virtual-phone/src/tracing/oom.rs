@@ -1,4 +1,4 @@
-//! OutOfMemoryError: how an app runs out of memory, whom it tells, and sessions that wait for it.
+//! OutOfMemoryErrors: an app that runs out of memory, and sessions that wait for it.
 
 use super::config::globbed_whole;
 use crate::access::java_debuggable_build;
@@ -19,18 +19,18 @@ use heaptap_proto::perfetto as pb;
 
 use crate::traced::{Oom, Outcome};
 
-/// The trigger that ART fires.
+/// Trigger that ART activates.
 pub(super) const TRIGGER: &str = "com.android.telemetry.art-outofmemory";
-/// The data source that dumps on it.
+/// Data source that dumps on the trigger.
 pub(super) const SOURCE: &str = "android.java_hprof.oom";
-/// What ART would let the heap grow to without a collection.
+/// Bytes to which ART would let the heap grow without a collection.
 const FOOTPRINT_SLACK: u64 = 6 << 20;
-/// What the app asks for in vain: an array of half a gigabyte.
+/// Failed allocation of the app: an array of half a gigabyte.
 const ASKED: u64 = (512 << 20) + 16;
-/// Sessions that wait, as the apps see it.
+/// Property with the number of waiting sessions, as the apps see it.
 const SESSIONS: &str = "traced.oome_heap_session.count";
 
-/// `com.example.app` runs out of memory; false where it does not run.
+/// Makes `com.example.app` run out of memory; returns false if it is not running.
 pub(crate) fn run_out(kernel: &Kernel) -> bool {
     let now = kernel.clock.boot();
     let process = {
@@ -40,7 +40,7 @@ pub(crate) fn run_out(kernel: &Kernel) -> bool {
     let Some(process) = process else {
         return false;
     };
-    // ART collects once more before it gives up.
+    // ART collects once more before it throws.
     {
         let state = kernel.state();
         let event = Event::Collection(Request::Alloc);
@@ -67,14 +67,14 @@ pub(crate) fn run_out(kernel: &Kernel) -> bool {
             .any(|config| wanted(config, &process))
     };
     kernel.events.notify();
-    // Nobody dumps it: it dies at once.
+    // If no session dumps it, it dies at once.
     if !waited_for || !allowed(kernel, &process) {
         die(kernel, &process);
     }
     true
 }
 
-/// The uncaught error ends the process.
+/// Ends the process with the uncaught error.
 pub(super) fn die(kernel: &Kernel, process: &Process) {
     let now = kernel.clock.now();
     let what = message(kernel, process, now.boot);
@@ -101,7 +101,7 @@ fn message(kernel: &Kernel, process: &Process, now: BootNs) -> String {
     )
 }
 
-/// What ART checks inside the app before it dumps.
+/// Returns whether ART permits the dump inside the app.
 pub(super) fn allowed(kernel: &Kernel, process: &Process) -> bool {
     if java_debuggable_build(&kernel.spec) {
         return true;
@@ -114,13 +114,14 @@ pub(super) fn allowed(kernel: &Kernel, process: &Process) -> bool {
     found.is_some_and(Package::profileable_from_shell)
 }
 
-/// Whether the config of an OOM source means the process: patterns on the whole argv0.
+/// Returns whether the config of an OOM source matches the process: patterns are compared with the
+/// whole argv0.
 pub(super) fn wanted(config: &pb::JavaHprofConfig, process: &Process) -> bool {
     let names = &config.process_cmdline;
     names.iter().any(|name| globbed_whole(name, process.name()))
 }
 
-/// What ART tells of a process since 2026, and of the error where there was one.
+/// Returns ART's metadata of a process (since 2026), and of the error if there was one.
 pub(super) fn metadata(
     kernel: &Kernel,
     process: &Process,
@@ -146,7 +147,7 @@ pub(super) fn metadata(
     metadata
 }
 
-/// Where the app was, leaf first.
+/// Returns the stack of the error, leaf first.
 fn stack(renamed: bool) -> pb::art_process_metadata::Stack {
     let frames = [
         (
@@ -204,26 +205,26 @@ fn stack(renamed: bool) -> pb::art_process_metadata::Stack {
     }
 }
 
-/// `type Class.method(arguments)` with R8's name of the method.
+/// Formats `type Class.method(arguments)` with R8's name of the method.
 fn renamed_method(method: &str) -> String {
     let (head, arguments) = method.split_once('(').unwrap_or((method, ")"));
     let (kind, name) = head.rsplit_once(' ').unwrap_or(("void", head));
     format!("{kind} {}({arguments}", obfuscated(name))
 }
 
-/// How a session that waits for a trigger goes on.
+/// Result of waiting for a trigger.
 pub(super) enum Awaited {
-    /// Something fired it.
+    /// The trigger was activated.
     Fired {
         oom: Oom,
-        /// After which time the session stops.
+        /// Delay until the session stops.
         stop_delay_ms: u32,
     },
-    /// Nothing did; there is nothing to write.
+    /// The trigger was not activated; there is nothing to write.
     Ended(Outcome),
 }
 
-/// Whether a session starts only when a trigger fires.
+/// Returns whether a session starts only after a trigger.
 pub(super) fn waits(config: &pb::TraceConfig) -> bool {
     use pb::trace_config::trigger_config::TriggerMode;
     let triggers = config.trigger_config.as_ref();

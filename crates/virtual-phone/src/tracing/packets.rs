@@ -1,4 +1,4 @@
-//! The service's own packets: clocks, config, system, events, statistics.
+//! Packets of the service: clocks, config, system, events, statistics.
 
 use super::buffer::TraceBuffer;
 use crate::clock::ClockValues;
@@ -10,7 +10,7 @@ use heaptap_proto::perfetto as pb;
 /// Sequence of the service itself.
 pub(super) const SERVICE: u32 = 1;
 
-/// The marker by which a reader finds its place in a damaged file.
+/// Marker by which a reader resynchronizes in a damaged file.
 const SYNC: [u8; 16] = [
     0x82, 0x47, 0x7a, 0x76, 0xb2, 0x8d, 0x42, 0xba, 0x81, 0xdc, 0x33, 0x32, 0x6d, 0x57, 0xa0, 0x79,
 ];
@@ -37,7 +37,7 @@ pub(super) fn config(config: &pb::TraceConfig) -> pb::TracePacket {
     }
 }
 
-/// All clocks of a moment.
+/// Returns all clocks at one time.
 pub(super) fn clocks(values: ClockValues, android: u32) -> pb::TracePacket {
     let clock = |id, timestamp| pb::clock_snapshot::Clock {
         clock_id: Some(id),
@@ -106,7 +106,7 @@ pub(super) fn system_info(kernel: &Kernel) -> pb::TracePacket {
     }
 }
 
-/// What happens to a session.
+/// Event of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
     TracingStarted,
@@ -167,7 +167,7 @@ pub(super) fn stats(buffers: &[TraceBuffer], sources: usize, flushes: u64) -> pb
     }
 }
 
-/// The service's word that a process which ran out of memory started the session.
+/// Returns the service's packet about a session started by a process that ran out of memory.
 pub(super) fn trigger(kernel: &Kernel, oom: Oom, name: &str) -> pb::TracePacket {
     let uid = kernel.state().processes.get(oom.pid).map(|p| p.uid as i32);
     pb::TracePacket {
@@ -213,7 +213,7 @@ pub(super) fn packages_list(
     }
 }
 
-/// What a producer's packets have in common.
+/// Returns the common fields of a producer's packets.
 pub(super) fn of_producer(sequence: u32) -> pb::TracePacket {
     pb::TracePacket {
         trusted_packet_sequence_id: Some(sequence),
@@ -221,7 +221,7 @@ pub(super) fn of_producer(sequence: u32) -> pb::TracePacket {
     }
 }
 
-/// `linux.process_stats`: those processes of the tree that are wanted.
+/// Returns the `linux.process_stats` packet with the requested processes of the tree.
 pub(super) fn process_tree(
     kernel: &Kernel,
     sequence: u32,
@@ -249,8 +249,8 @@ pub(super) fn process_tree(
     }
 }
 
-/// What a forked child finds in its /proc/self/smaps: the mappings of its parent, with which it
-/// shares every page that was its parent's own.
+/// Returns a forked child's /proc/self/smaps: the mappings of its parent, with all of the parent's
+/// own pages shared.
 pub(super) fn smaps(pid: u32, ledger: Option<&Ledger>) -> pb::SmapsPacket {
     let mappings = ledger.map_or(&[][..], |ledger| &ledger.mappings);
     let entries = mappings.iter().map(|mapping| {
@@ -264,7 +264,7 @@ pub(super) fn smaps(pid: u32, ledger: Option<&Ledger>) -> pb::SmapsPacket {
             shared_dirty_resident_kb: Some(pages.shared_dirty + pages.private_dirty),
             shared_clean_resident_kb: Some(pages.shared_clean + pages.private_clean),
             locked_kb: Some(0),
-            // Each page that was nobody else's has two now.
+            // Each page of only the parent is now shared by two processes.
             proportional_resident_kb: Some(pages.pss - pages.uss().min(pages.pss) / 2),
             ..Default::default()
         }

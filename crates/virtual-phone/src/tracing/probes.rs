@@ -1,6 +1,6 @@
-//! traced_probes: what it samples for `linux.process_stats` and `linux.sys_stats`, and what
-//! runtimes print into `linux.ftrace`. Figures are those of the phone's account of memory and
-//! of its own files; here they are only sampled and encoded.
+//! traced_probes: samples for `linux.process_stats` and `linux.sys_stats`, and runtime events in
+//! `linux.ftrace`. The values come from memory accounting and the phone's files; this module only
+//! samples and encodes them.
 
 use std::collections::BTreeSet;
 
@@ -14,26 +14,26 @@ use heaptap_proto::perfetto as pb;
 use heaptap_proto::perfetto::process_stats_config::Quirks;
 use pb::ftrace_event_bundle::FtraceClock;
 
-/// The daemon takes shorter periods for this.
+/// Minimum period of the daemon; it uses this instead of shorter ones.
 const LEAST_PERIOD: u64 = 100 * MILLI;
-/// How often it reads the kernel's ring buffers.
+/// Interval in which it reads the kernel's ring buffers.
 const DRAIN: u64 = 250 * MILLI;
-/// So far the reading lags: a collection is printed into the ring as it happens, and the account
-/// of memory tells of it by its mark, which may be its end.
+/// Lag of reading: a collection is written to the ring as it happens, but memory accounting reports
+/// it at its mark, which can be its end.
 const LAG: u64 = 2_000 * MILLI;
-/// How often a heap that is in use takes a new buffer for a thread, and says its size.
+/// Interval in which a heap in use allocates a new buffer for a thread and reports its size.
 const SAYS_SIZE: u64 = 500 * MILLI;
-/// After so many periods a sample that is due is left out.
+/// Number of periods after which a late sample is dropped.
 const LATEST: u64 = 5;
-/// Processors of the phone.
+/// Number of the phone's processors.
 const CPUS: usize = 8;
-/// From an app's pid to the thread on which its heap is collected.
+/// Difference between an app's PID and the thread that collects its heap.
 const HEAP_TASK_DAEMON: u32 = 100_000;
 
-/// Where a source writes: its buffer and its sequence.
+/// Destination of a source: its buffer and its sequence.
 type Goal = (usize, u32);
 
-/// Packets with the buffer of each.
+/// Packets with their buffers.
 pub(super) type Written = Vec<(usize, pb::TracePacket)>;
 
 /// The sources of traced_probes in one session.
@@ -61,11 +61,11 @@ struct System {
 struct Ftrace {
     goal: Goal,
     next: BootNs,
-    /// What happened up to here was asked for.
+    /// Events up to this time have been requested.
     asked: BootNs,
-    /// Events that are not read yet.
+    /// Events that have not been read yet.
     pending: Vec<Printed>,
-    /// The next moment at which sizes are said.
+    /// Time of the next size report.
     next_size: BootNs,
     said: Vec<(Pid, u64)>,
 }
@@ -108,7 +108,7 @@ impl Probes {
 
     /// Starts `linux.sys_stats`.
     pub(super) fn start_system(&mut self, now: BootNs, config: &pb::SysStatsConfig, goal: Goal) {
-        // Below 10 ms the daemon polls nothing.
+        // The daemon ignores polling periods below 10 ms.
         if config.meminfo_period_ms() >= 10 {
             self.system.push(System {
                 goal,
@@ -119,7 +119,7 @@ impl Probes {
         }
     }
 
-    /// Starts `linux.ftrace`, as far as it has something that this phone prints.
+    /// Starts `linux.ftrace`, as far as it has events that this phone prints.
     pub(super) fn start_ftrace(&mut self, now: BootNs, config: &pb::FtraceConfig, goal: Goal) {
         let mut categories = config.atrace_categories.iter();
         if categories.any(|c| c == "dalvik" || c == "*") {
@@ -141,7 +141,7 @@ impl Probes {
         processes.chain(system).chain(ftrace).min()
     }
 
-    /// Does what is due; at the `last` step all that the rings hold is read.
+    /// Performs the due actions; the `last` step reads everything in the rings.
     pub(super) fn step(&mut self, kernel: &Kernel, now: BootNs, last: bool) -> Written {
         let mut out = Vec::new();
         for source in &mut self.processes {
@@ -177,7 +177,7 @@ fn pids_of(tree: &pb::TracePacket) -> impl Iterator<Item = Pid> + '_ {
     processes.map(|p| p.pid() as Pid)
 }
 
-/// The numbers of a file of lines such as `VmRSS:     1234 kB`.
+/// Returns the number in a line such as `VmRSS:     1234 kB`.
 fn line(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let mut words = line.strip_prefix(':')?.split_whitespace();
@@ -190,9 +190,9 @@ fn file(kernel: &Kernel, path: &str) -> Option<String> {
 }
 
 impl Processes {
-    /// What each process takes at a moment, however late this host's thread comes to it.
+    /// Samples the memory of each process at `at`, however late the host's thread runs.
     fn poll(&mut self, kernel: &Kernel, at: BootNs, out: &mut Written) {
-        // Whoever is so late has more to do than it can: as there, a sample is left out.
+        // If the daemon is this late, it is overloaded: it drops a sample, as the real one does.
         if at + LATEST * self.period < kernel.clock.boot() {
             return;
         }
@@ -208,7 +208,7 @@ impl Processes {
         };
         let mut processes = Vec::new();
         for &pid in &all {
-            // Others have their turn between two processes.
+            // Other threads can run between two processes.
             let state = kernel.state();
             let Some(process) = state.processes.get(pid) else {
                 continue;
@@ -227,7 +227,7 @@ impl Processes {
                 rss_shmem_kb: Some(shmem),
                 vm_swap_kb: Some(pages.swap),
                 vm_locked_kb: Some(0),
-                // As its status has it.
+                // As in /proc/PID/status.
                 vm_hwm_kb: Some(pages.rss() + pages.rss() / 20),
                 oom_score_adj: Some(i64::from(process.oom_score_adj)),
             });
@@ -301,7 +301,7 @@ impl Ftrace {
             self.next_size += SAYS_SIZE;
         }
         for pid in apps {
-            // Others have their turn between two processes.
+            // Other threads can run between two processes.
             let state = kernel.state();
             let Some(process) = state.processes.get(pid) else {
                 continue;
@@ -343,7 +343,7 @@ impl Ftrace {
             if events.is_empty() {
                 continue;
             }
-            // Kernels that count in BOOTTIME say nothing of their clock.
+            // Kernels with a BOOTTIME clock do not specify their clock.
             let old = kernel.spec.android <= 10;
             let bundle = pb::FtraceEventBundle {
                 cpu: Some(cpu as u32),
@@ -361,7 +361,7 @@ impl Ftrace {
         }
     }
 
-    /// A heap that takes no new buffer says nothing.
+    /// Prints a heap's size, unless it is unchanged: then the heap allocates no new buffer.
     fn say_size(&mut self, at: BootNs, pid: Pid, size: u64) {
         match self.said.iter_mut().find(|said| said.0 == pid) {
             Some((_, said)) if *said == size => return,
@@ -372,11 +372,11 @@ impl Ftrace {
         self.pending.push(Printed::new(at, pid, 3, text));
     }
 
-    /// What the runtime prints over a collection.
+    /// Prints the runtime's events of a collection.
     fn print(&mut self, pid: Pid, c: &Collection) {
         let thread = match c.cause {
             "Background" => pid + HEAP_TASK_DAEMON,
-            // Whoever asks for it collects.
+            // The thread that requests a collection runs it.
             _ => pid,
         };
         let compacts = c.collector.contains("compact");
@@ -398,7 +398,7 @@ impl Ftrace {
         );
         say(begins + 1, first, format!("B|{pid}|InitializePhase\n"));
         say(begins + 2, first, format!("E|{pid}\n"));
-        // Pauses lie evenly over it.
+        // Pauses are spread evenly over it.
         let gap = c.duration() / (c.pauses.len() as u64 + 1);
         for (nth, length) in c.pauses.iter().enumerate() {
             let at = (begins + gap * (nth as u64 + 1)).min(c.ends.saturating_sub(length + 4));
@@ -410,7 +410,7 @@ impl Ftrace {
             };
             say(at, first, format!("B|{pid}|{phase}\n"));
             say(at + 1, first, format!("B|{pid}|{pause}\n"));
-            // The thread is moved to another processor while the app stands still.
+            // The thread is moved to another processor while the app is paused.
             say(at + 1 + length, second, format!("E|{pid}\n"));
             say(at + 2 + length, second, format!("E|{pid}\n"));
         }

@@ -1,5 +1,5 @@
-//! A recording from its start to its file: when sources are stepped, flushed and drained, and
-//! how it ends. Runs on the thread of the perfetto client (or of the service, once detached).
+//! A recording from its start to its file: it steps, flushes and drains the sources, and ends. Runs
+//! on the thread of the perfetto client (or of the service, once detached).
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use crate::workload::mix;
 use heaptap_proto::perfetto as pb;
 use heaptap_proto::perfetto::trace_config::{CompressionType, WriteFlushMode};
 
-/// From the signal to a complete file, measured on real ones: 20 to 80 ms.
+/// Delay in nanoseconds from the signal to a complete file; 20 to 80 ms on real devices.
 const STOP_TAKES: u64 = 45 * MILLI;
-/// Sync markers stand at least this far apart.
+/// Minimum distance of sync markers in nanoseconds.
 const SYNC_EVERY: u64 = 10 * SECOND;
 
 struct Recording<'a> {
     kernel: &'a Kernel,
-    /// Another tool has the kernel's tracing.
+    /// Whether another tool uses the kernel's tracing.
     held: bool,
     pid: Pid,
     session: u64,
@@ -44,7 +44,7 @@ struct Recording<'a> {
     next_flush: Option<BootNs>,
     ends: Option<BootNs>,
     flushes: u64,
-    /// Packets of the service that wait for the next write.
+    /// Packets of the service for the next write.
     service: Vec<pb::TracePacket>,
     head_written: bool,
     last_sync: BootNs,
@@ -54,7 +54,7 @@ struct Recording<'a> {
     started: BootNs,
 }
 
-/// Records until told to stop, until its time is up, or until something ends it.
+/// Records until a stop request, a timeout, or another cause of its end.
 pub(crate) fn run(
     kernel: &Kernel,
     pid: Pid,
@@ -68,7 +68,7 @@ pub(crate) fn run(
     }
     let awaited = oom::waits(&config).then(|| oom::await_trigger(kernel, pid, session, &config));
     let outcome = match awaited {
-        // Nothing happened: the file stays empty.
+        // The trigger was not activated: the file stays empty.
         Some(Awaited::Ended(outcome)) => outcome,
         Some(Awaited::Fired { oom, stop_delay_ms }) => {
             let config = pb::TraceConfig {
@@ -82,7 +82,7 @@ pub(crate) fn run(
     {
         let mut state = kernel.state();
         state.tracing.close(session);
-        // init starts heapprofd for sessions that need it, and stops it after the last.
+        // init starts heapprofd for sessions that need it, and stops it after the last one.
         if state.tracing.sessions.is_empty() {
             crate::init::stop_heapprofd(&mut state);
         }
@@ -91,7 +91,8 @@ pub(crate) fn run(
     outcome
 }
 
-/// How often producers are flushed; 0 for never. Since v54 the default, AUTO, ignores the period.
+/// Returns the interval in which producers are flushed; 0 means never. Since v54, the default,
+/// AUTO, ignores the period.
 fn flush_period_ms(config: &pb::TraceConfig, kernel: &Kernel) -> u32 {
     let is_auto = match config.write_flush_mode() {
         WriteFlushMode::WriteFlushUnspecified | WriteFlushMode::WriteFlushAuto => true,
@@ -132,7 +133,7 @@ impl<'a> Recording<'a> {
                 (tracing.traced_life, tracing.heapprofd_life),
             )
         };
-        // Whoever waits for it (`perfetto -D`) goes on at once.
+        // Clients that wait for the start (`perfetto -D`) continue at once.
         kernel.events.notify();
         let after = |ms: u32| (ms > 0).then(|| now + u64::from(ms) * MILLI);
         let period = match config.file_write_period_ms() {
@@ -195,7 +196,7 @@ impl<'a> Recording<'a> {
                 }
                 "android.java_hprof" if kernel.spec.android >= 11 => {
                     let config = source.java_hprof_config.clone().unwrap_or_default();
-                    // Each dump is a sequence of its own, apart from those of the sources.
+                    // Each dump is its own sequence, separate from those of the sources.
                     let first = 0x1_0000 + sequence;
                     let java = JavaSource::start(kernel, now, config, (buffer, first));
                     self.java.push(java);
@@ -222,13 +223,13 @@ impl<'a> Recording<'a> {
                     let config = source.sys_stats_config.clone().unwrap_or_default();
                     self.probes.start_system(now, &config, (buffer, sequence));
                 }
-                // Its service could not set it up.
+                // The tracing service could not set it up.
                 "linux.ftrace" if self.held => {}
                 "linux.ftrace" => {
                     let config = source.ftrace_config.clone().unwrap_or_default();
                     self.probes.start_ftrace(now, &config, (buffer, sequence));
                 }
-                // Sources that this phone doesn't have write nothing.
+                // Sources that this phone does not have write nothing.
                 _ => {}
             }
         }
@@ -241,7 +242,7 @@ impl<'a> Recording<'a> {
     }
 
     fn event(&mut self, event: Event, now: BootNs) {
-        // Android 10 has no such packets.
+        // Android 10 does not have such packets.
         if self.kernel.spec.android >= 11 {
             self.service.push(packets::event(event, now));
         }
@@ -255,7 +256,7 @@ impl<'a> Recording<'a> {
         heaps.chain(java).chain(own.into_iter().flatten()).min()
     }
 
-    /// Follows the session to its end.
+    /// Runs the session to its end.
     fn follow(&mut self) -> Outcome {
         let kernel = self.kernel;
         let started = self.started;
@@ -297,7 +298,7 @@ impl<'a> Recording<'a> {
             if let Some(outcome) = self.changed() {
                 return outcome;
             }
-            // What is due happens at its own time, however late this host's thread is.
+            // Actions run with their own due time, however late the host's thread is.
             while let Some(at) = self.deadline().filter(|at| *at <= now) {
                 self.step(at);
                 if self.full || self.ends.is_some_and(|end| end <= at) {
@@ -340,7 +341,7 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// Waits for the deadline or for anything that concerns the session.
+    /// Waits for the deadline or for an event of the session.
     fn pause(&self, deadline: Option<BootNs>) -> Result<(), Stop> {
         let look = || {
             let state = self.kernel.state();
@@ -354,7 +355,7 @@ impl<'a> Recording<'a> {
             )
         };
         let before = look();
-        // A request that came while a step was taken that began before it.
+        // A request arrived during a step that started before it.
         let is_behind = |heap: &HeapSource| heap.requests_seen() < before.1;
         if before.3 || self.heaps.iter().any(is_behind) {
             return Ok(());
@@ -363,21 +364,21 @@ impl<'a> Recording<'a> {
         self.kernel.block(self.pid, deadline, ready).map(|_| ())
     }
 
-    /// Whether a daemon died under the session.
+    /// Returns the outcome if a daemon died during the session.
     fn changed(&mut self) -> Option<Outcome> {
         let lives = {
             let state = self.kernel.state();
             (state.tracing.traced_life, state.tracing.heapprofd_life)
         };
         if lives.1 != self.lives.1 {
-            // What heapprofd had not written is gone with it.
+            // Data that heapprofd had not written is lost with it.
             self.heaps.clear();
             self.lives.1 = lives.1;
         }
         (lives.0 != self.lives.0).then_some(Outcome::Disconnected)
     }
 
-    /// Does what is due.
+    /// Performs the due actions.
     fn step(&mut self, now: BootNs) {
         for i in 0..self.heaps.len() {
             let mut out = Vec::new();
@@ -412,7 +413,7 @@ impl<'a> Recording<'a> {
             let mut out = Vec::new();
             java.step(self.kernel, now, &mut out);
             out.iter().for_each(|p| self.buffers[java.buffer].write(p));
-            // An app hands over what it holds once its dump is written.
+            // An app commits its data once its dump is complete.
             let ends = |p: &pb::TracePacket| p.heap_graph.as_ref().is_some_and(|g| !g.continued());
             if out.iter().any(ends) {
                 self.buffers[java.buffer].flush();
@@ -428,13 +429,13 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// Since v54 every write into the file flushes first if it is told to.
+    /// Returns whether every write to the file flushes first: since v54, if configured.
     fn flushes_at_write(&self) -> bool {
         self.kernel.spec.perfetto_version() >= 54
             && self.config.write_flush_mode() == WriteFlushMode::WriteFlushEnabled
     }
 
-    /// Packets of a heapprofd source go to its buffer, its truth to whoever asks.
+    /// Adds a heapprofd source's packets to its buffer and its truth to the recording's.
     fn take(&mut self, heap: usize, out: &[pb::TracePacket]) {
         let buffer = self.heaps[heap].buffer;
         out.iter().for_each(|p| self.buffers[buffer].write(p));
@@ -454,7 +455,7 @@ impl<'a> Recording<'a> {
         self.event(Event::AllFlushed, now);
     }
 
-    /// Flush, final dumps, the rest of the file, begun at `from`.
+    /// Performs the flush, final dumps and the rest of the file, from the time `from` on.
     fn stop(&mut self, from: BootNs) -> Outcome {
         let kernel = self.kernel;
         let times_out = kernel.faults.strikes(FaultKind::StopTimeout).is_some();
@@ -464,7 +465,7 @@ impl<'a> Recording<'a> {
         };
         let until = (from + takes).max(self.java_done(from));
         self.flush(from);
-        // A signal that is caught here changes nothing any more.
+        // A signal caught now has no effect.
         loop {
             match kernel.block(self.pid, Some(until), || None::<()>) {
                 Ok(_) => break,
@@ -505,8 +506,8 @@ impl<'a> Recording<'a> {
         Outcome::Finished
     }
 
-    /// Since Android 12 a source whose dumps still run says that it has not stopped yet; the
-    /// service waits as long as the config lets it.
+    /// Returns when the Java sources have stopped. Since Android 12, a source with running dumps
+    /// reports that it has not stopped yet; the service waits up to the config's timeout.
     fn java_done(&mut self, from: BootNs) -> BootNs {
         self.java.iter_mut().for_each(JavaSource::stop);
         let done = self.java.iter().filter_map(JavaSource::done_at).max();
@@ -515,7 +516,7 @@ impl<'a> Recording<'a> {
         done.map_or(from, |done| done.min(from + limit * MILLI))
     }
 
-    /// How long the service waits at most for its data sources to stop.
+    /// Returns the service's timeout for its data sources to stop.
     fn stop_limit_ms(&self) -> u64 {
         match self.config.data_source_stop_timeout_ms() {
             0 => 5_000,
@@ -523,7 +524,7 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// Killed while the file was being written: a part of it is there.
+    /// Leaves a part of the file, because the client was killed while writing.
     fn abandon(&mut self) {
         let now = self.kernel.clock.boot();
         let before = self.file.len();
@@ -533,7 +534,7 @@ impl<'a> Recording<'a> {
         self.file.truncate(before + written * 2 / 3);
     }
 
-    /// A stored recording in place of what was recorded.
+    /// Writes a stored recording instead of the recorded data.
     fn serve_stored(&self, path: &std::path::Path) {
         match std::fs::read(path) {
             Ok(bytes) => {
@@ -548,14 +549,14 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// Writes what the buffers hold, with the service's packets around it.
+    /// Writes the contents of the buffers, with the service's packets around them.
     fn write(&mut self, now: BootNs, last: bool) {
         let mut before: Vec<pb::TracePacket> = Vec::new();
         let (clocks, events): (Vec<_>, Vec<_>) = std::mem::take(&mut self.service)
             .into_iter()
             .partition(|p| p.clock_snapshot.is_some());
         before.extend(clocks);
-        // After a restart of the phone its clock stands before the last mark.
+        // After a restart of the phone, its clock is before the last marker.
         let since = now.checked_sub(self.last_sync);
         if !self.head_written || since.is_none_or(|since| since >= SYNC_EVERY) {
             self.last_sync = now;
@@ -606,7 +607,7 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// Appends to the file, within max_file_size and the disk.
+    /// Appends to the file, within max_file_size and the free disk space.
     fn append(&mut self, bytes: &[u8]) {
         let compressed;
         let mut bytes = bytes;
@@ -622,7 +623,7 @@ impl<'a> Recording<'a> {
         };
         let at = self.file.len();
         if at + bytes.len() as u64 > limit {
-            // Whole packets only, as many as fit.
+            // Write only whole packets, as many as fit.
             self.full = true;
             let fits = whole_packets(bytes, limit.saturating_sub(at) as usize);
             bytes = &bytes[..fits];
@@ -639,10 +640,10 @@ impl<'a> Recording<'a> {
     }
 }
 
-/// One packet that holds all of `bytes`, deflated.
+/// Returns one packet with all of `bytes`, deflated.
 fn compress(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
-    // Writing into memory can't fail.
+    // Writing to memory cannot fail.
     let _ = encoder.write_all(bytes);
     let packet = pb::TracePacket {
         compressed_packets: encoder.finish().ok(),
@@ -651,7 +652,7 @@ fn compress(bytes: &[u8]) -> Vec<u8> {
     framed(&packet)
 }
 
-/// Length of the whole packets at the front of `bytes` that fit into `limit`.
+/// Returns the length of the whole packets at the front of `bytes` that fit into `limit`.
 fn whole_packets(bytes: &[u8], limit: usize) -> usize {
     let mut at = 0;
     while at < bytes.len() {

@@ -1,6 +1,6 @@
 //! heapprofd's sampler: a Poisson process over allocated bytes.
 
-/// Seed of the random engine in every profiled process: real ones are default-seeded, so each
+/// Seed of the random engine in every profiled process. Real engines are default-seeded, so each
 /// process replays the same gaps.
 const DEFAULT_SEED: u64 = 5_489;
 
@@ -8,13 +8,13 @@ const DEFAULT_SEED: u64 = 5_489;
 #[derive(Debug, Clone)]
 pub(super) struct Sampler {
     interval: u64,
-    /// Bytes until the next sample point.
+    /// Number of bytes until the next sample.
     countdown: i64,
     random: fastrand::Rng,
 }
 
 impl Sampler {
-    /// `interval` is the mean distance of two samples in bytes, at least 1.
+    /// Creates a sampler; `interval` is the mean distance of two samples in bytes, at least 1.
     pub(super) fn new(interval: u64, seed: u64) -> Self {
         let mut sampler = Sampler {
             interval: interval.max(1),
@@ -29,13 +29,13 @@ impl Sampler {
         self.interval
     }
 
-    /// floor(Exp(mean)) + 1.
+    /// Returns floor(Exp(mean)) + 1.
     fn gap(&mut self) -> i64 {
         let uniform = 1.0 - self.random.f64();
         (-uniform.ln() * self.interval as f64) as i64 + 1
     }
 
-    /// The size that an allocation stands for; 0 where it is not sampled.
+    /// Returns the size that an allocation represents; 0 if it is not sampled.
     pub(super) fn sample(&mut self, size: u64) -> u64 {
         if size >= self.interval {
             return size;

@@ -1,5 +1,5 @@
-//! One profiled process: its allocations up to now, as they were and as the sampler saw them,
-//! and its dumps.
+//! A profiled process: its allocations so far, as they happened and as the sampler saw them, and
+//! its dumps.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use heaptap_proto::perfetto::profile_packet::{
     HeapSample, Histogram, ProcessHeapSamples, ProcessStats,
 };
 
-/// How profiling of a process ends before the session does.
+/// Reason why profiling of a process ends before the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// The process is gone.
+    /// The process ended.
     Dies,
     /// The shared buffer overran.
     Overrun,
-    /// As `Overrun`, found by a client that waited.
+    /// Like `Overrun`, detected by a client that waited.
     Timeout,
     BadStack,
     Corrupt,
@@ -53,20 +53,20 @@ impl Counts {
     }
 }
 
-/// What is known of one site since the attach.
+/// State of one site since the attach.
 #[derive(Debug, Clone, Default)]
 struct Tally {
     allocated: Counts,
     freed: Counts,
     sampled: Counts,
     sampled_freed: Counts,
-    /// Where `sampled` stood when heapprofd last forgot the callstack.
+    /// Value of `sampled` when heapprofd last dropped the callstack.
     forgotten: Counts,
-    /// heapprofd's number of the callstack; none while it doesn't know it.
+    /// heapprofd's number of the callstack; `None` if it does not know the callstack.
     callstack: Option<u64>,
     written: bool,
     changed: bool,
-    /// dump_at_max: held at the maximum, and of which maximum that is.
+    /// dump_at_max: unreleased allocations at the maximum, and the number of that maximum.
     at_max: Counts,
     epoch: u64,
 }
@@ -78,7 +78,7 @@ impl Tally {
 }
 
 struct Heap {
-    /// Its place in the workload.
+    /// Index in the workload.
     place: usize,
     sampler: Sampler,
     due: Due,
@@ -90,7 +90,6 @@ struct Heap {
     samples: u64,
 }
 
-/// A profiled process.
 pub(super) struct Target {
     process: Process,
     workload: Arc<Workload>,
@@ -98,7 +97,7 @@ pub(super) struct Target {
     attached: BootNs,
     from_startup: bool,
     next_tick: u64,
-    /// Activities that were created in place of others and are counted.
+    /// Number of counted activities that replaced others.
     activities: u64,
     asleep: bool,
     at_max: bool,
@@ -107,10 +106,10 @@ pub(super) struct Target {
     ended: Option<Ending>,
 }
 
-/// Which heaps a config asks for, with their intervals.
+/// Returns the heaps that a config selects, with their intervals.
 fn heaps(kernel: &Kernel, config: &pb::HeapprofdConfig, workload: &Workload) -> Vec<(usize, u64)> {
     let default = config.sampling_interval_bytes();
-    // Before Android 12 there is only malloc.
+    // Before Android 12, malloc is the only heap.
     if kernel.spec.android < 12 || (config.heaps.is_empty() && !config.all_heaps()) {
         return vec![(0, default)];
     }
@@ -187,7 +186,7 @@ impl Target {
         self.process.pid
     }
 
-    /// When profiling of it ends by itself.
+    /// Returns when profiling ends by itself.
     pub(super) fn ends_at(&self) -> Option<BootNs> {
         self.ending.map(|(at, _)| at)
     }
@@ -204,7 +203,7 @@ impl Target {
         self.asleep = asleep;
     }
 
-    /// Lets the process allocate and free up to `now`.
+    /// Simulates the process's allocations and frees up to `now`.
     pub(super) fn advance(&mut self, kernel: &Kernel, now: BootNs) {
         if self.ended.is_none() {
             let until = self.ending.map_or(now, |(at, _)| at.min(now));
@@ -213,7 +212,7 @@ impl Target {
         self.allocate(now);
     }
 
-    /// What comes with activities that were created in place of others up to `until`.
+    /// Adds the allocations of activities that replaced others up to `until`.
     fn create_activities(&mut self, kernel: &Kernel, until: BootNs) {
         let pid = self.process.pid;
         let all = kernel.state().screen.deeds.destroyed(pid, until);
@@ -293,7 +292,8 @@ impl Target {
                 if tally.sampled.n == tally.forgotten.n {
                     continue;
                 }
-                // Nothing held and nothing new since the last dump: heapprofd forgets it.
+                // If nothing is held and nothing is new since the last dump, heapprofd drops the
+                // callstack.
                 if !tally.changed && tally.held().n == 0 && tally.callstack.is_some() {
                     tally.callstack = None;
                     tally.forgotten = tally.sampled;
@@ -322,7 +322,7 @@ impl Target {
         }
     }
 
-    /// The workload with names that the config wants hidden.
+    /// Returns the workload without the names that the config hides.
     fn filtered(&self) -> Arc<Workload> {
         if self.skip.is_empty() {
             return self.workload.clone();
@@ -372,7 +372,7 @@ impl Target {
     }
 
     fn stats(&self, heap: &Heap) -> ProcessStats {
-        // Unwinding takes some 40 µs a stack: a bell over the powers of two.
+        // Unwinding takes about 40 µs per stack: a bell curve over the powers of two.
         let share = [0, 0, 0, 1, 6, 40, 34, 14, 4, 1];
         let buckets = (0..20u32)
             .map(|i| pb::profile_packet::histogram::Bucket {
@@ -443,7 +443,7 @@ impl Tally {
             return sample;
         }
         let allocated = self.sampled.minus(self.forgotten);
-        // ART tells of frees it did not make.
+        // ART reports frees that it did not make.
         let freed = if art {
             Counts {
                 bytes: allocated.bytes / 3,
@@ -461,7 +461,7 @@ impl Tally {
 }
 
 impl Heap {
-    /// Notes what a site held at the last maximum, before it changes.
+    /// Stores the allocations that a site held at the last maximum, before they change.
     fn remember(tally: &mut Tally, epoch: u64) {
         if tally.epoch != epoch {
             tally.at_max = tally.held();

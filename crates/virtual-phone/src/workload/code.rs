@@ -1,6 +1,6 @@
-//! The code of a synthetic process: what is mapped into it, and the frames of its stacks. Names,
-//! layouts and addresses are those of the libraries on the phone; what allocates is
-//! [`super::sources`]'s.
+//! The code of a synthetic process: its memory mappings and the frames of its stacks. Names,
+//! layouts and addresses are those of the libraries on the phone. [`super::sources`] owns the
+//! allocations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::packages::Package;
 use crate::process::Process;
 use crate::spec::{Abi, Names, PhoneSpec};
 
-/// Collects the mappings and frames of one process.
+/// Collector of the mappings and frames of one process.
 pub(crate) struct Builder {
     pub(crate) mappings: Vec<MappingDef>,
     pub(crate) frames: Vec<FrameDef>,
@@ -23,11 +23,11 @@ pub(crate) struct Builder {
     package: Option<Package>,
 }
 
-/// Whose code a frame is, by the first word of its text.
+/// Source of a frame's code, by the first word of its text.
 enum Source {
-    /// A library of the image, by its file name.
+    /// A library of the image with this file name.
     Library(String),
-    /// Java that the runtime interprets or has compiled, or no code at all: names but no ELF.
+    /// Interpreted or compiled Java, or no code at all: names without an ELF file.
     Runtime(String),
 }
 
@@ -55,7 +55,7 @@ impl Builder {
                 return Source::Runtime(format!("{code}/oat/{}/base.vdex", self.abi.isa()));
             }
             "jit" => return Source::Runtime("/memfd:jit-cache (deleted)".to_owned()),
-            // Fetched by the app itself, into a folder that is closed to others.
+            // Downloaded by the app itself, into a directory that is not accessible to others.
             "libscene" => {
                 let name = self.package.as_ref().map_or("", |p| p.name);
                 return Source::Runtime(format!("/data/user/0/{name}/files/libscene.so"));
@@ -65,8 +65,8 @@ impl Builder {
         })
     }
 
-    /// Where a file of this path is mapped, `size` bytes of it. Processes forked from one
-    /// zygote share addresses of the system's libraries; here all of a phone do.
+    /// Returns the address range of `size` bytes of a mapped file. Processes forked from one zygote
+    /// share addresses of the system's libraries; here, all processes of a phone do.
     fn place(&self, path: &str, size: u64) -> (u64, u64) {
         let random = mix(&[self.spec.seed, hash(path)]);
         let start = match self.abi.is_64_bit() {
@@ -86,7 +86,7 @@ impl Builder {
                 let random = mix(&[self.spec.seed, hash(&path)]);
                 let size = 0x10_0000 + (random >> 44 << 12) % 0x60_0000;
                 let (start, end) = self.place(&path, size);
-                // Only what lies in a file of ELF has a build id.
+                // Only ELF files have a build ID.
                 let build_id = match key {
                     "libscene" => (0..20)
                         .map(|i| (mix(&[hash(&path), i]) & 0xff) as u8)
@@ -111,10 +111,10 @@ impl Builder {
 
     fn mapped(&self, library: &str) -> Mapped {
         mapped(&self.spec, self.abi, self.package.as_ref(), library)
-            .expect("stacks hold only libraries that such a process has")
+            .expect("stacks contain only libraries of the process")
     }
 
-    /// The mapping of a library's code, as the dynamic linker makes it.
+    /// Returns the mapping of a library's code, as made by the dynamic linker.
     fn map_library(&self, mapped: &Mapped) -> MappingDef {
         const PAGE: u64 = 4096;
         let code = mapped.code;
@@ -132,8 +132,8 @@ impl Builder {
         }
     }
 
-    /// A frame: `library function` as its sources call it; `next` is what it calls, `variant`
-    /// tells calls from different places of one function apart.
+    /// Adds a frame: `library function` with the names in its sources. `next` is the callee;
+    /// `variant` distinguishes calls from different positions of one function.
     pub(crate) fn frame(&mut self, text: &'static str, next: Option<&str>, variant: u64) -> u32 {
         let (key, function) = text.split_once(' ').unwrap_or((text, ""));
         let mapping = self.mapping(key);
@@ -141,7 +141,7 @@ impl Builder {
             Source::Library(library) => {
                 let found = image(self.abi)
                     .function(&library, function)
-                    .unwrap_or_else(|| panic!("{library} has no function {function:?}"));
+                    .unwrap_or_else(|| panic!("{library} does not have function {function:?}"));
                 let next = next
                     .and_then(|text| text.split_once(' '))
                     .map(|(_, name)| name);
@@ -167,7 +167,7 @@ impl Builder {
         })
     }
 
-    /// What heapprofd calls a function of a library.
+    /// Returns heapprofd's name of a function of a library.
     fn name(&self, key: &str, library: &str, name: &str, function: &Function) -> Arc<str> {
         match key {
             // Names of Java methods come from the dex file.
@@ -209,7 +209,8 @@ impl Builder {
             .iter()
             .enumerate()
             .map(|(i, f)| {
-                // Roots are shared; where a stack forks, the callers differ in their place.
+                // Roots are shared. Where a stack branches, the callers differ in the position of
+                // the call.
                 let own = i + 4 >= all.len() && i + 1 < all.len();
                 let next = all.get(i + 1).copied();
                 self.frame(f, next, if own { variant } else { 0 })

@@ -1,6 +1,6 @@
-//! What a process's heaps hold at a moment: the same workload that heapprofd samples, summed up.
-//! What is never freed is summed once and carried on; what is freed is found in the last span of
-//! its life.
+//! Contents of a process's heaps at a given time: the sum of the workload that heapprofd samples.
+//! Allocations that are never freed are summed once and carried forward; temporary ones are found
+//! in the last span of their lifetime.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,17 @@ use crate::packages::Package;
 use crate::process::Process;
 use crate::spec::PhoneSpec;
 
-/// Sizes are rounded up to it, as Android's allocators do for small ones.
+/// Allocation granularity in bytes: sizes are rounded up to it, as Android's allocators do for
+/// small ones.
 pub(crate) const GRANULE: u64 = 16;
 
-/// Blocks that a heap holds.
+/// Allocated blocks of a heap.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Blocks {
-    /// Bytes that were asked for.
+    /// Requested bytes.
     pub(crate) bytes: u64,
     pub(crate) count: u64,
-    /// How many of each rounded size.
+    /// Number of blocks by rounded size.
     pub(crate) sizes: BTreeMap<u64, u64>,
 }
 
@@ -42,25 +43,25 @@ impl Blocks {
         }
     }
 
-    /// Bytes as the allocator gives them out.
+    /// Returns the bytes as allocated by the allocator.
     pub(crate) fn rounded(&self) -> u64 {
         self.sizes.iter().map(|(size, count)| size * count).sum()
     }
 }
 
-/// As the allocator gives it out.
+/// Rounds a size as the allocator does.
 pub(crate) fn rounded(size: u64) -> u64 {
     size.max(1).next_multiple_of(GRANULE)
 }
 
-/// One heap of a process, and what of it is summed up already.
+/// One heap of a process with its running sums.
 #[derive(Debug)]
 struct Heap {
     place: usize,
     forever: Blocks,
     /// First tick that is not in `forever`.
     next: u64,
-    /// Ticks that were summed up so far, for tests.
+    /// Number of ticks summed so far, for tests.
     summed: u64,
 }
 
@@ -72,13 +73,13 @@ pub(crate) struct LiveHeaps {
     heaps: Vec<Heap>,
 }
 
-/// Of what a heap gets in some time, on average.
+/// Average allocation rate of a heap.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Flow {
-    /// Objects and bytes a second, those of at least a certain size apart.
+    /// Objects and bytes per second, separate for objects of at least a given size.
     pub(crate) small: (f64, f64),
     pub(crate) large: (f64, f64),
-    /// Of these, objects and bytes that are held at any time.
+    /// Objects and bytes among them that are held at any time.
     pub(crate) held_small: (f64, f64),
     pub(crate) held_large: (f64, f64),
 }
@@ -101,13 +102,13 @@ impl LiveHeaps {
         }
     }
 
-    /// What the heap of this name holds at `now`.
+    /// Returns the contents of a heap at `now`.
     pub(crate) fn at(&mut self, name: &str, history: &History, now: BootNs) -> Blocks {
         let Some(place) = self.workload.heaps.iter().position(|h| h.name == name) else {
             return Blocks::default();
         };
         let spans = history.spans(now);
-        // Who sleeps frees nothing, either.
+        // A sleeping process does not free either.
         let last = spans.last().map_or(now, |(_, to)| *to) / TICK;
         let mut heap = Heap {
             place,
@@ -115,7 +116,8 @@ impl LiveHeaps {
             next: 0,
             summed: 0,
         };
-        // Looking back is rare: it starts anew and leaves what is summed up alone.
+        // A query for an earlier time is rare: it sums from the start and leaves the stored sums
+        // unchanged.
         let back = self.heaps[place].next > last + 1;
         if !back {
             std::mem::swap(&mut heap, &mut self.heaps[place]);
@@ -133,7 +135,7 @@ impl LiveHeaps {
         held
     }
 
-    /// Sums up what is never freed, to the end of tick `last`.
+    /// Sums allocations that are never freed, to the end of tick `last`.
     fn advance(&self, heap: &mut Heap, spans: &[(BootNs, BootNs)], last: u64) {
         let forever = |s: &Site| matches!(s.life, Life::Forever);
         let sites = &self.workload.heaps[heap.place].sites;
@@ -162,7 +164,7 @@ impl LiveHeaps {
             .allocations_at(place, (index, site), tick, self.started, out);
     }
 
-    /// What will be freed, at the end of tick `last`.
+    /// Returns allocations that will be freed, at the end of tick `last`.
     fn passing(&self, place: usize, spans: &[(BootNs, BootNs)], last: u64) -> Blocks {
         let mut held = Blocks::default();
         let mut out: Vec<Allocation> = Vec::new();
@@ -199,13 +201,13 @@ impl LiveHeaps {
         held
     }
 
-    /// How many ticks were summed up so far.
+    /// Returns the number of ticks summed so far.
     #[cfg(test)]
     pub(crate) fn ticks_summed(&self) -> u64 {
         self.heaps.iter().map(|h| h.summed).sum()
     }
 
-    /// Code that its stacks run through: path, start, end, offset in the file.
+    /// Returns the code in its stacks: path, start, end, offset in the file.
     pub(crate) fn code(&self) -> Vec<(String, u64, u64, u64)> {
         let mappings = self.workload.mappings.iter();
         mappings
@@ -213,7 +215,7 @@ impl LiveHeaps {
             .collect()
     }
 
-    /// kB that one site of malloc's heap holds, on average.
+    /// Returns the average size in kB that one site of malloc's heap holds.
     pub(crate) fn flow_of(&self, name: &str) -> u64 {
         let sites = self.workload.heaps.first().map_or(&[][..], |h| &h.sites);
         let site = sites.iter().find(|s| &*s.name == name);
@@ -226,7 +228,8 @@ impl LiveHeaps {
         })
     }
 
-    /// What the heap of this name gets, on average, objects of `large` bytes and more apart.
+    /// Returns the average allocation rate of a heap, with objects of at least `large` bytes
+    /// separate.
     pub(crate) fn flow(&self, name: &str, large: u64) -> Flow {
         let mut flow = Flow::default();
         let heaps = self.workload.heaps.iter().filter(|h| h.name == name);
@@ -259,7 +262,7 @@ impl LiveHeaps {
     }
 }
 
-/// Ticks from `first` to `last` in which the process ran.
+/// Returns the ticks from `first` to `last` in which the process ran.
 fn ticks(spans: &[(BootNs, BootNs)], first: u64, last: u64) -> impl Iterator<Item = u64> + '_ {
     spans.iter().flat_map(move |(from, to)| {
         let from = from.div_ceil(TICK).max(first);
@@ -276,7 +279,7 @@ pub(crate) mod tests {
     use crate::packages::Package;
     use crate::process::Role;
 
-    /// The phone of these words, its app, and that app's process since `started`.
+    /// Returns the phone of a specification, its app, and that app's process since `started`.
     pub fn app(words: &str, started: BootNs) -> (PhoneSpec, Option<Package>, Process) {
         let spec = PhoneSpec::parse(words).unwrap();
         let installed = packages::installed();
@@ -290,7 +293,8 @@ pub(crate) mod tests {
         (spec, package, process)
     }
 
-    /// Held bytes as a profiled process counts them, from its first tick to the end of `last`.
+    /// Returns the unreleased bytes as counted for a profiled process, from its first tick to the
+    /// end of `last`.
     fn counted(workload: &Workload, place: usize, started: BootNs, last: u64) -> (u64, u64) {
         let (mut due, mut out) = (Due::default(), Vec::new());
         let (mut bytes, mut count) = (0, 0);
@@ -334,7 +338,7 @@ pub(crate) mod tests {
             (after.bytes - before.bytes, after.count - before.count),
             (bytes, count)
         );
-        // Before they came there was nothing of them.
+        // Before their first allocation, these sites hold nothing.
         let early = heaps.at("libc.malloc", &history, SECOND);
         history.set_deeds(crate::deeds::ProcessHistory::default());
         assert_eq!(heaps.at("libc.malloc", &history, SECOND), early);

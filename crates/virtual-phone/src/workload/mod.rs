@@ -1,4 +1,4 @@
-//! The synthetic apps: what a process allocates, where, how much and for how long. Pure
+//! The synthetic apps: the callsites, sizes and lifetimes of a process's allocations. Pure
 //! functions of seed and time, so that the truth is known without running anything.
 
 mod code;
@@ -18,17 +18,17 @@ use crate::packages::{APP, Package};
 use crate::process::{Process, Role};
 use crate::spec::{AppState, PhoneSpec};
 
-/// Allocations happen on this grid.
+/// Interval of allocations in nanoseconds.
 pub(crate) const TICK: u64 = 10 * MILLI;
 
-/// A mapped file of the process.
+/// A mapped file of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MappingDef {
     pub(crate) path: String,
     pub(crate) build_id: Vec<u8>,
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// File offset where the ELF starts: nonzero inside an APK.
+    /// File offset of the ELF file: nonzero inside an APK.
     pub(crate) start_offset: u64,
     pub(crate) exact_offset: u64,
     pub(crate) load_bias: u64,
@@ -42,31 +42,30 @@ pub(crate) struct FrameDef {
     pub(crate) rel_pc: u64,
 }
 
-/// How long what a site allocates lives.
+/// Lifetime of a site's allocations.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Life {
     Forever,
-    /// Milliseconds, evenly from to.
+    /// A number of milliseconds, evenly distributed from the first to the second.
     Millis(u64, u64),
 }
 
-/// When a site allocates.
+/// Times at which a site allocates.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Phase {
     Always,
-    /// Only so many milliseconds after the start of the process.
+    /// Only during this many milliseconds after the start of the process.
     First(u64),
     /// In the first part of each period, both in milliseconds.
     Burst {
         period: u64,
         on: u64,
     },
-    /// So many for each activity that was created in place of another one; all of one size.
-    /// When that happens follows from what is done to the process, not from the time.
+    /// This many for each activity that replaces another one; all of the same size. The time
+    /// depends on the actions on the process, not on the clock.
     Activity(u64),
 }
 
-/// One allocation site.
 #[derive(Debug, Clone)]
 pub(crate) struct Site {
     pub(crate) name: Arc<str>,
@@ -84,11 +83,12 @@ pub(crate) struct Site {
 pub(crate) struct HeapDef {
     pub(crate) name: &'static str,
     pub(crate) sites: Vec<Site>,
-    /// So many of the first sites allocate once each, in turn, so many a tick.
+    /// The first sites that allocate once each, in turn: their number, and how many allocate per
+    /// tick.
     pub(crate) in_turn: Option<(usize, usize)>,
 }
 
-/// Everything that a process allocates.
+/// All allocations of a process.
 #[derive(Debug, Clone)]
 pub(crate) struct Workload {
     pub(crate) mappings: Vec<MappingDef>,
@@ -97,7 +97,6 @@ pub(crate) struct Workload {
     seed: u64,
 }
 
-/// One allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Allocation {
     pub(crate) site: usize,
@@ -106,7 +105,7 @@ pub(crate) struct Allocation {
     pub(crate) freed_at: Option<u64>,
 }
 
-/// A well-mixed number from several.
+/// Mixes several numbers to one.
 pub(crate) fn mix(parts: &[u64]) -> u64 {
     parts.iter().fold(0x9e37_79b9_7f4a_7c15, |h, p| {
         let mut z = (h ^ p).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -116,7 +115,7 @@ pub(crate) fn mix(parts: &[u64]) -> u64 {
     })
 }
 
-/// A number from a text.
+/// Hashes a text to a number.
 pub(crate) fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| {
         (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
@@ -124,7 +123,7 @@ pub(crate) fn hash(text: &str) -> u64 {
 }
 
 impl Workload {
-    /// What `process` of a package allocates on such a phone.
+    /// Builds the workload of `process` of a package on a phone.
     pub(crate) fn build(spec: &PhoneSpec, package: Option<Package>, process: &Process) -> Workload {
         let name = process.name();
         let heavy = spec.app == AppState::Heavy && name == APP;
@@ -136,7 +135,7 @@ impl Workload {
             _ => builder.daemon(),
         };
         let mut heaps = heaps;
-        // The one app that keeps its activities.
+        // The only app that keeps its activities.
         if name == APP
             && let Some(malloc) = heaps.first_mut()
         {
@@ -150,7 +149,7 @@ impl Workload {
         }
     }
 
-    /// What one heap allocates during a tick of a process that started at `started`.
+    /// Returns the allocations of one heap during a tick of a process that started at `started`.
     pub(crate) fn allocations(
         &self,
         heap: usize,
@@ -167,7 +166,7 @@ impl Workload {
         }
     }
 
-    /// What the sites that take turns allocate during a tick.
+    /// Returns the allocations during a tick of the sites that take turns.
     pub(crate) fn in_turn(
         &self,
         heap: usize,
@@ -186,8 +185,8 @@ impl Workload {
         }
     }
 
-    /// What one site, by its place in its heap, allocates during a tick; not one that waits for
-    /// its turn.
+    /// Returns the allocations during a tick of one site, by its index in its heap, unless the site
+    /// takes turns.
     pub(crate) fn allocations_at(
         &self,
         heap: usize,
@@ -212,8 +211,8 @@ impl Workload {
         }
     }
 
-    /// What one heap gets with each activity that is created in place of another one: sites by
-    /// their place, blocks, and the size of each.
+    /// Returns the allocations of one heap for each activity that replaces another one: indexes of
+    /// the sites, number of blocks, and size of each.
     pub(crate) fn of_an_activity(
         &self,
         heap: usize,
@@ -251,17 +250,17 @@ impl Workload {
     }
 }
 
-/// Frees that are due, by tick.
+/// Pending frees by tick.
 #[derive(Debug, Default)]
 pub(crate) struct Due(BTreeMap<u64, Vec<(usize, u64, u64)>>);
 
 impl Due {
-    /// Notes the free of an allocation: its site, true and sampled size.
+    /// Adds the free of an allocation: its site, true and sampled size.
     pub(crate) fn add(&mut self, tick: u64, site: usize, size: u64, sampled: u64) {
         self.0.entry(tick).or_default().push((site, size, sampled));
     }
 
-    /// What is freed up to and including `tick`.
+    /// Takes the frees up to and including `tick`.
     pub(crate) fn take(&mut self, tick: u64) -> Vec<(usize, u64, u64)> {
         let mut all = Vec::new();
         while let Some(entry) = self.0.first_entry().filter(|e| *e.key() <= tick) {

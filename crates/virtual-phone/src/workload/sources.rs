@@ -1,4 +1,4 @@
-//! What the synthetic apps and daemons do: the sites that allocate, with their stacks.
+//! Activity of the synthetic apps and daemons: the callsites that allocate, with their stacks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,8 @@ use super::code::Builder;
 use super::{FrameDef, HeapDef, Life, Phase, Site, mix};
 
 impl Builder {
-    /// An ordinary app: a leak, a cache, churn, a bitmap pool, a database, startup.
+    /// Returns the heaps of an ordinary app: a leak, a cache, churn, a bitmap pool, a database,
+    /// startup.
     pub(crate) fn app(&mut self) -> Vec<HeapDef> {
         let (kb, always) = (1024, Phase::Always);
         let sites = vec![
@@ -307,8 +308,8 @@ impl Builder {
         ]
     }
 
-    /// What an activity holds outside the Java heap while it is held itself: the pixels of its
-    /// header, what its views are drawn with.
+    /// Returns the sites whose allocations outside the Java heap live as long as an activity: the
+    /// pixels of its header, the render data of its views.
     pub(crate) fn activity(&mut self) -> Vec<Site> {
         let inflate = &["boot android.view.LayoutInflater.inflate"];
         vec![
@@ -346,7 +347,7 @@ impl Builder {
         ]
     }
 
-    /// The `:service` of an app.
+    /// Returns the heaps of an app's `:service`.
     pub(crate) fn service(&mut self) -> Vec<HeapDef> {
         let sites = vec![
             self.site(
@@ -414,7 +415,7 @@ impl Builder {
         ]
     }
 
-    /// A native daemon.
+    /// Returns the heaps of a native daemon.
     pub(crate) fn daemon(&mut self) -> Vec<HeapDef> {
         let sites = vec![
             self.site(
@@ -461,7 +462,7 @@ impl Builder {
         }]
     }
 
-    /// An app with a great many callsites: `count` of them, in a tree of calls.
+    /// Returns the heaps of an app with `count` callsites in a tree of calls.
     pub(crate) fn heavy(&mut self, count: usize) -> Vec<HeapDef> {
         let mut heaps = self.app();
         let root: Vec<u32> = WORKER.iter().map(|f| self.frame(f, None, 0)).collect();
@@ -471,7 +472,7 @@ impl Builder {
             let m = &self.mappings[mapping];
             (m.end - m.start, m.exact_offset)
         };
-        // A tree of ten branches a level: its paths are the callsites.
+        // A tree with ten branches per level: its paths are the callsites.
         let mut nodes: BTreeMap<(u64, u64), u32> = BTreeMap::new();
         let leaves: Vec<Arc<str>> = (0..5_000)
             .map(|n| {
@@ -503,7 +504,7 @@ impl Builder {
                 };
                 frames.push(frame);
             }
-            // The last call differs for each site, so that no two are one.
+            // The last call differs for each site, so that no two are the same.
             frames.push(self.frames.len() as u32);
             self.frames.push(FrameDef {
                 mapping,
@@ -530,7 +531,7 @@ impl Builder {
     }
 }
 
-/// Root of the main thread of an app.
+/// Root frames of an app's main thread.
 const MAIN: &[&str] = &[
     "libc __libc_init",
     "app_process main",
@@ -559,14 +560,14 @@ const DRAW: &[&str] = &[
     "boot android.view.ViewRootImpl.performDraw",
     "odex com.example.app.ui.FeedView.onDraw",
 ];
-/// The same thread as ART's own heap sees it: Java frames alone.
+/// Root frames of the same thread in ART's own heap: Java frames only.
 const JAVA_MAIN: &[&str] = &[
     "boot com.android.internal.os.ZygoteInit.main",
     "boot android.app.ActivityThread.main",
     "boot android.os.Looper.loop",
     "boot android.os.Handler.dispatchMessage",
 ];
-/// Root of a native thread of the app.
+/// Root frames of a native thread of the app.
 const WORKER: &[&str] = &[
     "libc __start_thread",
     "libc __pthread_start",

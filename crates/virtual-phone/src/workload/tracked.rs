@@ -1,5 +1,5 @@
-//! What a runtime's own tracking of allocations knows: each allocation of ART's heap since it was
-//! switched on, with class, thread and the Java part of its stack; the last 65,535 of them.
+//! A runtime's own tracking of allocations: each allocation of ART's heap since tracking was
+//! switched on, with class, thread and the Java part of its stack; at most the last 65,535 of them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -11,12 +11,12 @@ use crate::history::History;
 use crate::image::MAPPING;
 use crate::process::Pid;
 
-/// ART gives away no more.
+/// Maximum number of allocations that ART returns.
 pub(crate) const MOST: usize = u16::MAX as usize;
-/// Frames of a stack that ART keeps.
+/// Maximum number of frames of a stack that ART stores.
 const DEPTH: usize = 16;
 
-/// A frame as the runtime knows it.
+/// A frame as recorded by the runtime.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct JavaFrame {
     /// Descriptor of the class.
@@ -26,12 +26,12 @@ pub(crate) struct JavaFrame {
     pub(crate) line: i16,
 }
 
-/// One allocation site of ART's heap.
+/// One callsite of ART's heap.
 #[derive(Debug)]
 pub(crate) struct TrackedSite {
-    /// Descriptor of what is allocated.
+    /// Descriptor of the allocated class.
     pub(crate) class: &'static str,
-    /// Innermost first.
+    /// Frames, innermost first.
     pub(crate) frames: Vec<JavaFrame>,
 }
 
@@ -42,24 +42,24 @@ pub(crate) struct Tracked {
     pub(crate) bytes: u32,
 }
 
-/// Since when which processes track.
+/// Processes that track allocations, and the time when they started.
 pub(crate) type Trackers = BTreeMap<(Pid, BootNs), BootNs>;
 
-/// What really was in one answer.
+/// Actual contents of one answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TrackedTruth {
-    /// The process.
+    /// PID of the process.
     pub pid: u32,
-    /// Its name.
+    /// Name of the process.
     pub process: String,
-    /// When it was asked, on the phone's boot clock, nanoseconds.
+    /// Time of the request on the phone's boot clock, in nanoseconds.
     pub boot_ns: u64,
-    /// Allocations in it.
+    /// Number of allocations in it.
     pub entries: u64,
-    /// Allocations since tracking was switched on that no longer are in it.
+    /// Whether it lacks allocations since tracking was switched on.
     pub forgotten: bool,
-    /// Class and stack (`Class.method`, innermost first, as the runtime calls them), allocations
-    /// and bytes.
+    /// Allocations and bytes by class and stack (`Class.method`, innermost first, with the
+    /// runtime's names).
     pub sites: BTreeMap<(String, Vec<String>), (u64, u64)>,
 }
 
@@ -75,7 +75,7 @@ impl TrackedTruth {
     }
 }
 
-/// `Lcom/example/Feed;` as `com.example.Feed`, `[B` as `byte[]`.
+/// Converts `Lcom/example/Feed;` to `com.example.Feed` and `[B` to `byte[]`.
 fn dotted(descriptor: &str) -> String {
     match descriptor {
         "[B" => "byte[]".to_owned(),
@@ -86,7 +86,7 @@ fn dotted(descriptor: &str) -> String {
     }
 }
 
-/// What a site of ART's heap allocates.
+/// Returns the class that a site of ART's heap allocates.
 fn class_of(site: &str) -> &'static str {
     match site {
         "strings" => "Ljava/lang/String;",
@@ -96,7 +96,7 @@ fn class_of(site: &str) -> &'static str {
     }
 }
 
-/// Lines of methods by `Class.method`, as they are called after R8 and before.
+/// Returns the lines of methods by `Class.method`, with the names after and before R8.
 fn lines() -> &'static BTreeMap<String, (u32, u32)> {
     static LINES: OnceLock<BTreeMap<String, (u32, u32)>> = OnceLock::new();
     LINES.get_or_init(|| {
@@ -129,7 +129,7 @@ fn lines() -> &'static BTreeMap<String, (u32, u32)> {
                 let key = format!("{}.{residual}", class.1);
                 lines.entry(key).or_insert(after);
             }
-            // Where nothing was renamed, what was compiled has the lines of the sources.
+            // If nothing was renamed, the compiled code has the lines of the sources.
             if let Some(before) = range(original) {
                 lines.insert(format!("{}.{name}", class.0), before);
             }
@@ -139,7 +139,7 @@ fn lines() -> &'static BTreeMap<String, (u32, u32)> {
 }
 
 impl JavaFrame {
-    /// Of a function as stacks name it; `None` where it is no Java.
+    /// Returns the frame of a function in a stack; `None` if it is not Java.
     fn of(path: &str, function: &str) -> Option<JavaFrame> {
         let java = [".oat", ".odex", ".vdex"];
         if !java.iter().any(|end| path.ends_with(end)) && !path.contains("jit-cache") {
@@ -165,8 +165,8 @@ impl JavaFrame {
 }
 
 impl LiveHeaps {
-    /// What ART's heap got after `since` and up to `until`, the newest first, [`MOST`] of it; and
-    /// whether there was more.
+    /// Returns the allocations on ART's heap after `since` and up to `until`, the newest first, at
+    /// most [`MOST`] of them; and whether there were more.
     pub(crate) fn tracked(
         &self,
         history: &History,
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(late.len() + early.len(), all.len());
         let bytes = |of: &[Tracked]| of.iter().map(|a| u64::from(a.bytes)).collect::<Vec<_>>();
         assert_eq!([bytes(&late), bytes(&early)].concat(), bytes(&all));
-        // The bound keeps the newest.
+        // The limit keeps the newest.
         let (last, more) = heaps.tracked(&history, started, started + 30 * SECOND);
         assert!(more);
         assert_eq!(last.len(), MOST);

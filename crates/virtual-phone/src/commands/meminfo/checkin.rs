@@ -5,10 +5,10 @@ use super::{Cmd, Seen, name};
 use crate::memory::{Row, Sums};
 use crate::packages;
 
-/// The version of the line.
+/// Version of the line's format.
 const VERSION: u32 = 4;
 
-/// The eight numbers of a row or a sum.
+/// Returns the eight numbers of a row or a sum.
 fn numbers(sums: &Sums) -> [u64; 8] {
     let pages = &sums.pages;
     [
@@ -48,7 +48,7 @@ pub(super) fn line(cmd: &Cmd, seen: &Seen, local: bool) -> String {
             fields.extend(["N/A"; 4].map(str::to_owned));
             continue;
         }
-        // The total of Pss holds what is swapped out.
+        // The total of Pss includes swapped-out memory.
         let total = match kind {
             0 => rows.total_pss(),
             _ => all[kind],
@@ -76,7 +76,7 @@ pub(super) fn line(cmd: &Cmd, seen: &Seen, local: bool) -> String {
     let android = cmd.kernel.spec.android;
     let package = packages::of_process(&cmd.kernel.state().packages, &seen.process);
     let counted = table::counted(inside, package.as_ref(), android);
-    // Parcels and web views have no place in it.
+    // Parcels and web views are not part of the line.
     let left_out = ["Parcel memory:", "Parcel count:", "WebViews:"];
     let objects = counted.objects.iter();
     let objects = objects.filter(|(label, _)| !left_out.contains(label));

@@ -1,5 +1,5 @@
-//! `dumpsys meminfo`: options, which processes are meant, and the time that it takes: a walk of
-//! smaps in system_server, a collection in the app. The layouts are in [`table`] and [`system`].
+//! `dumpsys meminfo`: options, selection of processes, and the time that it takes: a walk of smaps
+//! in system_server, a collection in the app. [`table`] and [`system`] own the layouts.
 
 mod checkin;
 mod system;
@@ -14,10 +14,10 @@ use crate::history::Request;
 use crate::memory::{Ledger, has_java};
 use crate::process::{Pid, Process, Role, SIGKILL};
 
-/// What the app is given until system_server turns away.
+/// Timeout of system_server for the app in nanoseconds.
 const PATIENCE: u64 = 5_000 * MILLI;
 
-/// The options, as ActivityManagerService reads them.
+/// Options, as parsed by ActivityManagerService.
 #[derive(Debug, Clone, Default)]
 struct Options {
     details: bool,
@@ -34,11 +34,11 @@ struct Options {
     proto: bool,
 }
 
-/// A process as it was when its smaps were read, and as the app saw itself afterwards.
+/// A process when its smaps were read, and the later counts of the app itself.
 struct Seen {
     process: Process,
     ledger: Ledger,
-    /// What the app counted after its collection; `None` where it was not asked.
+    /// Counts of the app after its collection; `None` if it was not asked.
     inside: Option<Ledger>,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn meminfo(cmd: &mut Cmd, args: &[String]) -> Result<(), Halt> {
         }
     }
     if options.proto {
-        // No program of ours reads it; a phone without the process writes nothing, too.
+        // heaptap does not read this output; a phone without the process prints nothing, too.
         return Ok(());
     }
     let now = cmd.kernel.clock.boot();
@@ -112,7 +112,7 @@ pub(super) fn meminfo(cmd: &mut Cmd, args: &[String]) -> Result<(), Halt> {
     let details = options.details || (!options.oom_only && (one || options.checkin));
     let mut seen = Vec::new();
     for process in found {
-        // Who died since the list was made is left out.
+        // Omit processes that ended after the list was made.
         let Some(this) = look(cmd, process, &options, details)? else {
             continue;
         };
@@ -129,7 +129,7 @@ pub(super) fn meminfo(cmd: &mut Cmd, args: &[String]) -> Result<(), Halt> {
 }
 
 fn header(cmd: &Cmd, now: BootNs, options: &Options) -> Result<(), Halt> {
-    // Uptime leaves out the time asleep, Realtime does not.
+    // Uptime excludes the time in sleep, Realtime does not.
     let clock = cmd.kernel.clock.at(now);
     let (uptime, realtime) = (clock.monotonic / MILLI, clock.boot / MILLI);
     if options.checkin || options.compact {
@@ -143,7 +143,7 @@ fn header(cmd: &Cmd, now: BootNs, options: &Options) -> Result<(), Halt> {
     ))
 }
 
-/// The processes that are meant, and whether they are native ones.
+/// Returns the selected processes, and whether they are native ones.
 fn find(cmd: &Cmd, wanted: Option<&str>, options: &Options) -> (Vec<Process>, bool) {
     let state = cmd.kernel.state();
     let java: Vec<Process> = state
@@ -158,7 +158,7 @@ fn find(cmd: &Cmd, wanted: Option<&str>, options: &Options) -> (Vec<Process>, bo
     let pid = wanted.parse::<Pid>().ok();
     let is = |p: &&Process| {
         let package = matches!(&p.role, Role::App { package, .. } if package == wanted);
-        // system_server is known to itself by another name.
+        // Within system_server, its process has another name.
         let system = p.role == Role::SystemServer && wanted == "system";
         Some(p.pid) == pid
             || (options.packages && package)
@@ -177,13 +177,13 @@ fn find(cmd: &Cmd, wanted: Option<&str>, options: &Options) -> (Vec<Process>, bo
     (found, true)
 }
 
-/// How long system_server walks through smaps.
+/// Returns the duration of system_server's walk through smaps.
 fn walk(ledger: &Ledger) -> u64 {
     let mappings = ledger.mappings.len() as u64;
     6 * MILLI + mappings * MILLI / 6 + ledger.pages().rss() * 300
 }
 
-/// Looks at a process; `None` where it is gone already.
+/// Reads the memory of a process; `None` if it is already gone.
 fn look(
     cmd: &Cmd,
     process: Process,
@@ -230,14 +230,14 @@ fn look(
     Ok(Some(seen))
 }
 
-/// The app collects its garbage and counts what is left.
+/// Lets the app collect its garbage and count the remaining objects.
 fn count(cmd: &Cmd, pid: Pid) -> Result<Option<Ledger>, Halt> {
     let kernel = &cmd.kernel;
     let Some(took) = collect(kernel, pid) else {
         return Ok(None);
     };
     let inside = kernel.memory_of(pid);
-    // Then it walks its heap once for each class that it counts.
+    // Then it walks its heap once for each counted class.
     let objects = inside
         .as_ref()
         .and_then(|l| l.java)
@@ -247,7 +247,7 @@ fn count(cmd: &Cmd, pid: Pid) -> Result<Option<Ledger>, Halt> {
     Ok(inside)
 }
 
-/// Has a process collect at once, as `System.gc()` does; how long that takes.
+/// Makes a process collect at once, as `System.gc()` does; returns the duration.
 pub(super) fn collect(kernel: &crate::kernel::Kernel, pid: Pid) -> Option<u64> {
     let now = kernel.clock.boot();
     let took = {
@@ -305,7 +305,7 @@ fn block(cmd: &Cmd, seen: &Seen, options: &Options) -> Result<(), Halt> {
     Ok(())
 }
 
-/// What system_server calls a process.
+/// Returns system_server's name for a process.
 fn name(process: &Process) -> String {
     match process.role {
         Role::SystemServer => "system".to_owned(),
@@ -317,7 +317,7 @@ fn name(process: &Process) -> String {
     }
 }
 
-/// Native processes: the table alone, heap cells 0.
+/// Prints native processes: only the table, heap cells 0.
 fn natives(cmd: &Cmd, found: &[Process], options: &Options) -> Result<(), Halt> {
     let android = cmd.kernel.spec.android;
     for process in found {

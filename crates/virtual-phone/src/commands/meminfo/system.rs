@@ -1,11 +1,12 @@
-//! The phone as a whole: processes, kinds of processes and kinds of memory by size, and what
-//! is left.
+//! Memory of the whole phone: processes, categories of processes and kinds of memory by size, and
+//! free memory.
 
 use super::{Cmd, Halt, Options, Seen, name};
 use crate::memory::{Ledger, Row};
 use crate::process::{Process, Role};
 
-/// Kinds of processes by their place in line to be killed: least score, long and short label.
+/// Categories of processes, from the last to be killed to the first: minimum score, long and short
+/// label.
 const KINDS: [(i32, &str, &str); 16] = [
     (-1_000, "Native", "native"),
     (-900, "System", "sys"),
@@ -37,7 +38,7 @@ fn kind(process: &Process) -> usize {
         .unwrap_or(0)
 }
 
-/// `%,9dK`.
+/// Formats `%,9dK`.
 pub(super) fn kilobytes(kb: u64) -> String {
     let digits = kb.to_string();
     let mut text = String::new();
@@ -50,12 +51,12 @@ pub(super) fn kilobytes(kb: u64) -> String {
     format!("{text:>9}K")
 }
 
-/// A line of a list, and those below it.
+/// A line of a list with its sub-items.
 #[derive(Debug, Clone, Default)]
 struct Item {
     label: String,
     short: String,
-    /// Of a process: its pid, and whether it has activities.
+    /// For a process: its PID, and whether it has activities.
     process: Option<(u32, bool)>,
     pss: u64,
     swap: u64,
@@ -197,7 +198,7 @@ pub(super) fn print(cmd: &Cmd, seen: &[Seen], options: &Options, whole: bool) ->
     Ok(())
 }
 
-/// Memory by rows over all processes.
+/// Returns memory by rows over all processes.
 fn categories(all: &[(Process, Ledger)]) -> Vec<Item> {
     let tables: Vec<_> = all.iter().map(|(_, ledger)| ledger.rows()).collect();
     let sum = |row: Row| {
@@ -220,7 +221,7 @@ fn categories(all: &[(Process, Ledger)]) -> Vec<Item> {
     Row::ALL.iter().map(|row| sum(*row)).collect()
 }
 
-/// What is below the lists: the phone's memory as a whole.
+/// Returns the lines below the lists: the phone's memory as a whole.
 fn tail(cmd: &Cmd, all: &[(Process, Ledger)], options: &Options) -> String {
     let kernel = &cmd.kernel;
     let (ram, limits) = {

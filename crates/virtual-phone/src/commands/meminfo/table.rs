@@ -1,11 +1,11 @@
-//! The table of a process in the layout of each Android release: columns, App Summary, Dalvik
-//! Details, objects, databases.
+//! Table of a process in the layout of each Android release: columns, App Summary, Dalvik Details,
+//! objects, databases.
 
 use super::Options;
 use crate::memory::{Detail, Ledger, Row, Rows, Sums};
 use crate::packages::Package;
 
-/// What the app's own heaps say of themselves, kB: size, allocated, free.
+/// Heap statistics of the app itself in kB: size, allocated, free.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Heaps {
     pub(super) native: [u64; 3],
@@ -22,7 +22,7 @@ impl Heaps {
     }
 }
 
-/// Heap Size, Alloc and Free as the app itself sees them.
+/// Returns Heap Size, Alloc and Free as the app itself sees them.
 pub(super) fn heaps(inside: &Ledger) -> Heaps {
     let native = &inside.native;
     let (size, allocated) = (native.mapped, native.allocated());
@@ -38,7 +38,7 @@ pub(super) fn heaps(inside: &Ledger) -> Heaps {
     }
 }
 
-/// `%13s` and a cell of 8 for each; a label that is too long pushes them.
+/// Formats `%13s` and a cell of width 8 for each value; a label that is too long shifts the cells.
 fn row(label: &str, cells: &[String]) -> String {
     let mut line = format!("{label:>13}");
     for cell in cells {
@@ -48,7 +48,7 @@ fn row(label: &str, cells: &[String]) -> String {
     line
 }
 
-/// Numbers of a row in the order of the columns.
+/// Returns the numbers of a row in the order of the columns.
 fn cells(sums: &Sums, total_pss: u64, android: u32, swap_pss: bool, full: bool) -> Vec<String> {
     let pages = &sums.pages;
     let swap = if swap_pss { pages.swap_pss } else { pages.swap };
@@ -79,7 +79,7 @@ fn with_heap(mut cells: Vec<String>, heap: Option<[u64; 3]>) -> Vec<String> {
     cells
 }
 
-/// The table, the details where they are asked for, and the summary.
+/// Returns the table, the details if requested, and the summary.
 pub(super) fn table(rows: &Rows, heaps: Heaps, android: u32, options: &Options) -> String {
     let sum = rows.sum();
     let swap_pss = sum.pages.swap_pss > 0;
@@ -148,7 +148,7 @@ pub(super) fn table(rows: &Rows, heaps: Heaps, android: u32, options: &Options) 
     out
 }
 
-/// The details in the order of the release.
+/// Returns the details in the order of the release.
 fn details(rows: &Rows, android: u32) -> Vec<(&'static str, Sums)> {
     if android >= 11 {
         let all = Detail::ALL.iter();
@@ -227,7 +227,7 @@ fn summary(rows: &Rows, android: u32, swap_pss: bool) -> String {
     out
 }
 
-/// What the app counted of its own.
+/// Counts of the app itself.
 pub(super) struct Counted {
     pub(super) objects: Vec<(&'static str, u64)>,
     pub(super) memory_used: u64,
@@ -236,7 +236,7 @@ pub(super) struct Counted {
     pub(super) databases: Vec<Database>,
 }
 
-/// A database that the app has open.
+/// An open database of the app.
 pub(super) struct Database {
     pub(super) name: String,
     pub(super) page: u64,
@@ -247,7 +247,7 @@ pub(super) struct Database {
     pub(super) cache: u64,
 }
 
-/// Objects of the app, as its heap has them after a collection, and its databases.
+/// Returns the app's objects on its heap after a collection, and its databases.
 pub(super) fn counted(inside: &Ledger, package: Option<&Package>, android: u32) -> Counted {
     let java = inside.java;
     let count = |class: &str| java.map_or(0, |j| j.live.instances(class));

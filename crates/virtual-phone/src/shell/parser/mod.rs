@@ -1,5 +1,6 @@
-//! From text to a syntax tree: the grammar of POSIX sh with the parts of mksh that scripts
-//! for phones use. Its parts call one another: commands hold words, and words hold commands.
+//! Parser from text to a syntax tree: the grammar of POSIX sh with the parts of mksh that scripts
+//! for Android use. Its parts are mutually recursive: commands contain words, and words contain
+//! commands.
 
 mod redirects;
 mod words;
@@ -8,11 +9,11 @@ use std::sync::Arc;
 
 use super::ast::{Node, Redirect, Word};
 
-/// A script that can't be parsed.
+/// Syntax error in a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SyntaxError(pub(crate) String);
 
-/// Nesting that a script may have.
+/// Maximum nesting of a script.
 const MAX_DEPTH: usize = 100;
 
 struct Parser<'a> {
@@ -30,7 +31,7 @@ pub(crate) fn parse(script: &str) -> Result<Arc<Node>, SyntaxError> {
     parse_within(script, 0)
 }
 
-/// Parses a script that stands `depth` levels deep in another.
+/// Parses a script that is nested `depth` levels deep in another one.
 fn parse_within(script: &str, depth: usize) -> Result<Arc<Node>, SyntaxError> {
     let text: Vec<char> = script.chars().collect();
     let mut parser = Parser::new(&text);
@@ -115,7 +116,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The next reserved word or name, not consumed.
+    /// Returns the next reserved word or name without consuming it.
     fn peek_name(&self) -> String {
         let rest = &self.text[self.at..];
         if rest.first().is_some_and(|c| "{}!".contains(*c)) {
@@ -150,7 +151,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Commands until a reserved word, `)` or the end.
+    /// Parses commands until a reserved word, `)` or the end.
     fn list(&mut self, top: bool) -> Result<Node, SyntaxError> {
         let mut commands = Vec::new();
         loop {
@@ -467,7 +468,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// `name=` at this place, consumed.
+    /// Consumes `name=`, if present, and returns the name.
     fn assignment(&mut self) -> Option<String> {
         let rest = &self.text[self.at..];
         let len = rest

@@ -15,7 +15,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A redirection, where one stands here.
+    /// Parses a redirection, if present.
     pub(super) fn redirect(&mut self) -> Result<Option<Redirect>, SyntaxError> {
         let start = self.at;
         let mut digits = String::new();

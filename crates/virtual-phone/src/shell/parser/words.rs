@@ -1,9 +1,9 @@
-//! Reading words: quotes and `$…`. Part of the parser.
+//! Parsing of words: quotes and `$…`. Part of the parser.
 
 use super::{Parser, SyntaxError, parse_within};
 use crate::shell::ast::{ParamOp, Part, Word};
 
-/// Characters that end a word.
+/// Returns whether a character ends a word.
 fn ends_word(c: char) -> bool {
     " \t\r\n;&|()<>".contains(c)
 }
@@ -22,7 +22,7 @@ fn push_text(parts: &mut Vec<Part>, c: char, is_quoted: bool) {
 }
 
 impl Parser<'_> {
-    /// A word that must stand here.
+    /// Parses a required word.
     pub(super) fn word(&mut self) -> Result<Word, SyntaxError> {
         let start = self.at;
         let mut parts = Vec::new();
@@ -85,7 +85,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Text in double quotes, or in an arithmetic expression, which ends with the input.
+    /// Parses text in double quotes, or an arithmetic expression, which ends with the input.
     pub(super) fn quoted_until(
         &mut self,
         close: Option<char>,
@@ -116,7 +116,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows a `$`.
+    /// Parses the text after a `$`.
     fn dollar(&mut self, parts: &mut Vec<Part>, quoted: bool) -> Result<(), SyntaxError> {
         let plain = |name: String| Part::Parameter {
             name,
@@ -164,11 +164,12 @@ impl Parser<'_> {
         self.text[start..self.at].iter().collect()
     }
 
-    /// The text of a `$(…)`, its closing parenthesis found with regard to quotes and nesting.
+    /// Returns the text of a `$(…)`; finds its closing parenthesis with regard to quotes and
+    /// nesting.
     fn until_close_paren(&mut self) -> Result<String, SyntaxError> {
         let start = self.at;
         let mut depth = 0usize;
-        // `case x in a)` closes no parenthesis.
+        // The parenthesis in `case x in a)` does not close one.
         let mut cases = 0usize;
         loop {
             let c = self.peek().ok_or_else(|| self.unclosed(")"))?;
@@ -205,7 +206,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The inside of `((…))`, after its opening.
+    /// Parses the inside of `((…))`, after its opening.
     pub(super) fn arithmetic_body(&mut self) -> Result<Word, SyntaxError> {
         let start = self.at;
         let mut depth = 0usize;
@@ -228,7 +229,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A word inside `${…}`, up to an unquoted character of `ends`.
+    /// Parses a word inside `${…}`, up to an unquoted character of `ends`.
     fn inner_word(&mut self, ends: &str, quoted: bool) -> Result<Word, SyntaxError> {
         let mut parts = Vec::new();
         self.word_parts(&mut parts, &|c| ends.contains(c))?;
@@ -254,7 +255,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows `${`.
+    /// Parses the text after `${`.
     fn braced(&mut self, quoted: bool) -> Result<Part, SyntaxError> {
         let name = match self.peek() {
             Some(c) if "?$!#*@-".contains(c) => {
