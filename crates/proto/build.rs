@@ -1,5 +1,5 @@
-//! Compiles `proto/` with protox, so that no `protoc` needs to be installed, and leaves the
-//! descriptor set in `OUT_DIR` for the text format of configs.
+//! Compiles `proto/` with protox, so that no `protoc` needs to be installed, and writes the
+//! descriptor set to `OUT_DIR` for the text format of configs.
 
 use prost::Message as _;
 

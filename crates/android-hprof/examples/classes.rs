@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 #[test]
 fn class_of_a_rooted_object_is_listed() {
-    // The worked example of the crate's page: a class, and an object of it that is a root.
+    // The worked example of the crate's page: a class and one object of it, which is a root.
     let mut dump = b"JAVA PROFILE 1.0.2\0".to_vec();
     dump.extend([0, 0, 0, 4]);
     dump.extend([0; 8]);

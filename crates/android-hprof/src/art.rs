@@ -1,6 +1,6 @@
-//! Objects that exist in ART's dumps only, and what they are worth in the runtime: the array of a
-//! string's text, which lies in the string itself since Android 6, and the array of objects that
-//! a loader holds in native memory.
+//! Objects that exist only in ART's dumps, and their real sizes in the runtime: the array of a
+//! string's text, which is part of the string itself since Android 6, and the array of objects that
+//! a loader keeps in native memory.
 
 use super::sizes::aligned;
 use heaptap_model::heap_graph::{ClassKind, HeapGraph, ObjectIndex, Value};
@@ -8,12 +8,14 @@ use std::ops::ControlFlow;
 
 /// Bytes of a string before its text.
 const STRING_BYTES: u64 = 16;
-/// The id of a string's array is the string's and this; of an empty one, half.
+/// Difference between the ID of a string's array and that of the string; half of it for an empty
+/// string.
 const TEXT_ID: u64 = 16;
-/// Every object's address is a multiple of this.
+/// Alignment of object addresses.
 const ALIGNMENT: u64 = 8;
 
-/// Gives strings the bytes of their text, and what exists in the dump only none.
+/// Adds the bytes of their text to strings, and sets objects that exist only in the dump to 0
+/// bytes.
 pub(super) fn settle(graph: &mut HeapGraph) {
     for object in graph.objects() {
         let kind = graph.class(graph.class_of(object)).kind;
@@ -21,7 +23,7 @@ pub(super) fn settle(graph: &mut HeapGraph) {
             && let Some((array, bytes)) = own_text(graph, object)
         {
             graph.shallow[array.at()] = 0;
-            // An array has fewer than 2^32 elements, and its size was counted already.
+            // An array has fewer than 2^32 elements, and its size was already computed.
             let whole = aligned(STRING_BYTES + bytes, ALIGNMENT);
             graph.shallow[object.at()] = u32::try_from(whole).unwrap_or(u32::MAX - 1);
         }
@@ -31,7 +33,7 @@ pub(super) fn settle(graph: &mut HeapGraph) {
     }
 }
 
-/// The array of a string's text and its bytes, where it is the dump's own.
+/// Returns the array of a string's text and its bytes if the array exists only in the dump.
 fn own_text(graph: &HeapGraph, string: ObjectIndex) -> Option<(ObjectIndex, u64)> {
     let mut array = None;
     graph.contents().fields(graph, string, &mut |field| {

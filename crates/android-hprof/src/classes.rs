@@ -1,5 +1,5 @@
-//! The classes of a dump: names, hierarchy, fields, and for each class with instances where its
-//! references stand in an instance's data.
+//! The classes of a dump: names, hierarchy and fields, and for each class with instances the
+//! offsets of references in an instance's data.
 
 use super::id_map::IdMap;
 use super::index::Index;
@@ -12,49 +12,47 @@ use heaptap_model::heap_graph::{
 };
 use std::collections::HashMap;
 
-/// All classes of a dump.
 pub(super) struct Classes {
     pub(super) rows: Vec<Class>,
-    /// Offset of the class dump of each, where there is one.
+    /// Offset of the class dump of each class, if the dump has one.
     pub(super) dumps: Vec<Option<usize>>,
     pub(super) by_id: IdMap<ClassIndex>,
     pub(super) layouts: Vec<Layout>,
-    /// What [`Layout::references`] ranges over: offsets in an instance's data.
+    /// Offsets in an instance's data; [`Layout::references`] selects ranges of them.
     pub(super) offsets: Vec<u32>,
-    /// Class of arrays, by code of the basic type.
+    /// Class of primitive arrays, by code of the basic type.
     pub(super) primitive: [ClassIndex; 12],
-    /// `java.lang.Class`, the class of class objects.
     pub(super) class_class: ClassIndex,
-    /// By the id of a class the ids of its array classes, which the VM keeps as long as it: dumps
-    /// of HotSpot do not have that reference.
+    /// IDs of the array classes of each class, by the ID of the class. The VM keeps them as long as
+    /// the class, but dumps of HotSpot do not have that reference.
     pub(super) arrays_of: IdMap<Vec<u64>>,
-    /// ART's arrays that stand for the vtables of classes: bytes by id.
+    /// ART's arrays that represent the vtables of classes: bytes by ID.
     pub(super) overheads: IdMap<u32>,
-    /// Names were cut and fields left out since all of them together are absurdly many.
+    /// Names were cut or fields left out because all of them together exceed the limit.
     pub(super) names_cut: bool,
 }
 
-/// Where references stand in the data of an instance.
+/// Offsets of references in the data of an instance.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Layout {
     from: u32,
     to: u32,
     /// Offsets of `referent` and `zombie` in a `java.lang.ref.Reference`.
     pub(super) referents: [Option<u32>; 2],
-    /// The sort of reference that it is.
+    /// Kind of the reference.
     pub(super) reference: Option<ReferenceKind>,
-    /// Bytes of all fields that are known.
+    /// Bytes of all known fields.
     pub(super) bytes: u32,
 }
 
 impl Classes {
-    /// Offsets of references, in the order of fields in the data.
+    /// Returns the offsets of references, in the order of fields in the data.
     #[inline]
     pub(super) fn references(&self, layout: &Layout) -> &[u32] {
         &self.offsets[layout.from as usize..layout.to as usize]
     }
 
-    /// The class dump of a class.
+    /// Returns the class dump of a class.
     pub(super) fn dump<'a>(
         &self,
         file: &'a [u8],
@@ -65,7 +63,7 @@ impl Classes {
     }
 }
 
-/// The class dump at an offset of the file.
+/// Returns the class dump at an offset of the file.
 pub(super) fn class_dump_at<'a>(
     file: &'a [u8],
     outline: &Outline,
@@ -77,14 +75,13 @@ pub(super) fn class_dump_at<'a>(
     }
 }
 
-/// Takes names from the string table, and makes fields, while they do not become absurdly many
-/// altogether: a hostile dump may have one long name for a million fields, and a field takes many
-/// times the bytes that it has in the file.
+/// Makes names and fields within limits of memory: a hostile dump can have one long name for a
+/// million fields, and a field takes many times its bytes in the file.
 struct Names<'a> {
     file: &'a Bytes,
     outline: &'a Outline,
     left: usize,
-    /// Bytes of declarations, without names.
+    /// Bytes left for declarations, without names.
     left_for_fields: usize,
     cut: bool,
 }
@@ -95,7 +92,7 @@ impl Names<'_> {
         Some(self.bounded(name))
     }
 
-    /// The name, or what stands for it where there are too many.
+    /// Returns the name, or `…` if the limit is exceeded.
     fn bounded(&mut self, name: String) -> String {
         match self.left.checked_sub(name.len()) {
             Some(left) => {
@@ -109,8 +106,8 @@ impl Names<'_> {
         }
     }
 
-    /// Whether a class that the dump does not have may have a name of its own: an instance of
-    /// nothing takes fewer bytes in the file than its class in memory.
+    /// Returns whether a class that is missing in the dump can have its own name: an instance
+    /// without data takes fewer bytes in the file than its class in memory.
     fn has_room_for_class(&mut self) -> bool {
         let left = self.left_for_fields.checked_sub(2 * size_of::<Class>());
         self.left_for_fields = left.unwrap_or(self.left_for_fields);
@@ -118,7 +115,7 @@ impl Names<'_> {
         left.is_some()
     }
 
-    /// `None` where there are too many.
+    /// Returns the declaration of a field, or `None` if the limit is exceeded.
     fn field(&mut self, field: OwnField) -> Option<FieldDecl> {
         let type_name = (field.basic != BasicType::Object).then(|| field.basic.name());
         let bytes = size_of::<FieldDecl>() + type_name.map_or(0, str::len);
@@ -206,7 +203,7 @@ pub(super) fn classes(file: &Bytes, outline: &Outline, index: &mut Index) -> Cla
             }
         }
     }
-    // No class claims these: they are objects.
+    // These are objects because no class claims them.
     for &array in index.overheads.keys() {
         index.ids.insert(ObjectId(array));
         index.primitive_arrays |= 1 << BasicType::Byte as u8;
@@ -214,7 +211,7 @@ pub(super) fn classes(file: &Bytes, outline: &Outline, index: &mut Index) -> Cla
     for (class, &superclass) in all.rows.iter_mut().zip(&supers) {
         class.superclass = all.by_id.get(&superclass).copied();
     }
-    // Classes that objects have but the dump has not: of some it knows the name.
+    // Classes of objects that are missing in the dump; the dump has the names of some.
     let mut missing: Vec<u64> = index.used.keys().copied().collect();
     missing.retain(|id| !all.by_id.contains_key(id));
     missing.sort_unstable();
@@ -225,7 +222,7 @@ pub(super) fn classes(file: &Bytes, outline: &Outline, index: &mut Index) -> Cla
                 let name = name_of(&mut names, id);
                 all.add(name)
             }
-            // They are told apart no further.
+            // They share one class.
             false => *others.get_or_insert_with(|| all.add("unknown classes".to_owned())),
         };
         all.by_id.insert(id, class);
@@ -251,7 +248,8 @@ impl Classes {
         class
     }
 
-    /// Finds the classes of what has none in the dump: class objects and arrays of primitives.
+    /// Finds the classes that the dump does not state: those of class objects and of arrays of
+    /// primitives.
     fn find_well_known(&mut self, index: &Index) {
         let find = |all: &Classes, name: &str| {
             let at = all.rows.iter().position(|class| class.name == name)?;
@@ -274,13 +272,13 @@ impl Classes {
         }
     }
 
-    /// Finds the class of each array class's elements: by name, of the same loader. Those of
-    /// primitives are kept by the classes that box them.
+    /// Finds the class of each array class's elements by name and loader. The classes that box
+    /// primitives keep the arrays of primitives.
     fn find_arrays(&mut self, file: &Bytes, outline: &Outline) {
         let mut by_name: HashMap<(&str, u64), u64> = HashMap::new();
         let mut arrays = Vec::new();
-        // In the file's order: of two classes that share name and loader always the same one has
-        // the arrays.
+        // In the order of the file, so that of two classes with the same name and loader always the
+        // same one gets the arrays.
         for (at, class) in self.rows.iter().enumerate() {
             if let Some(dump) = self.dump(file, outline, ClassIndex(at as u32)) {
                 let (name, id) = (class.name.as_str(), dump.id());
@@ -311,7 +309,7 @@ impl Classes {
         self.arrays_of = arrays_of;
     }
 
-    /// Kinds by the nearest superclass that decides one.
+    /// Sets the kind of each class by the nearest superclass that determines one.
     fn set_kinds(&mut self) {
         let own: Vec<Option<ClassKind>> = self.rows.iter().map(own_kind).collect();
         let kinds: Vec<ClassKind> = (0..self.rows.len())
@@ -326,13 +324,13 @@ impl Classes {
         }
     }
 
-    /// A class and its superclasses, as many as are looked at.
+    /// Returns a class and its superclasses, up to the limit.
     pub(super) fn ancestry(&self, class: ClassIndex) -> impl Iterator<Item = ClassIndex> + '_ {
         std::iter::successors(Some(class), |class| self.rows[class.at()].superclass).take(DEEPEST)
     }
 
-    /// Where references stand in instances. Classes without instances need no layout, and no
-    /// layout is larger than the largest instance: together they stay below the file's size.
+    /// Finds the offsets of references in instances. Classes without instances need no layout, and
+    /// no layout is larger than the largest instance: together they stay below the file's size.
     fn lay_out(&mut self, outline: &Outline, index: &Index) {
         let id_bytes = outline.id_size.bytes();
         let mut layouts = vec![Layout::default(); self.rows.len()];
@@ -381,13 +379,13 @@ impl Classes {
     }
 }
 
-/// What a field that holds a reference is for.
+/// Role of a field that holds a reference.
 enum Role {
     /// Any reference.
     Reference,
-    /// ART's pointer to the object's class, which is no reference of the program.
+    /// ART's pointer to the object's class, which is not a reference of the program.
     Class,
-    /// What a `java.lang.ref.Reference` refers to.
+    /// The referent of a `java.lang.ref.Reference`.
     Referent,
 }
 
@@ -400,7 +398,7 @@ fn role(declared_in: &str, field: &str) -> Role {
     }
 }
 
-/// The kind that a class gives itself and its subclasses.
+/// Returns the kind that a class gives itself and its subclasses.
 fn own_kind(class: &Class) -> Option<ClassKind> {
     use ClassKind::*;
     Some(match class.name.as_str() {

@@ -1,5 +1,5 @@
-//! What objects hold, read from the file each time somebody asks: nothing is kept but where each
-//! object stands. No call allocates more than what it hands out.
+//! Contents of objects, read from the file on each request: only the offset of each object is kept.
+//! No call allocates more than its result.
 
 use super::classes::class_dump_at;
 use super::columns::Offsets;
@@ -27,17 +27,18 @@ pub(super) struct HprofContents {
     dumps: Vec<Option<usize>>,
     /// See [`super::classes::Classes::arrays_of`].
     arrays_of: IdMap<Vec<u64>>,
-    /// Whether instances refer to their class, by class; empty where none do.
+    /// Marks the classes whose instances refer to their class; empty if there are none.
     held: Arc<OnceLock<Vec<bool>>>,
     stacks: Stacks,
-    /// Names of statics before they were obfuscated, by class and id of the name.
+    /// Deobfuscated names of statics, by class and ID of the name.
     renamed: IdMap<IdMap<String>>,
 }
 
-/// Fields of `java.lang.Class` itself are statics of that prefix in dumps of ART 8 and later.
+/// Prefix of the statics that represent fields of `java.lang.Class` itself in dumps of ART 8 and
+/// later.
 const CLASS_FIELD: &str = "$class$";
 
-/// The value that these bytes are; `None` where they are too few.
+/// Returns the value of these bytes, or `None` if they are too few.
 fn value(basic: BasicType, bytes: &[u8], id_size: IdSize, graph: &HeapGraph) -> Option<Value> {
     let mut cursor = Cursor::new(bytes, 0);
     Some(match basic {
@@ -95,7 +96,7 @@ impl HprofContents {
         class_dump_at(&self.file, &self.outline, at)
     }
 
-    /// Values of fields through superclasses.
+    /// Visits the values of fields through superclasses.
     fn instance(
         &self,
         graph: &HeapGraph,
@@ -125,7 +126,7 @@ impl HprofContents {
         ControlFlow::Continue(())
     }
 
-    /// Statics of a class object, and what else it refers to.
+    /// Visits the statics of a class object and its other references.
     fn class_object(
         &self,
         graph: &HeapGraph,
@@ -180,7 +181,7 @@ impl HprofContents {
         ControlFlow::Continue(())
     }
 
-    /// The first field of an object that has this name and is no static.
+    /// Returns the first non-static field of an object with this name.
     fn field(&self, graph: &HeapGraph, object: ObjectIndex, name: &str) -> Option<Value> {
         let mut found = None;
         self.fields(graph, object, &mut |field| {
@@ -208,7 +209,7 @@ impl HprofContents {
         })
     }
 
-    /// A thread's name is a string; before Java 9 an array of its characters.
+    /// Returns the name of a thread: a string, or before Java 9 an array of its characters.
     fn thread_text(&self, graph: &HeapGraph, name: ObjectIndex) -> Option<String> {
         let chars = || text(StringFields::default(), self.primitive_array(graph, name)?);
         self.string(graph, name).or_else(chars)
@@ -270,7 +271,7 @@ impl Contents for HprofContents {
             && held == Some(&true)
             && let Some(class) = graph.class(class).object
         {
-            // It is the last; whether the visitor wants more makes no difference.
+            // This is the last field, so the visitor's answer makes no difference.
             let _last = visit(Field {
                 name: Some("<class>"),
                 element: None,
@@ -325,7 +326,7 @@ impl Contents for HprofContents {
         });
         match array? {
             Value::Object(array) => text(fields, self.primitive_array(graph, array)?),
-            // ART wrote no array for the empty string in some versions.
+            // Some versions of ART write no array for the empty string.
             Value::Dangling(_) if fields.count == Some(0) => Some(String::new()),
             _ => None,
         }
@@ -367,7 +368,7 @@ impl Contents for HprofContents {
 
     fn identity_hash(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<u32> {
         let word = self.field(graph, object, "shadow$_monitor_")?.integer()? as u32;
-        // ART's lock word: two bits of state, of which 2 means that the rest is the hash.
+        // ART's lock word: two bits of state; if they are 2, the rest is the hash.
         (word >> 30 == 2).then_some(word & 0x0fff_ffff)
     }
 

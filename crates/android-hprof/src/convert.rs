@@ -1,5 +1,5 @@
-//! From Android's HPROF to Java SE's, with the result of Android's `hprof-conv`, byte for byte.
-//! Owns what becomes of each sub-record; record by record copying is `rewrite`'s.
+//! Conversion from Android's HPROF to Java SE's. The result is byte for byte that of Android's
+//! `hprof-conv`. Owns the conversion of each sub-record; `rewrite` copies record by record.
 //!
 //! | Android's | becomes |
 //! |---|---|
@@ -9,9 +9,10 @@
 //! | 8E JNI monitor, with thread and frame | FF unknown root, without |
 //! | C3 array without data | 23 array of length 0 |
 //!
-//! All else stays, and so do lengths of 0 where nothing stays of a segment. `hprof-conv` meant
-//! the length of C3 arrays too, but clears their stack's number instead, and what follows is
-//! read as their values: only where that very result is wanted, see [`ConvertOptions::compat`].
+//! Everything else stays, and so do lengths of 0 of segments of which nothing stays. `hprof-conv`
+//! means to clear the length of C3 arrays too, but clears the number of their stack instead, so
+//! that readers take the following bytes for their values. [`ConvertOptions::compat`] reproduces
+//! that result.
 
 use super::records::{Header, HeaderError, Record};
 use super::rewrite::{Body, Edit, Other, Rewritten, rewrite};
@@ -20,42 +21,42 @@ use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 use std::io::{self, Write};
 use std::ops::Range;
 
-/// What to make of a dump.
+/// Options of a conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ConvertOptions {
     /// Leave out objects of the zygote's and the boot image's heap (`hprof-conv -z`). Classes,
-    /// roots and references to what is missing stay.
+    /// roots and references to missing objects stay.
     pub app_only: bool,
-    /// Repeat the mistake of `hprof-conv` with arrays that have no data.
+    /// Repeat the bug of `hprof-conv` with arrays that have no data.
     pub compat: bool,
 }
 
-/// What was converted.
+/// Outcome of a conversion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Converted {
-    /// What was copied, and what could not be read.
+    /// Facts about the copy and the damage found.
     pub file: Rewritten,
-    /// Objects left out as not the app's own.
+    /// Objects left out because they are not the app's own.
     pub left_out: u64,
     /// Arrays without data.
     pub without_data: u64,
 }
 
-/// Why a dump was not converted.
+/// Reason why a dump was not converted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConvertError {
-    /// It has no header.
-    #[error("it is no HPROF: {0}")]
+    /// The file does not have a header.
+    #[error("it is not an HPROF: {0}")]
     Header(#[from] HeaderError),
-    /// It is another dialect.
-    #[error("it is not Android's dialect but {version:?}, which Java SE tools read as it is")]
+    /// The dump is not Android's dialect.
+    #[error("it is not an Android dump; Java SE tools can read {version:?} directly")]
     NotAndroid {
-        /// What its header says.
+        /// Version text of the header.
         version: String,
     },
     /// The result can't be written.
-    #[error("the result cannot be written")]
+    #[error("cannot write the result")]
     Write(#[from] io::Error),
 }
 
@@ -63,24 +64,28 @@ impl Classified for ConvertError {
     fn facts(&self) -> ErrorFacts {
         match self {
             ConvertError::Header(_) => ErrorFacts::new(ErrorClass::BadInput, "hprof-header")
-                .with_help("fetch the dump again; `heaptap dump --hprof` checks it"),
+                .with_help(
+                    "fetch the dump again or take one with `heaptap dump --hprof`, \
+                     which checks it",
+                ),
             ConvertError::NotAndroid { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "hprof-not-android")
-                    .with_help("give it to the other tool directly; there is nothing to convert")
+                    .with_help("open the dump in the other tool without converting it")
             }
             ConvertError::Write(_) => ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
-                .with_help("make room there, or name another file"),
+                .with_help("free disk space or choose another file"),
         }
     }
 }
 
-/// Byte of the header that tells `1.0.3` from `1.0.2`.
+/// Offset of the header byte that differs between `1.0.3` and `1.0.2`.
 const VERSION_AT: usize = 17;
 
-/// Converts. Damage is no error: what can be read is converted, the rest is left out and told.
+/// Converts a dump. Damage is not an error: what can be read is converted; the rest is left out and
+/// listed in the result.
 ///
 /// # Errors
-/// Where it is no dump of Android's dialect, or the result can't be written.
+/// Returns an error if the file is not a dump of Android's dialect, or the result can't be written.
 pub fn convert(
     file: &[u8],
     options: ConvertOptions,
@@ -112,7 +117,7 @@ pub fn convert(
 #[derive(Clone)]
 struct ToJavaSe {
     options: ConvertOptions,
-    /// Whether objects that follow are not the app's.
+    /// The objects that follow are not the app's.
     ignoring: bool,
     left_out: u64,
     without_data: u64,
@@ -204,7 +209,7 @@ mod tests {
         let mapped = Bytes::read(&path, 0).unwrap();
         let cut = std::fs::File::options().write(true).open(&path).unwrap();
         cut.set_len(1 << 20).unwrap();
-        // A file, since what is written to memory asks the system for nothing.
+        // A real file, because a write to memory does not call the system.
         let mut out = tempfile::tempfile().unwrap();
         let done = convert(&mapped, ConvertOptions::default(), &mut out).unwrap();
         assert_eq!(done.file.bytes, whole.len() as u64);

@@ -1,28 +1,28 @@
-//! How the runtime lays out its objects, told by how close together they lie: HotSpot does not
-//! say in a dump whether references and class pointers are compressed.
+//! Evidence of the runtime's object layout from the distances between objects: a dump of HotSpot
+//! does not state whether references and class pointers are compressed.
 
 use super::sub_records::{ObjectArray, PrimitiveArrayRecord};
 
-/// What neighbours in the heap tell.
+/// Evidence from neighbors in the heap.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Evidence {
     last: Option<Last>,
-    /// Greatest common divisor of the distances between objects, by `|`: the lowest bit that
-    /// is set in any id.
+    /// Bitwise OR of all IDs; its lowest set bit is their common alignment.
     pub(super) id_bits: u64,
-    /// Object arrays whose successor lies where 8-byte elements would be.
+    /// Object arrays whose successor begins within the range that 8-byte elements would take.
     pub(super) compressed_references: u64,
-    /// Object arrays whose successor leaves room for 8-byte elements and lies right behind them.
+    /// Object arrays whose successor leaves room for 8-byte elements and directly follows them.
     pub(super) wide_references: u64,
-    /// Arrays of primitives whose successor lies so close that a header of 24 bytes does not fit.
+    /// Arrays of primitives whose successor is so close that a header of 24 bytes does not fit.
     pub(super) compressed_class: u64,
-    /// Those whose successor lies where exactly such a header puts it.
+    /// Arrays of primitives whose successor is exactly at the end that a header of 24 bytes
+    /// implies.
     pub(super) wide_class: u64,
-    /// Those where not even one of 16 bytes fits.
+    /// Arrays of primitives for which not even a header of 16 bytes fits.
     pub(super) compact_header: u64,
 }
 
-/// The array that came last.
+/// The previous array.
 #[derive(Debug, Clone, Copy)]
 struct Last {
     id: u64,
@@ -40,12 +40,13 @@ fn aligned(bytes: u64) -> u64 {
 }
 
 impl Evidence {
-    /// What comes next is no neighbour of what came: which parts a thread reads is by chance.
+    /// Forgets the previous object: the next one is not its neighbor, because threads read parts in
+    /// any order.
     pub(super) fn begin(&mut self) {
         self.last = None;
     }
 
-    /// Any object.
+    /// Adds an object.
     #[inline]
     pub(super) fn object(&mut self, id: u64) {
         self.id_bits |= id;
@@ -57,7 +58,7 @@ impl Evidence {
     #[inline]
     pub(super) fn object_array(&mut self, array: &ObjectArray<'_>) {
         self.object(array.id);
-        // As many as would take 8 bytes each in any case; the width of ids is 8 where it matters.
+        // The number of elements of 8 bytes each; IDs have 8 bytes where this matters.
         let count = array.elements.len() as u64 / 8;
         if count >= 4 {
             self.last = Some(Last {
@@ -79,7 +80,7 @@ impl Evidence {
 
     #[inline]
     fn neighbours(&mut self, last: Last, id: u64) {
-        // An object that was dumped twice in a row is no neighbour of itself.
+        // An object that was dumped twice in a row is not its own neighbor.
         let Some(distance) = id.checked_sub(last.id).filter(|&distance| distance > 0) else {
             return;
         };

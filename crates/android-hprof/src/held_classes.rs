@@ -1,7 +1,7 @@
-//! Classes that nothing holds but their own instances: an object keeps its class, and that its
-//! loader with all classes of it, which is how a class loader leaks. Dumps have no such reference,
-//! and one for every object would make the class the nearest holder of everything. So instances
-//! refer to their class where the class is not reached otherwise, and only there.
+//! Classes that are held only by their own instances. An object keeps its class, and the class
+//! keeps its loader with all classes of that loader: this is how a class loader leaks. Dumps do not
+//! have that reference. A reference from every object would make the class the dominator of
+//! everything, so instances refer to their class only if it is not reachable otherwise.
 
 use heaptap_model::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, Reachable};
 
@@ -15,7 +15,7 @@ const SYSTEM_LOADERS: [&str; 6] = [
     "sun.misc.Launcher$ExtClassLoader",
 ];
 
-/// Adds the references; hands back by class whether its instances got one.
+/// Adds the references; returns by class whether its instances got one.
 pub(super) fn hold(graph: &mut HeapGraph) -> Vec<bool> {
     let classes = graph.classes();
     let is_system = |loader: ObjectIndex| {
@@ -45,7 +45,7 @@ pub(super) fn hold(graph: &mut HeapGraph) -> Vec<bool> {
     held
 }
 
-/// Moves references up, the last first, to make room for one more behind those of each
+/// Moves references up, starting with the last, to make room for one more after those of each
 /// instance.
 fn insert(graph: &mut HeapGraph, held: &[bool], more: usize) {
     let mut end = graph.targets.len();

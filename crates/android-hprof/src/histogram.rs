@@ -1,5 +1,5 @@
-//! Objects and bytes by class in one pass over a dump, without a graph: no ids are kept, so
-//! memory is that of the classes.
+//! Objects and bytes by class in one pass over a dump, without a graph. IDs are not kept, so memory
+//! depends on the number of classes.
 
 use super::classes::classes;
 use super::evidence::Evidence;
@@ -15,15 +15,15 @@ use heaptap_model::bytes::Bytes;
 use heaptap_model::heap_graph::{BasicType, ClassIndex, HeapGraph, HeapKind, Losses, SizeModel};
 use std::ops::Range;
 
-/// How many objects of each class a dump has, and their shallow sizes.
+/// Number and shallow size of the objects of each class of a dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Histogram {
-    /// Most bytes first, then most objects, then by name. Classes of one name and different
-    /// loaders have a row each; classes without objects have none.
+    /// Rows with most bytes first, then most objects, then by name. Classes with the same name and
+    /// different loaders have a row each; classes without objects have no row.
     pub rows: Vec<HistogramRow>,
-    /// How sizes came about.
+    /// Model of the shallow sizes.
     pub sizes: SizeModel,
-    /// What could not be read. References are not looked at, so none is told to dangle.
+    /// Losses of the dump. References are not followed, so dangling ones are not counted.
     pub losses: Losses,
 }
 
@@ -38,14 +38,14 @@ pub struct HistogramRow {
     pub shallow_bytes: u64,
 }
 
-/// Counts the objects of a dump. An object that was dumped twice counts twice. With
-/// [`SizeModel::Art`] it takes a graph after all, with its memory.
+/// Counts the objects of a dump. An object that was dumped twice counts twice. [`SizeModel::Art`]
+/// builds a graph, with its memory.
 ///
 /// # Errors
-/// Where the file has no HPROF header.
+/// Returns an error if the file has no HPROF header.
 pub fn histogram(file: &Bytes, options: &Options) -> Result<Histogram, HprofError> {
     if options.sizes == Some(SizeModel::Art) {
-        // There strings have the bytes of arrays that exist in the dump only: that takes a graph.
+        // The bytes of strings include arrays that exist only in the dump, which requires a graph.
         return Ok(of_graph(&read(file.clone(), options)?));
     }
     let mut outline = Outline::read(file, false)?;
@@ -63,7 +63,7 @@ pub fn histogram(file: &Bytes, options: &Options) -> Result<Histogram, HprofErro
             outline = Outline::read(file, true)?;
             continue;
         }
-        // Sizes of arrays were added up by what a sample of the dump told of the runtime.
+        // Sizes of arrays were added up with the layout found in a sample of the dump.
         let told = Layouts::new(options.sizes, &outline, &counted.index.evidence);
         if told != layouts {
             layouts = told;
@@ -81,7 +81,7 @@ fn sort(rows: &mut [HistogramRow]) {
     });
 }
 
-/// The same of a graph.
+/// Counts the objects of a graph.
 fn of_graph(graph: &HeapGraph) -> Histogram {
     let mut counts = vec![(0u64, 0u64); graph.classes().len()];
     for object in graph.objects() {
@@ -105,7 +105,7 @@ fn of_graph(graph: &HeapGraph) -> Histogram {
     }
 }
 
-/// What a few parts tell of how the runtime lays out objects.
+/// Reads a few parts for evidence of the runtime's object layout.
 fn sample(file: &Bytes, outline: &Outline) -> Evidence {
     const MOST: usize = 8;
     let step = outline.parts.len().div_ceil(MOST).max(1);
@@ -138,13 +138,12 @@ fn count(parts: &Parts<'_>, layouts: Layouts, outline: &Outline) -> (Counted, Tr
     (all, trouble)
 }
 
-/// Objects of one class.
 #[derive(Debug, Default, Clone, Copy)]
 struct Tally {
     instances: u64,
     arrays: u64,
     array_bytes: u64,
-    /// What the instances take by their data, for classes that the dump does not have.
+    /// Bytes of the instances' data, for classes that are missing in the dump.
     data_bytes: u64,
 }
 
@@ -164,7 +163,7 @@ impl Tally {
 
 #[derive(Default)]
 struct Counted {
-    /// Without ids.
+    /// Index without IDs.
     index: Index,
     classes: IdMap<Tally>,
     primitive: [Tally; 12],
@@ -244,15 +243,15 @@ impl Counted {
     }
 }
 
-/// Counts what one thread reads.
+/// Counts of one thread.
 struct Counter {
     counted: Counted,
     id_bytes: usize,
     layouts: Layouts,
     tallies: Vec<Tally>,
-    /// Place in `tallies` by class.
+    /// Index into `tallies` by class.
     by_class: IdMap<u32>,
-    /// Class of the last object and its place.
+    /// Class of the last object and its index.
     last: Option<(u64, u32)>,
     odd_is_overhead: bool,
 }

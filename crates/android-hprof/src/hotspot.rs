@@ -1,38 +1,37 @@
-//! How HotSpot lays out instances and class objects, so that shallow sizes are those of
-//! `jmap -histo`: a dump names the fields of each class, but neither their offsets nor what the
-//! VM adds to some classes of its own.
+//! HotSpot's layout of instances and class objects, so that shallow sizes match `jmap -histo`. A
+//! dump names the fields of each class, but not their offsets, and not the fields that the VM adds
+//! to some of its own classes.
 //!
-//! From JDK 15 on fields take the smallest gap that fits, also those of superclasses; the
-//! larger primitives come first, references last. Before, a class began where its superclass ended,
-//! rounded up to the width of a reference, and only the gap before the first 8-byte field was
+//! Since JDK 15 a field takes the smallest gap that fits, including gaps of superclasses; larger
+//! primitives come first, references last. Before JDK 15 a class begins where its superclass ends,
+//! rounded up to the width of a reference, and only the gap before the first 8-byte field is
 //! filled.
 
 use super::classes::Classes;
 use super::sub_records::ClassDump;
 use heaptap_model::heap_graph::{BasicType, ClassIndex};
 
-/// Bytes kept free around fields that are `@Contended`.
+/// Bytes kept free around `@Contended` fields.
 const CONTENDED_PADDING: u64 = 128;
-/// More gaps than any class has, since what is small goes into them first; what is beyond is not
-/// filled.
+/// More gaps than any class has, because small fields fill gaps first; further gaps are not filled.
 const MOST_GAPS: usize = 16;
 
-/// What a VM does.
+/// Layout parameters of a VM.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Vm {
     /// Bytes of a reference.
     pub(super) reference: u64,
     /// Bytes of an object's header.
     pub(super) header: u64,
-    /// Sizes are multiples of this.
+    /// Alignment of sizes.
     pub(super) alignment: u64,
     /// Bytes of a pointer.
     pub(super) pointer: u64,
-    /// JDK 15 or later.
+    /// The VM is JDK 15 or later.
     pub(super) packs: bool,
 }
 
-/// Whether the VM is of JDK 15 or later, which brought hidden classes and their data.
+/// Returns whether the VM is JDK 15 or later, which introduced hidden classes and their data.
 pub(super) fn packs(classes: &Classes) -> bool {
     let class = classes.rows.get(classes.class_class.at());
     class.is_some_and(|class| class.fields.iter().any(|field| field.name == "classData"))
@@ -46,7 +45,8 @@ enum Injected {
     Bytes(u64),
 }
 
-/// What the VM adds to classes of its own (`javaClasses.hpp` calls them injected fields).
+/// Returns the fields that the VM adds to its own classes (`javaClasses.hpp` calls them injected
+/// fields).
 fn injected(class: &str) -> &'static [Injected] {
     use Injected::{Bytes, Pointer, Reference};
     match class {
@@ -70,8 +70,7 @@ fn injected(class: &str) -> &'static [Injected] {
     }
 }
 
-/// Fields that are `@Contended`, by class: they stand in a group of their own with padding
-/// around.
+/// Returns whether a field is `@Contended`: such fields form a group with padding around it.
 fn is_contended(class: &str, field: &str) -> bool {
     match class {
         "java.lang.Thread" => field.starts_with("threadLocalRandom"),
@@ -85,7 +84,7 @@ fn is_contended(class: &str, field: &str) -> bool {
 #[derive(Debug, Clone, Default)]
 struct Placed {
     end: u64,
-    /// Offsets and bytes of what is free before the end.
+    /// Offset and size in bytes of each gap before the end.
     gaps: Vec<(u64, u64)>,
 }
 
@@ -94,7 +93,7 @@ fn aligned(at: u64, to: u64) -> u64 {
 }
 
 impl Placed {
-    /// Puts a field into the smallest gap that fits, else at the end.
+    /// Puts a field into the smallest gap that fits, or at the end.
     fn put(&mut self, bytes: u64) {
         let fits = |&(at, free): &(u64, u64)| aligned(at, bytes) + bytes <= at + free;
         let gaps = self.gaps.iter().enumerate();
@@ -118,7 +117,7 @@ impl Placed {
         }
     }
 
-    /// Primitives by descending width, then references.
+    /// Places primitives by descending width, then references.
     fn put_all(&mut self, mut primitives: Vec<u64>, references: u64, vm: &Vm) {
         primitives.sort_unstable_by(|a, b| b.cmp(a));
         primitives.into_iter().for_each(|bytes| self.put(bytes));
@@ -126,8 +125,8 @@ impl Placed {
     }
 }
 
-/// Bytes of the instances of classes. Each class is laid out once, behind its superclass: a
-/// hostile dump has thousands of classes below one with 65,535 fields.
+/// Bytes of the instances of classes. Each class is laid out once, after its superclass: a hostile
+/// dump has thousands of classes below one with 65,535 fields.
 pub(super) struct Instances<'a> {
     classes: &'a Classes,
     vm: Vm,
@@ -143,11 +142,11 @@ impl<'a> Instances<'a> {
         }
     }
 
-    /// Bytes of an instance of a class.
+    /// Returns the bytes of an instance of a class.
     pub(super) fn bytes(&mut self, class: ClassIndex) -> u64 {
         let mut chain: Vec<ClassIndex> = Vec::new();
         for class in self.classes.ancestry(class) {
-            // In a circle a class comes again.
+            // A cycle of superclasses repeats a class.
             if self.placed[class.at()].is_some() || chain.contains(&class) {
                 break;
             }
@@ -206,12 +205,13 @@ fn own_fields(classes: &Classes, class: ClassIndex, vm: &Vm, placed: &mut Placed
         placed.end += CONTENDED_PADDING;
         placed.put_all(apart, references_apart, vm);
         placed.gaps.clear();
-        // Subclasses begin behind the padding, not in it.
+        // Subclasses begin after the padding, not in it.
         placed.end = aligned(placed.end + CONTENDED_PADDING, vm.alignment);
     }
 }
 
-/// Bytes of a class object: those of any `java.lang.Class`, then its statics, references first.
+/// Returns the bytes of a class object: those of any `java.lang.Class`, then its statics,
+/// references first.
 pub(super) fn class_object_bytes(
     own: u64,
     dump: &ClassDump<'_>,

@@ -1,18 +1,16 @@
-//! Maps by id. Ids are addresses, and whole passes over a dump ask for the class of each object:
-//! one multiplication spreads them. A number drawn once for the process keeps a hostile dump
-//! from choosing ids that collide.
+//! Maps by ID. IDs are addresses, and each pass over a dump looks up the class of every object, so
+//! the hash is one multiplication. A random number for each process prevents a hostile dump from
+//! choosing IDs that collide.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::LazyLock;
 
-/// A map by id.
 pub(super) type IdMap<V> = HashMap<u64, V, IdState>;
 
-/// A set of ids.
 pub(super) type IdSet = HashSet<u64, IdState>;
 
-/// See [`IdMap`].
+/// Hash state of [`IdMap`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IdState(u64);
 
@@ -32,7 +30,7 @@ impl BuildHasher for IdState {
     }
 }
 
-/// See [`IdMap`].
+/// Hasher of [`IdMap`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IdHasher(u64);
 

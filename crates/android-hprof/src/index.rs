@@ -1,6 +1,6 @@
-//! The first pass over the dump records: which ids there are, where classes and roots stand, and
-//! what tells how the runtime lays out its objects. Nothing is resolved yet: in a dump roots,
-//! instances and classes come in any order.
+//! The first pass over the dump records: all IDs, the offsets of classes and roots, and evidence of
+//! the runtime's object layout. Nothing is resolved yet, because roots, instances and classes come
+//! in any order.
 
 use super::evidence::Evidence;
 use super::id_map::IdMap;
@@ -9,34 +9,34 @@ use super::scan::{Parts, Trouble, Visitor};
 use super::sub_records::{PrimitiveArrayRecord, RootRecord, SubRecord};
 use heaptap_model::heap_graph::{BasicType, HeapKind, IdsBuilder, ObjectId};
 
-/// What the first pass found.
+/// Result of the first pass.
 #[derive(Default)]
 pub(super) struct Index {
     pub(super) ids: IdsBuilder,
-    /// Class dumps: offset, id, heap; ascending by offset.
+    /// Class dumps: offset, ID and heap; ascending by offset.
     pub(super) classes: Vec<(usize, u64, HeapKind)>,
-    /// Roots, in order of the file.
+    /// Roots, in file order.
     pub(super) roots: Vec<PlacedRoot>,
-    /// For each class that has instances or is that of an array: the most bytes of an instance.
+    /// Largest instance in bytes, for each class that has instances or is the class of an array.
     pub(super) used: IdMap<u32>,
-    /// Basic types of arrays that occur, one bit each by code.
+    /// Basic types of arrays that occur, as one bit each by code.
     pub(super) primitive_arrays: u16,
-    /// ART's arrays that stand for the vtables of a class, which no object is: id and bytes.
+    /// ART's arrays that represent the vtables of a class and are not objects: ID and bytes.
     pub(super) overheads: IdMap<u32>,
-    /// Heaps that occur, one bit each.
+    /// Heaps that occur, as one bit each.
     pub(super) heaps: u8,
     pub(super) evidence: Evidence,
 }
 
-/// A root and its offset, packed: in the file a root takes five bytes, and there may be nothing
-/// else.
+/// A root and its offset, packed: a root takes five bytes in the file, and a file can consist of
+/// roots only.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlacedRoot {
     at: u64,
     pub(super) id: u64,
     numbers: [u32; 3],
     pub(super) tag: u8,
-    /// Which of the numbers there are, a bit each.
+    /// Marks the numbers that the root has, one bit each.
     there: u8,
 }
 
@@ -57,17 +57,17 @@ impl PlacedRoot {
         (self.there >> at & 1 == 1).then_some(self.numbers[at])
     }
 
-    /// See [`RootRecord::thread`].
+    /// Returns [`RootRecord::thread`].
     pub(super) fn thread(&self) -> Option<u32> {
         self.number(0)
     }
 
-    /// See [`RootRecord::frame`].
+    /// Returns [`RootRecord::frame`].
     pub(super) fn frame(&self) -> Option<u32> {
         self.number(1)
     }
 
-    /// See [`RootRecord::stack`].
+    /// Returns [`RootRecord::stack`].
     pub(super) fn stack(&self) -> Option<u32> {
         self.number(2)
     }
@@ -114,7 +114,7 @@ impl Index {
 
 struct Worker {
     found: Index,
-    /// Class of the last instance, and the most bytes that its instances had.
+    /// Class of the last instance, and the size in bytes of its largest instance.
     last_class: Option<(u64, u32)>,
     odd_is_overhead: bool,
 }
@@ -137,7 +137,7 @@ impl Worker {
     }
 }
 
-/// Whether it may be ART's array for the vtables of a class.
+/// Returns whether an array can be ART's array for the vtables of a class.
 pub(super) fn may_be_overhead(array: &PrimitiveArrayRecord<'_>) -> bool {
     array.id & 1 == 1 && array.element == BasicType::Byte
 }

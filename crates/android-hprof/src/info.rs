@@ -1,5 +1,5 @@
-//! What a dump holds: records, objects, roots, threads, and whether it is whole. One pass over
-//! the file, a few counters; no object is remembered.
+//! Facts about a dump: records, objects, roots, threads, and whether the dump is complete. One pass
+//! over the file with a few counters; objects are not kept.
 
 use super::id_map::{IdMap, IdSet};
 use super::records::{
@@ -11,43 +11,43 @@ use super::sub_records::{SubRecord, SubRecords, heap_kind, root_kind, sub_tag};
 use heaptap_model::heap_graph::{HeapKind, RootKind};
 use std::collections::{BTreeMap, HashMap};
 
-/// What a dump holds.
+/// Facts about a dump.
 #[derive(Debug, Clone, Default)]
 pub struct Info {
-    /// What the header says, such as `JAVA PROFILE 1.0.3`.
+    /// Version text of the header, such as `JAVA PROFILE 1.0.3`.
     pub version: String,
-    /// Whether that is Android's dialect.
+    /// The dump is of Android's dialect.
     pub android: bool,
     /// Bytes of an id: 4 or 8.
     pub id_bytes: u32,
-    /// When it was dumped, in milliseconds since 1970.
+    /// Time of the dump, in milliseconds since 1970.
     pub time_ms: u64,
-    /// Bytes of the file, unpacked.
+    /// Size of the unpacked file in bytes.
     pub bytes: u64,
     /// Top-level records by tag.
     pub records: BTreeMap<u8, Tally>,
-    /// Sub-records of dump records by tag, roots among them.
+    /// Sub-records of dump records by tag, including roots.
     pub sub_records: BTreeMap<u8, Tally>,
-    /// Objects by heap, where the dump tells heaps apart.
+    /// Objects by heap, if the dump distinguishes heaps.
     pub heaps: BTreeMap<u32, HeapTally>,
     /// Instances of `java.lang.String`.
     pub strings: u64,
-    /// Arrays and instances that were allocated at a stack that is known.
+    /// Arrays and instances whose allocating stack is known.
     pub with_site: u64,
     /// Stacks that have frames.
     pub stacks_with_frames: u64,
-    /// What arrays of primitives have for contents.
+    /// Contents of the arrays of primitives.
     pub contents: Contents,
-    /// How it ends.
+    /// The end of the file.
     pub ending: Ending,
-    /// What cannot be read.
+    /// Records that cannot be read.
     pub damage: DamageList,
 }
 
-/// How many, and how large.
+/// Number and size of records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Number.
+    /// Number of records.
     pub count: u64,
     /// Bytes in the file, headers and tags included.
     pub bytes: u64,
@@ -56,7 +56,7 @@ pub struct Tally {
 /// Objects of a heap.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeapTally {
-    /// Its name; empty where the dump has none.
+    /// Name of the heap; empty if the dump has none.
     pub name: String,
     /// Objects and classes.
     pub objects: u64,
@@ -65,20 +65,20 @@ pub struct HeapTally {
     name_id: u64,
 }
 
-/// What arrays of primitives have for contents.
+/// Contents of the arrays of primitives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Contents {
-    /// There is no array with any element.
+    /// The dump does not have an array with elements.
     #[default]
     None,
     /// All bytes are zero: the dump was stripped.
     Zeroed,
-    /// They are there.
+    /// The contents are in the dump.
     Present,
 }
 
 impl Contents {
-    /// One word: `none`, `zeroed`, `present`.
+    /// Returns one word: `none`, `zeroed` or `present`.
     pub fn word(self) -> &'static str {
         match self {
             Contents::None => "none",
@@ -89,22 +89,22 @@ impl Contents {
 }
 
 impl Info {
-    /// Whether the dump was written to its end and can all be read.
+    /// Returns whether the dump is complete and readable.
     pub fn is_whole(&self) -> bool {
         self.damage.is_empty() && self.ending.is_whole()
     }
 
-    /// Sub-records of one tag.
+    /// Returns the sub-records of one tag.
     pub fn sub(&self, tag: u8) -> Tally {
         self.sub_records.get(&tag).copied().unwrap_or_default()
     }
 
-    /// Top-level records of one tag.
+    /// Returns the top-level records of one tag.
     pub fn top(&self, tag: u8) -> Tally {
         self.records.get(&tag).copied().unwrap_or_default()
     }
 
-    /// Instances and arrays.
+    /// Returns the number of instances and arrays.
     pub fn objects(&self) -> u64 {
         [
             sub_tag::INSTANCE,
@@ -117,20 +117,21 @@ impl Info {
         .sum()
     }
 
-    /// Roots by kind, in order of tags.
+    /// Returns the roots by kind, in order of tags.
     pub fn roots(&self) -> impl Iterator<Item = (RootKind, Tally)> + '_ {
         self.sub_records
             .iter()
             .filter_map(|(&tag, &tally)| Some((root_kind(tag)?, tally)))
     }
 
-    /// Whether allocations were tracked when it was dumped, so that objects know their stack.
+    /// Returns whether allocations were tracked at the time of the dump, so that objects have a
+    /// stack.
     pub fn has_allocation_sites(&self) -> bool {
         self.with_site > 0
     }
 }
 
-/// What a heap of ART is called when the dump does not name it.
+/// Returns the default name of one of ART's heaps, for dumps that do not name it.
 pub fn heap_word(heap: u32) -> &'static str {
     match heap_kind(heap) {
         HeapKind::App => "app",
@@ -141,15 +142,15 @@ pub fn heap_word(heap: u32) -> &'static str {
     }
 }
 
-/// So many heaps are told apart: ART has four, a hostile dump one for each of its bytes.
+/// Maximum number of distinct heaps: ART has four, a hostile dump one for each of its bytes.
 const MOST_HEAPS: usize = 64;
-/// So much of a heap's name is kept.
+/// Maximum length of a heap's name in bytes.
 const MOST_NAME_BYTES: usize = 256;
 
-/// Reads all of a file. Damage is no error.
+/// Reads a whole file. Damage is not an error.
 ///
 /// # Errors
-/// Where it has no header.
+/// Returns an error if the file has no header.
 pub fn info(file: &[u8]) -> Result<Info, HeaderError> {
     let header = Header::read(file)?;
     let mut reader = Reader {
@@ -189,7 +190,7 @@ pub fn info(file: &[u8]) -> Result<Info, HeaderError> {
     Ok(reader.info)
 }
 
-/// Whether the writer of a file got to its end, by the lengths of its top-level records alone.
+/// Returns whether a file is complete, by the lengths of its top-level records alone.
 pub fn is_whole(file: &[u8]) -> bool {
     let Ok(header) = Header::read(file) else {
         return false;
@@ -207,7 +208,7 @@ pub fn is_whole(file: &[u8]) -> bool {
 struct Reader<'a> {
     header: Header<'a>,
     info: Info,
-    /// Ids of the name of `java.lang.String`, and of the classes called so.
+    /// IDs of the name of `java.lang.String`, and of the classes with that name.
     string_names: IdSet,
     string_classes: IdSet,
     /// Numbers of stacks, and whether they have frames.
@@ -254,9 +255,9 @@ impl Reader<'_> {
         }
     }
 
-    /// Where the next record begins.
+    /// Returns the offset of the next record.
     fn dump(&mut self, file: &[u8], record: &Record<'_>) -> usize {
-        // Cut within a sub-record says more than cut within a record.
+        // Damage within a sub-record is more specific than a record that is cut short.
         let before = self.info.damage.count;
         self.heap = None;
         let mut subs = SubRecords::new(file, record, self.header.id_size);
@@ -327,7 +328,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Looks up the names of the heaps that were met.
+    /// Looks up the names of the heaps found.
     fn name_heaps(&mut self, file: &[u8]) {
         if self.info.heaps.is_empty() {
             return;

@@ -1,11 +1,11 @@
 //! HPROF heap dumps of ART, Dalvik and HotSpot: read into a [`HeapGraph`], counted without one,
-//! converted to Java SE's dialect, or copied without their contents. What a heap means (leaks,
-//! waste, differences) is not this crate's; the graph is the start for that.
+//! converted to Java SE's dialect, or copied without their contents. The analysis of a heap (leaks,
+//! waste, differences) is outside this crate and starts from the graph.
 //!
 //! # The format
 //!
-//! All numbers are big-endian. The facts are those of the JDK's `hprof_b_spec.h`, of ART's
-//! `hprof.cc`, and of what their dumps show.
+//! All numbers are big-endian. The facts come from the JDK's `hprof_b_spec.h`, from ART's
+//! `hprof.cc`, and from dumps of both.
 //!
 //! ```text
 //! header   "JAVA PROFILE 1.0.2" (Android: 1.0.3), NUL, u4 bytes of an id, u8 ms since 1970
@@ -20,22 +20,22 @@
 //!     FE heap        Android: which heap (app, zygote, image) the objects that follow are in
 //! ```
 //!
-//! An id is an address, of 4 bytes in all Android dumps and of 8 in most of HotSpot's. The file has
-//! sizes of instances as their fields need them, not as the runtime lays them out:
-//! [`SizeModel`] names the models, and [`Options::sizes`] chooses one. [`records`] and
-//! [`sub_records`] document the grammar in full, with what damaged files and old writers do.
+//! An ID is an address of 4 bytes in all Android dumps and of 8 bytes in most dumps of HotSpot.
+//! Instance sizes in the file count fields without the runtime's layout: [`SizeModel`] names the
+//! models, and [`Options::sizes`] chooses one. [`records`] and [`sub_records`] document the whole
+//! grammar, including the output of old writers and damaged files.
 //!
 //! # The method
 //!
-//! The first pass over the dump records collects ids, classes and roots. The second measures, the
-//! third fills the columns of the graph, each with several threads. The graph keeps only the
-//! offset of each object in the file: fields, strings and arrays are read when they are asked for.
-//! Sizes in the file are claims: nothing is allocated by them. Damage is not an error; the losses
-//! are in [`DumpFacts::losses`](heaptap_model::heap_graph::DumpFacts::losses).
+//! The first pass over the dump records collects IDs, classes and roots. The second measures the
+//! objects, the third fills the columns of the graph, each with several threads. The graph keeps
+//! only the offset of each object in the file: fields, strings and arrays are read on request.
+//! Sizes in the file are not trusted: no allocation depends on them. Damage is not an error; the
+//! losses are in [`DumpFacts::losses`](heaptap_model::heap_graph::DumpFacts::losses).
 //!
 //! # A worked example
 //!
-//! A dump of a class `Box` with 12 bytes an instance, and one instance that is a root:
+//! A dump of a class `Box` with 12 bytes per instance, and one instance that is a root:
 //!
 //! ```
 //! use android_hprof::{Options, read};
@@ -43,7 +43,7 @@
 //! use heaptap_model::heap_graph::{ObjectId, SizeModel};
 //!
 //! let mut dump = b"JAVA PROFILE 1.0.2\0".to_vec();
-//! dump.extend([0, 0, 0, 4]); // ids have 4 bytes
+//! dump.extend([0, 0, 0, 4]); // IDs have 4 bytes
 //! dump.extend([0; 8]); // 1970
 //! dump.extend([0x01, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 9, b'B', b'o', b'x']); // string 9
 //! dump.extend([0x02, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 9]);
@@ -72,21 +72,21 @@
 //! | [`info`] | records, objects and roots of a dump, counted |
 //! | [`convert`] | Android's dialect to Java SE's |
 //! | [`strip`] | a copy without the contents of arrays |
-//! | `rewrite` | a file written again, record by record |
+//! | `rewrite` | copying of a file, record by record |
 //! | [`histogram()`] | counts by class in one pass, without a graph |
 //! | `names` | string table, class names |
-//! | `id_map` | maps by id |
-//! | `outline` | top level: names, stacks, places of dump records |
+//! | `id_map` | maps by ID |
+//! | `outline` | top level: names, stacks, positions of dump records |
 //! | `scan` | reading dump records by several threads |
-//! | `index`, `evidence` | first pass: ids, classes, roots; how the runtime lays out objects |
-//! | `classes` | hierarchy, fields, places of references |
+//! | `index`, `evidence` | first pass: IDs, classes, roots; the runtime's object layout |
+//! | `classes` | hierarchy, fields, offsets of references |
 //! | `sizes`, `hotspot` | shallow sizes by model |
 //! | `passes`, `columns` | second and third pass: the columns of the graph |
-//! | `read` | the graph, put together |
+//! | `read` | assembly of the graph |
 //! | `art` | objects that exist in ART's dumps only |
 //! | `held_classes` | classes that only their instances hold |
 //! | `native` | bytes by `NativeAllocationRegistry` |
-//! | `contents`, `strings`, `stacks` | fields, text, threads and stacks, read when asked |
+//! | `contents`, `strings`, `stacks` | fields, text, threads and stacks, read on request |
 #![warn(missing_docs)]
 
 mod art;
@@ -129,27 +129,27 @@ use heaptap_model::heap_graph::SizeModel;
 use records::HeaderError;
 use std::num::NonZero;
 
-/// How to read a dump.
+/// Options for reading a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// How shallow sizes come about; `None` for what fits the runtime: [`SizeModel::Dump`] for
-    /// Android's, [`SizeModel::Hotspot`] for the others.
+    /// Model of shallow sizes; `None` selects the runtime's: [`SizeModel::Dump`] for Android,
+    /// [`SizeModel::Hotspot`] for the others.
     pub sizes: Option<SizeModel>,
-    /// Threads to read with; `None` for as many as the host has processors.
+    /// Number of threads; `None` for the number of processors of the host.
     pub threads: Option<NonZero<usize>>,
 }
 
-/// Why a dump cannot be read at all.
+/// Reason why a dump cannot be read at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HprofError {
-    /// It has no header.
-    #[error("this is no HPROF file that can be read: {0}")]
+    /// The file does not have a valid header.
+    #[error("not a readable HPROF: {0}")]
     Header(#[from] HeaderError),
-    /// Indices have 32 bits.
+    /// The dump has more than 32-bit indices can number.
     #[error("the dump has too many {what}")]
     TooLarge {
-        /// Bytes, objects or references.
+        /// `bytes`, `objects` or `references`.
         what: &'static str,
     },
 }
@@ -160,17 +160,17 @@ impl Classified for HprofError {
             HprofError::Header(header) => ErrorFacts::new(ErrorClass::BadInput, "hprof-header")
                 .with_help(match header {
                     HeaderError::CutShort => {
-                        "the file was cut off at its very beginning; fetch or make the dump again"
+                        "fetch the dump again or take another one"
                     }
                     _ => {
-                        "heaptap reads what ART (`heaptap dump --hprof`), HotSpot (`jmap -dump`) \
-                         and converters of Android's dumps write"
+                        "use a dump written by ART (`heaptap dump --hprof`), HotSpot (`jmap -dump`) \
+                         or a converter of Android dumps"
                     }
                 }),
             HprofError::TooLarge { .. } => ErrorFacts::new(ErrorClass::BadInput, "hprof-too-large")
                 .with_help(
-                    "heaptap numbers objects and references with 32 bits each; `heaptap hprof \
-                     info` counts larger dumps",
+                    "count the objects with `heaptap hprof info`; other commands number objects \
+                     and references with 32 bits",
                 ),
         }
     }

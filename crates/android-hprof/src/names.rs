@@ -4,10 +4,11 @@
 use super::records::modified_utf8;
 use heaptap_model::bytes::Bytes;
 
-/// Where the strings of the string table stand in the file, by id.
+/// Offsets of the strings of the string table in the file, by ID.
 #[derive(Debug, Default)]
 pub(super) struct StringTable {
-    /// Id, offset, bytes; ascending by id once sealed. Of equal ids the last in the file counts.
+    /// ID, offset and length in bytes; ascending by ID once sealed. Of equal IDs the last in the
+    /// file is used.
     rows: Vec<(u64, u64, u32)>,
 }
 
@@ -31,13 +32,13 @@ impl StringTable {
         file.get(at..at + bytes as usize)
     }
 
-    /// The text with that id.
+    /// Returns the text with that ID.
     pub(super) fn get(&self, file: &Bytes, id: u64) -> Option<String> {
         self.bytes(file, id).map(modified_utf8)
     }
 }
 
-/// A class name as Java writes it: dots, arrays with `[]` behind.
+/// Returns a class name as Java writes it: dots, and `[]` after the element type of arrays.
 pub(super) fn java_class_name(raw: &str) -> String {
     let element = raw.trim_start_matches('[');
     let dimensions = raw.len() - element.len();
@@ -59,7 +60,7 @@ pub(super) fn java_class_name(raw: &str) -> String {
                 .unwrap_or(object),
         }
     };
-    // A hidden class keeps the slash (or plus sign) and address behind its name.
+    // A hidden class keeps the slash (or plus sign) and address after its name.
     let (plain, hidden) = match plain.find("/0x") {
         Some(at) => plain.split_at(at),
         None => (plain, ""),

@@ -1,6 +1,6 @@
-//! Native bytes that objects own: what a `libcore.util.NativeAllocationRegistry` was told when it
-//! made a cleaner for them. `sun.misc.Cleaner` (a phantom reference) has a `thunk`, the thunk's
-//! outer object is the registry, and the registry's `size` counts for the cleaner's referent.
+//! Native bytes that objects own: the size that a `libcore.util.NativeAllocationRegistry` got when
+//! it created a cleaner. `sun.misc.Cleaner` (a phantom reference) has a `thunk`, the outer object
+//! of the thunk is the registry, and the registry's `size` counts for the cleaner's referent.
 
 use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Value};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 const CLEANER: &str = "sun.misc.Cleaner";
 const THUNK: &str = "libcore.util.NativeAllocationRegistry$CleanerThunk";
 
-/// Bytes by object, ascending.
+/// Returns native bytes by object, ascending.
 pub(super) fn sizes(graph: &HeapGraph) -> Vec<(ObjectIndex, u64)> {
     let classes = graph.classes();
     if !classes.iter().any(|class| class.name == THUNK) {
@@ -32,7 +32,7 @@ pub(super) fn sizes(graph: &HeapGraph) -> Vec<(ObjectIndex, u64)> {
         let thunk = thunk.filter(|&thunk| thunks[graph.class_of(thunk).at()]);
         let registry = thunk.and_then(|thunk| field(graph, thunk, "this$0")?.object());
         let size = registry.and_then(|registry| field(graph, registry, "size")?.integer());
-        // Newer Android keeps in bit 0 whether malloc has them.
+        // Newer Android marks in bit 0 that the memory is from malloc.
         if let Some(bytes @ 1..) = size.map(|size| size & !1) {
             let sum = sums.entry(referent.target).or_default();
             *sum = sum.saturating_add(bytes as u64);
@@ -41,7 +41,7 @@ pub(super) fn sizes(graph: &HeapGraph) -> Vec<(ObjectIndex, u64)> {
     sums.into_iter().collect()
 }
 
-/// The value of the first field of that name.
+/// Returns the value of the first field of that name.
 fn field(graph: &HeapGraph, object: ObjectIndex, name: &str) -> Option<Value> {
     let mut found = None;
     graph.contents().fields(graph, object, &mut |field| {

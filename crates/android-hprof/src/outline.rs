@@ -1,5 +1,5 @@
-//! The top level of a file: its names, stacks and threads, and where its dump records lie, cut
-//! into parts that threads can read on their own.
+//! The top level of a file: names, stacks and threads, and the offsets of its dump records, cut
+//! into parts that threads read independently.
 
 use super::HprofError;
 use super::id_map::IdMap;
@@ -9,28 +9,29 @@ use super::sub_records::SubRecords;
 use heaptap_model::bytes::Bytes;
 use std::ops::Range;
 
-/// A part has about so many bytes: few enough for threads to finish together, enough for the
-/// work to outweigh handing it out.
+/// Approximate size of a part in bytes: small enough for threads to finish together, large enough
+/// to outweigh the cost of distributing it.
 const PART_BYTES: usize = 2 << 20;
 
-/// After so many bytes of dump records their pages are given back.
+/// Bytes of dump records after which their pages are released.
 const RELEASE_BYTES: usize = 64 << 20;
 
-/// What the top level says.
+/// Contents of the top level.
 #[derive(Debug)]
 pub(super) struct Outline {
     pub(super) version: String,
     pub(super) android: bool,
-    /// Whether ends of dump records were found by walking through them.
+    /// The ends of dump records were found by reading their sub-records.
     pub(super) exact: bool,
     pub(super) id_size: IdSize,
     pub(super) time_ms: u64,
     pub(super) strings: StringTable,
-    /// Ids of names of statics that hold nothing of the program: see [`is_noise`].
+    /// IDs of the names of statics that hold nothing of the program: see [`is_noise`].
     pub(super) noise: IdMap<()>,
-    /// Ids of names in angle brackets: what HotSpot's VM keeps for a class outside its statics.
+    /// IDs of names in angle brackets: references that HotSpot's VM keeps for a class outside its
+    /// statics.
     pub(super) vm_names: IdMap<()>,
-    /// Ids of [`OVERHEADS`].
+    /// IDs of [`OVERHEADS`].
     pub(super) overhead_names: Vec<u64>,
     pub(super) loaded: Vec<LoadedClass>,
     pub(super) stacks: StackRecords,
@@ -51,19 +52,19 @@ pub(super) struct LoadedClass {
     pub(super) name: u64,
 }
 
-/// Frames, stacks and threads as they stand in the file.
+/// Frames, stacks and threads, in file order.
 #[derive(Debug, Default)]
 pub(super) struct StackRecords {
     pub(super) frames: Vec<Frame>,
-    /// Serial, thread, offset of the frames' ids, number of bytes of them.
+    /// Serial number, thread, offset of the frames' IDs, and their size in bytes.
     pub(super) traces: Vec<(u32, u32, usize, usize)>,
-    /// Serial and name of threads whose start was written.
+    /// Serial number and name of threads whose start is in the file.
     pub(super) started: Vec<(u32, u64)>,
 }
 
 impl Outline {
-    /// Reads the top level; `exactly` walks through the sub-records of dump records to find where
-    /// they really end, for files in which some cross the end that is written.
+    /// Reads the top level. With `exactly`, reads the sub-records of dump records to find their
+    /// actual ends, for files in which sub-records cross the declared end.
     pub(super) fn read(file: &Bytes, exactly: bool) -> Result<Outline, HprofError> {
         let header = Header::read(file)?;
         let mut outline = Outline {
@@ -101,7 +102,7 @@ impl Outline {
                 segmented |= record.tag == tag::HEAP_DUMP_SEGMENT;
                 if exactly {
                     let mut subs = SubRecords::new(file, &record, header.id_size);
-                    // Damage is told when the parts are read.
+                    // The damage is reported when the parts are read.
                     subs.by_ref().for_each(drop);
                     records.continue_at(subs.at());
                 }
@@ -165,7 +166,7 @@ impl Outline {
                 Content::Dump | Content::End | Content::Other => {}
             }
         }
-        // A dump without a single dump record broke off before its first.
+        // A dump without any dump record broke off before the first one.
         outline.truncated |= segmented && !ended || outline.parts.is_empty();
         outline.strings.seal();
         outline.stacks.frames.sort_by_key(|frame| frame.id);
@@ -173,8 +174,8 @@ impl Outline {
         Ok(outline)
     }
 
-    /// Whether arrays with odd ids may stand for the vtables of a class: objects of ART have even
-    /// addresses, and it gives such arrays the id of the class and 1.
+    /// Returns whether arrays with odd IDs can represent the vtables of a class: objects of ART
+    /// have even addresses, and such an array has the ID of the class plus 1.
     pub(super) fn may_have_overheads(&self) -> bool {
         self.android || self.id_size == IdSize::Four
     }
@@ -195,14 +196,14 @@ impl Outline {
     }
 }
 
-/// So many places of damage are told.
+/// Maximum number of damaged places that are listed.
 pub(super) const MOST_DAMAGE: usize = 32;
 
-/// Whether statics of that name hold nothing that the class refers to: ART's arrays for vtables, and
-/// its pointer to `java.lang.Class`.
+/// Returns whether statics of that name hold nothing that the class refers to: ART's arrays for
+/// vtables, and its pointer to `java.lang.Class`.
 fn is_noise(name: &[u8]) -> bool {
     OVERHEADS.contains(&name) || name == b"$class$shadow$_klass_"
 }
 
-/// Statics whose value is the id of the array that stands for the vtables of a class.
+/// Statics whose value is the ID of the array that represents the vtables of a class.
 pub(super) const OVERHEADS: [&[u8]; 2] = [b"$classOverhead", b"$staticOverhead"];

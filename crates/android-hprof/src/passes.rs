@@ -1,6 +1,6 @@
-//! The second and third pass over the dump records, each by several threads: the second measures
-//! (class, size, place in the file, number of references), the third links. Columns are filled in
-//! place; nothing else is kept of an object.
+//! The second and third pass over the dump records, each with several threads. The second measures
+//! objects (class, size, offset in the file, number of references), the third links them. Columns
+//! are filled in place; nothing else is kept of an object.
 
 use super::HprofError;
 use super::classes::{Classes, Layout};
@@ -17,7 +17,7 @@ use heaptap_model::heap_graph::{
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
-/// What all passes after the first share.
+/// Input of all passes after the first.
 pub(super) struct Dump<'a> {
     pub(super) outline: &'a Outline,
     pub(super) classes: &'a Classes,
@@ -30,7 +30,8 @@ pub(super) struct Dump<'a> {
 pub(super) struct Columns {
     pub(super) class_of: Vec<u32>,
     pub(super) shallow: Vec<u32>,
-    /// First the number of references of each object in the row after it, then where they begin.
+    /// First the number of references of each object in the next row, then the index of its first
+    /// reference.
     pub(super) starts: Vec<u32>,
     pub(super) heaps: Vec<u8>,
     pub(super) only_heap: HeapKind,
@@ -66,7 +67,7 @@ impl Columns {
         }
     }
 
-    /// Turns numbers of references into where they begin; hands back how many there are.
+    /// Turns numbers of references into the index of the first one; returns the total.
     pub(super) fn sum_up(&mut self) -> Result<usize, HprofError> {
         let mut sum = 0u32;
         for start in &mut self.starts {
@@ -114,7 +115,7 @@ impl<'a> Dump<'a> {
             unknown += worker.unknown_classes;
             found.extend(worker.referents);
         }
-        // Of an object that was dumped twice the last record counts, also where it is none of a
+        // The last record of an object that was dumped twice is used, even if it is not a
         // `Reference`.
         let counts =
             |at: usize, owner: ObjectIndex| !self.repeated || columns.offsets.get(owner.at()) == at;
@@ -144,13 +145,12 @@ impl<'a> Dump<'a> {
         });
         let dangling = workers.iter().map(|worker| worker.dangling).sum();
         drop(workers);
-        // Same size and alignment: the collection reuses the allocation.
+        // Equal size and alignment: the collection reuses the allocation.
         let targets = numbers.into_iter().map(ObjectIndex).collect();
         (targets, dangling)
     }
 
-    /// Hands out the ids that an object of this class refers to and are not null, without
-    /// referents.
+    /// Passes the non-null IDs that an object of this class refers to, without referents.
     #[inline]
     fn references_of(&self, layout: &Layout, data: &[u8], mut each: impl FnMut(u64)) {
         for &at in self.classes.references(layout) {
@@ -158,20 +158,21 @@ impl<'a> Dump<'a> {
             match id.and_then(|bytes| self.outline.id_size.read(bytes)) {
                 Some(0) => {}
                 Some(id) => each(id),
-                // They ascend: an instance that is cut short has none of the others either.
+                // The offsets ascend, so an instance that is cut short does not have the others
+                // either.
                 None => break,
             }
         }
     }
 
-    /// Ids in the elements of an array, without null.
+    /// Passes the non-null IDs in the elements of an array.
     #[inline]
     fn elements_of(&self, elements: &[u8], each: impl FnMut(u64)) {
         let ids = self.outline.id_size.each(elements);
         ids.filter(|&id| id != 0).for_each(each);
     }
 
-    /// Ids that a class object refers to: statics, superclass, loader and its kin.
+    /// Passes the IDs that a class object refers to: statics, superclass, loader and similar.
     fn references_of_class(&self, class: &ClassDump<'_>, mut each: impl FnMut(u64)) {
         for field in class.statics() {
             if field.basic == BasicType::Object
@@ -195,7 +196,7 @@ impl<'a> Dump<'a> {
     }
 }
 
-/// Looks classes up by id; objects of one class often follow each other.
+/// Lookup of classes by ID; consecutive objects often share one class.
 #[derive(Default)]
 struct Lookup {
     last: Option<(u64, ClassIndex)>,
@@ -209,14 +210,14 @@ impl Lookup {
         {
             return class;
         }
-        // Every class that objects have was given a row after the first pass.
+        // Every class that objects have got a row after the first pass.
         let class = classes.by_id.get(&id).copied().unwrap_or(ClassIndex(0));
         self.last = Some((id, class));
         class
     }
 }
 
-/// The columns as the threads of the second pass see them.
+/// The columns as the threads of the second pass use them.
 struct Rows<'a> {
     class_of: &'a [AtomicU32],
     shallow: &'a [AtomicU32],
@@ -226,13 +227,12 @@ struct Rows<'a> {
     high: &'a [AtomicU8],
 }
 
-/// The second pass.
 struct Measure<'a> {
     dump: &'a Dump<'a>,
     rows: &'a Rows<'a>,
     lookup: Lookup,
     huge: Vec<(ObjectIndex, u64)>,
-    /// With the offsets of the records that they stand in.
+    /// Referents with the offsets of their records.
     referents: Vec<(usize, Referent)>,
     malformed: u64,
     unknown_classes: u64,
@@ -264,7 +264,7 @@ impl Measure<'_> {
         }
     }
 
-    /// Sets referents of a `java.lang.ref.Reference` apart.
+    /// Separates the referents of a `java.lang.ref.Reference`.
     #[cold]
     fn referents(&mut self, id: u64, at: usize, layout: &Layout, data: &[u8]) {
         let (Some(owner), Some(kind)) = (self.dump.ids.find(ObjectId(id)), layout.reference) else {
@@ -287,7 +287,7 @@ impl Measure<'_> {
     }
 }
 
-/// What the second pass knows of an object.
+/// Facts about an object from the second pass.
 struct Row {
     class: ClassIndex,
     shallow: u64,
@@ -357,7 +357,6 @@ impl Visitor for Measure<'_> {
     }
 }
 
-/// The third pass.
 struct Link<'a> {
     dump: &'a Dump<'a>,
     columns: &'a Columns,
@@ -385,7 +384,7 @@ impl Slots<'_> {
 }
 
 impl<'a> Link<'a> {
-    /// `None` where it has no references, or another record of the object counts.
+    /// Returns `None` if the object has no references, or if another record of it is used.
     #[inline]
     fn slots(&self, id: u64, at: usize) -> Option<Slots<'a>> {
         let object = self.dump.ids.find(ObjectId(id))?.at();

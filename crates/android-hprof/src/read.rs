@@ -1,5 +1,5 @@
-//! A dump into a [`HeapGraph`]: what the index and the passes found, put together. Memory is that
-//! of the columns: nothing of the file is kept but where each object stands in it, for
+//! Reads a dump into a [`HeapGraph`] by combining the results of the index and the passes. Memory
+//! is that of the columns: of the file, only the offset of each object is kept, for
 //! [`HprofContents`].
 
 use super::classes::{Classes, classes};
@@ -20,10 +20,10 @@ use heaptap_model::heap_graph::{
 use std::num::NonZero;
 use std::sync::{Arc, OnceLock};
 
-/// Reads a whole dump. What is damaged is left out and told in [`DumpFacts::losses`].
+/// Reads a whole dump. Damaged records are left out and listed in [`DumpFacts::losses`].
 ///
 /// # Errors
-/// Where the file has no HPROF header, or more objects than 32 bits number.
+/// Returns an error if the file has no HPROF header, or more objects than 32 bits can number.
 pub fn read(file: Bytes, options: &Options) -> Result<HeapGraph, HprofError> {
     if file.len() as u64 >= Offsets::MOST_FILE_BYTES {
         return Err(HprofError::TooLarge { what: "bytes" });
@@ -43,7 +43,7 @@ pub fn read(file: Bytes, options: &Options) -> Result<HeapGraph, HprofError> {
     let ids = std::mem::take(&mut index.ids).finish();
     let repeated = inserted - ids.len() as u64;
     if repeated != 0 {
-        // Of an object that was dumped twice the last record counts: that takes the file's order.
+        // Of an object that was dumped twice the last record is used, which requires file order.
         threads = NonZero::<usize>::MIN;
     }
     let sizes = Sizes::new(options.sizes, &file, &outline, &index, &classes);
@@ -92,7 +92,7 @@ pub fn read(file: Bytes, options: &Options) -> Result<HeapGraph, HprofError> {
     Ok(found.into_graph(file))
 }
 
-/// All that the passes found.
+/// Results of all passes.
 struct Found {
     outline: Outline,
     index: Index,
@@ -178,7 +178,7 @@ impl Found {
         if graph.facts.sizes == SizeModel::Art {
             art::settle(&mut graph);
         }
-        // Contents were told to look here: nobody else fills it.
+        // The contents share this cell, and only this line fills it.
         let _filled = held.set(held_classes::hold(&mut graph));
         graph
     }
@@ -197,7 +197,7 @@ pub(super) fn losses(outline: &Outline, trouble: &Trouble, classes: &Classes) ->
     let mut damage: Vec<String> = outline.damage.iter().map(ToString::to_string).collect();
     damage.extend(trouble.damage.iter().map(ToString::to_string));
     if classes.names_cut {
-        damage.push("its names and fields are absurdly many altogether; some are cut".to_owned());
+        damage.push("its class names and fields exceed the memory limit; some are cut".to_owned());
     }
     damage.truncate(MOST_DAMAGE);
     Losses {

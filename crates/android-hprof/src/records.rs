@@ -1,22 +1,22 @@
-//! The grammar of an HPROF file, header and top level: what stands where, for ids of 4 and of 8
-//! bytes, under any version. Sub-records of heap dumps are [`super::sub_records`]'s. Borrows from
-//! the file, keeps nothing, never panics; what cannot be read is [`Damage`] with its offset.
+//! The grammar of an HPROF file: header and top-level records, with IDs of 4 or 8 bytes, for all
+//! versions. [`super::sub_records`] has the sub-records of heap dumps. Borrows from the file, keeps
+//! nothing and never panics; unreadable records become [`Damage`] with an offset.
 //!
 //! ```text
 //! header   magic, NUL, u4 bytes of an id, u8 milliseconds since 1970
 //! record   u1 tag, u4 microseconds, u4 length, body
 //! ```
-//! Big-endian throughout. Unknown tags are skipped by their length. What the grammar has to
-//! cope with, because files do:
-//! - A dump record of length 0 whose writer died before it knew the length: all that follows is
-//!   its body. (A converter leaves such records too, empty ones; another record follows then.)
+//! All numbers are big-endian. Unknown tags are skipped by their length. The grammar handles these
+//! files:
+//! - A dump record of length 0 whose writer ended before it knew the length: the rest of the file
+//!   is its body. (A converter leaves empty records of length 0 too; another record follows those.)
 //! - `HEAP_DUMP` (0x0C) over 4 GiB: its length is written modulo 2^32.
 //! - A sub-record that crosses the declared end of its record: [`Records::continue_at`].
 
 use std::fmt;
 use std::ops::Range;
 
-/// Bytes of an id: 4 in all Android dumps, the size of a pointer in HotSpot's.
+/// Size of an ID: 4 bytes in all Android dumps, the size of a pointer in HotSpot's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdSize {
     /// 32 bits.
@@ -26,7 +26,7 @@ pub enum IdSize {
 }
 
 impl IdSize {
-    /// Number of bytes.
+    /// Returns the number of bytes.
     #[inline]
     pub fn bytes(self) -> usize {
         match self {
@@ -35,7 +35,7 @@ impl IdSize {
         }
     }
 
-    /// The id that these bytes begin with.
+    /// Returns the ID at the start of these bytes.
     #[inline]
     pub fn read(self, bytes: &[u8]) -> Option<u64> {
         match self {
@@ -44,7 +44,7 @@ impl IdSize {
         }
     }
 
-    /// All ids in these bytes; what is left over at the end is ignored.
+    /// Returns all IDs in these bytes; a remainder at the end is ignored.
     pub fn each(self, bytes: &[u8]) -> impl ExactSizeIterator<Item = u64> + '_ {
         bytes
             .chunks_exact(self.bytes())
@@ -55,42 +55,42 @@ impl IdSize {
 /// The header of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header<'a> {
-    /// Its text without the NUL, such as `JAVA PROFILE 1.0.2`; ASCII.
+    /// Version text without the NUL, such as `JAVA PROFILE 1.0.2`; ASCII.
     pub version: &'a str,
-    /// Bytes of an id.
+    /// Size of an ID.
     pub id_size: IdSize,
-    /// When it was dumped, in milliseconds since 1970.
+    /// Time of the dump, in milliseconds since 1970.
     pub time_ms: u64,
-    /// Bytes of the header: where the first record begins.
+    /// Size of the header in bytes, which is the offset of the first record.
     pub bytes: usize,
 }
 
-/// Why a file has no HPROF header.
+/// Reason why a file has no HPROF header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeaderError {
-    /// It begins with something else.
-    #[error("it does not begin with \"JAVA PROFILE 1.0\" and a NUL")]
+    /// The file begins with something else.
+    #[error("the file does not begin with \"JAVA PROFILE 1.0\" and a NUL")]
     NotHprof,
-    /// It ends within the header.
-    #[error("it ends within the header")]
+    /// The file ends within the header.
+    #[error("the file ends within the header")]
     CutShort,
-    /// Ids are neither 4 nor 8 bytes.
-    #[error("its ids have {0} bytes, not 4 or 8")]
+    /// IDs have neither 4 nor 8 bytes.
+    #[error("its IDs have {0} bytes instead of 4 or 8")]
     IdSize(u32),
 }
 
-/// What every version begins with.
+/// Start of the header in every version.
 const MAGIC: &[u8] = b"JAVA PROFILE 1.0";
 
-/// The longest version text that is looked at.
+/// Maximum length of the version text in bytes.
 const LONGEST_VERSION: usize = 32;
 
 impl<'a> Header<'a> {
     /// Reads the header of a file.
     ///
     /// # Errors
-    /// Where there is none.
+    /// Returns an error if the file does not have a valid header.
     pub fn read(file: &'a [u8]) -> Result<Header<'a>, HeaderError> {
         if !file.starts_with(MAGIC) {
             return Err(match MAGIC.starts_with(file) && !file.is_empty() {
@@ -123,35 +123,35 @@ impl<'a> Header<'a> {
         })
     }
 
-    /// Whether it is the version that only Android writes.
+    /// Returns whether it is the version that only Android writes.
     pub fn is_android(&self) -> bool {
         self.version == "JAVA PROFILE 1.0.3"
     }
 }
 
-/// Something that could not be read, and where.
+/// Something that could not be read, and its offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Damage {
-    /// Offset in the (unpacked) file of the record or sub-record.
+    /// Offset of the record or sub-record in the (unpacked) file.
     pub at: u64,
-    /// What is wrong with it.
+    /// Kind of damage.
     pub kind: DamageKind,
 }
 
-/// What can be wrong with a record.
+/// Kinds of damage of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DamageKind {
-    /// The file ends within it.
+    /// The file ends within the record.
     CutShort,
-    /// The body of a top-level record is too short for what it should hold.
+    /// The body of a top-level record is too short for its contents.
     ShortBody(u8),
-    /// A sub-record of a tag nobody knows: the rest of its record cannot be read, since
-    /// sub-records have no length.
+    /// A sub-record with an unknown tag: the rest of its record cannot be read, because sub-records
+    /// have no length.
     UnknownSubRecord(u8),
     /// A field, static, constant or array of a basic type that does not exist.
     UnknownType(u8),
-    /// A sub-record runs past the end of its record into what looks like the next one.
+    /// A sub-record extends past the end of its record into an apparent next record.
     Overrun,
 }
 
@@ -161,7 +161,7 @@ impl fmt::Display for Damage {
         match self.kind {
             DamageKind::CutShort => write!(f, "the file ends within the record at 0x{at:x}"),
             DamageKind::ShortBody(tag) => {
-                write!(f, "the record of tag 0x{tag:02x} at 0x{at:x} is too short")
+                write!(f, "record 0x{tag:02x} at 0x{at:x} is too short")
             }
             DamageKind::UnknownSubRecord(tag) => {
                 write!(f, "unknown heap-dump tag 0x{tag:02x} at 0x{at:x}")
@@ -169,7 +169,7 @@ impl fmt::Display for Damage {
             DamageKind::UnknownType(code) => {
                 write!(f, "unknown basic type {code} in the record at 0x{at:x}")
             }
-            DamageKind::Overrun => write!(f, "the record at 0x{at:x} runs into the next one"),
+            DamageKind::Overrun => write!(f, "the record at 0x{at:x} overlaps the next one"),
         }
     }
 }
@@ -192,7 +192,7 @@ pub mod tag {
     pub const HEAP_DUMP_SEGMENT: u8 = 0x1c;
     pub const HEAP_DUMP_END: u8 = 0x2c;
 
-    /// Its name in HPROF's documentation, `None` for one that is not there.
+    /// Returns the name of a tag in HPROF's documentation, or `None` for an undocumented tag.
     pub fn name(tag: u8) -> Option<&'static str> {
         Some(match tag {
             UTF8 => "UTF8",
@@ -220,33 +220,33 @@ pub(crate) const RECORD_HEADER_BYTES: usize = 9;
 /// A top-level record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Offset of its tag in the file.
+    /// Offset of the record's tag in the file.
     pub at: usize,
     /// See [`tag`].
     pub tag: u8,
     /// Microseconds since the header's time; ART and HotSpot write 0.
     pub time_us: u32,
-    /// Length as it is written; the body may be longer (see the module) or cut short.
+    /// Length as written; the body can be longer (see the module) or cut short.
     pub declared_bytes: u32,
-    /// What follows its header.
+    /// Bytes after the record's header.
     pub body: &'a [u8],
-    /// Whether the file ends within the body, or the writer died before it knew the length.
+    /// The file ends within the body, or the writer ended before it knew the length.
     pub cut_short: bool,
 }
 
 impl<'a> Record<'a> {
-    /// Whether its body is sub-records of a heap dump.
+    /// Returns whether the body consists of sub-records of a heap dump.
     pub fn is_dump(&self) -> bool {
         matches!(self.tag, tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT)
     }
 
-    /// Where its body lies in the file.
+    /// Returns the range of the body in the file.
     pub fn body_range(&self) -> Range<usize> {
         let from = self.at + RECORD_HEADER_BYTES;
         from..from + self.body.len()
     }
 
-    /// What it holds; `None` where the body is too short for that.
+    /// Returns the contents of the record, or `None` if the body is too short for them.
     pub fn content(&self, id_size: IdSize) -> Option<Content<'a>> {
         let mut body = Cursor::new(self.body, 0);
         Some(match self.tag {
@@ -294,52 +294,52 @@ impl<'a> Record<'a> {
     }
 }
 
-/// What a top-level record holds, as far as it tells something of the heap.
+/// Contents of a top-level record, as far as they concern the heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Content<'a> {
-    /// A string of the string table: names.
+    /// A string of the string table: a name.
     Utf8 {
-        /// Its id, in a namespace of its own.
+        /// ID of the string, in its own namespace.
         id: u64,
         /// Modified UTF-8: see [`modified_utf8`].
         text: &'a [u8],
     },
-    /// A class has a name.
+    /// The name of a class.
     LoadClass {
-        /// Number of the class, for frames; above 0.
+        /// Serial number of the class, used by frames; above 0.
         serial: u32,
-        /// Id of the class object.
+        /// ID of the class object.
         class: u64,
-        /// Stack trace of its loading.
+        /// Number of the stack that loaded the class.
         stack: u32,
-        /// Its name, by the string table.
+        /// ID of the name in the string table.
         name: u64,
     },
     /// A frame of a stack.
     Frame(Frame),
     /// A stack.
     Trace {
-        /// Its number.
+        /// Serial number of the stack.
         serial: u32,
-        /// Serial number of its thread (ART: thread id).
+        /// Serial number of its thread (ART: thread ID).
         thread: u32,
-        /// Ids of frames, the innermost first.
+        /// IDs of frames, the innermost first.
         frames: &'a [u8],
     },
-    /// A thread, where the agent wrote its start.
+    /// A thread whose start the agent recorded.
     StartThread {
-        /// Its number.
+        /// Serial number of the thread.
         serial: u32,
-        /// Its object.
+        /// ID of the thread object.
         thread: u64,
-        /// Its stack.
+        /// Number of the thread's stack.
         stack: u32,
-        /// Its name, by the string table.
+        /// ID of the name in the string table.
         name: u64,
-        /// Name of its group.
+        /// ID of the name of the thread group.
         group: u64,
-        /// Name of the parent group.
+        /// ID of the name of the parent group.
         parent: u64,
     },
     /// Sub-records.
@@ -350,7 +350,7 @@ pub enum Content<'a> {
     Other,
 }
 
-/// A frame of a stack; names by the string table.
+/// A frame of a stack; the string table has the names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Frame {
@@ -359,11 +359,11 @@ pub struct Frame {
     pub signature: u64,
     pub source: u64,
     pub class_serial: u32,
-    /// Line; 0 none, -1 unknown, -2 compiled, -3 native.
+    /// Line number; 0 none, -1 unknown, -2 compiled, -3 native.
     pub line: i32,
 }
 
-/// The top-level records of a file, in its order.
+/// The top-level records of a file, in file order.
 #[derive(Debug, Clone)]
 pub struct Records<'a> {
     file: &'a [u8],
@@ -371,7 +371,7 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// All records that follow the header.
+    /// Returns all records after the header.
     pub fn new(file: &'a [u8], header: &Header<'_>) -> Records<'a> {
         Records {
             file,
@@ -379,23 +379,23 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Those from an offset on, at which one begins.
+    /// Returns the records from an offset on, at which a record begins.
     pub(crate) fn at_offset(file: &'a [u8], at: usize) -> Records<'a> {
         Records { file, at }
     }
 
-    /// Goes on at that offset: after a sub-record that crossed the end of its record.
+    /// Continues at an offset: after a sub-record that crossed the end of its record.
     pub fn continue_at(&mut self, at: usize) {
         self.at = at;
     }
 
-    /// Where the next record begins.
+    /// Returns the offset of the next record.
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// How many bytes after its header the record at `at` really has, and whether the writer
-    /// finished it.
+    /// Returns the actual number of bytes after the header of the record at `at`, and whether the
+    /// writer finished it.
     fn body_bytes(&self, tag: u8, declared: u32, body_at: usize) -> (usize, bool) {
         let left = self.file.len() - body_at;
         let declared_bytes = declared as usize;
@@ -412,9 +412,9 @@ impl<'a> Records<'a> {
     }
 }
 
-/// Whether records go on here, after a dump record of length 0, and not its sub-records. No
-/// sub-record has a tag of dump records or of the dump's end; all others share theirs, and a few
-/// in a row must make sense.
+/// Returns whether top-level records, not sub-records, follow a dump record of length 0. No
+/// sub-record has the tag of a dump record or of the dump's end. All other tags are ambiguous, so a
+/// few consecutive records must be valid.
 fn records_go_on(file: &[u8], mut at: usize) -> bool {
     let dump = [tag::HEAP_DUMP, tag::HEAP_DUMP_SEGMENT, tag::HEAP_DUMP_END];
     if file.get(at).is_some_and(|tag| dump.contains(tag)) {
@@ -436,8 +436,8 @@ fn records_go_on(file: &[u8], mut at: usize) -> bool {
     true
 }
 
-/// Whether a top-level record may well begin at that offset of the file: its end, or a known tag
-/// and a length that lies within it.
+/// Returns whether a top-level record can begin at that offset: the end of the file, or a known tag
+/// and a length within the file.
 pub(crate) fn may_begin_record(file: &[u8], at: usize) -> bool {
     if at == file.len() {
         return true;
@@ -481,7 +481,7 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// Reads numbers one after the other; `None` past the end.
+/// Reads consecutive numbers; `None` past the end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
@@ -489,19 +489,19 @@ pub(crate) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// At an offset, which may lie past the end.
+    /// Creates a cursor at an offset, which can be past the end.
     #[inline]
     pub fn new(bytes: &'a [u8], at: usize) -> Cursor<'a> {
         Cursor { bytes, at }
     }
 
-    /// Its offset.
+    /// Returns the offset of the cursor.
     #[inline]
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// The next bytes.
+    /// Returns the next bytes.
     #[inline]
     pub fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
         let end = self.at.checked_add(bytes)?;
@@ -517,38 +517,38 @@ impl<'a> Cursor<'a> {
         Some(chunk)
     }
 
-    /// All that is left.
+    /// Returns all remaining bytes.
     pub fn rest(&mut self) -> &'a [u8] {
         let rest = self.bytes.get(self.at..).unwrap_or(&[]);
         self.at = self.bytes.len();
         rest
     }
 
-    /// A byte.
+    /// Reads one byte.
     #[inline]
     pub fn u1(&mut self) -> Option<u8> {
         self.chunk::<1>().map(|[byte]| byte)
     }
 
-    /// Two bytes.
+    /// Reads two bytes.
     #[inline]
     pub fn u2(&mut self) -> Option<u16> {
         self.chunk().map(u16::from_be_bytes)
     }
 
-    /// Four bytes.
+    /// Reads four bytes.
     #[inline]
     pub fn u4(&mut self) -> Option<u32> {
         self.chunk().map(u32::from_be_bytes)
     }
 
-    /// Eight bytes.
+    /// Reads eight bytes.
     #[inline]
     pub fn u8(&mut self) -> Option<u64> {
         self.chunk().map(u64::from_be_bytes)
     }
 
-    /// An id.
+    /// Reads an ID.
     #[inline]
     pub fn id(&mut self, size: IdSize) -> Option<u64> {
         match size {
@@ -558,8 +558,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Text of the string table: modified UTF-8, in which NUL takes two bytes and characters beyond
-/// U+FFFF are two surrogates of three bytes each. What is neither becomes U+FFFD.
+/// Decodes text of the string table: modified UTF-8, in which NUL takes two bytes and characters
+/// beyond U+FFFF are two surrogates of three bytes each. Invalid bytes become U+FFFD.
 pub fn modified_utf8(bytes: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return text.to_owned();
@@ -581,7 +581,7 @@ pub fn modified_utf8(bytes: &[u8]) -> String {
                 (Some(mid), Some(low)) => (Some(u16::from(first & 0x0f) << 12 | mid << 6 | low), 3),
                 _ => (None, 1),
             },
-            // Plain UTF-8 has characters of four bytes; whoever wrote them meant those.
+            // Plain UTF-8 has characters of four bytes; a writer of such bytes meant those.
             0xf0..0xf8 => {
                 let text = bytes.get(at..at + 4).map(std::str::from_utf8);
                 if let Some(Ok(text)) = text {

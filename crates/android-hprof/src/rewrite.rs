@@ -1,31 +1,31 @@
-//! Writes a file anew, record by record: what conversion and stripping have in common. Owns
-//! the copying, the lengths of changed dump records, and what becomes of damage: every whole
-//! record and sub-record is kept, what cannot be read is left out and told.
+//! Copying of a file record by record, shared by conversion and stripping. Owns the copying, the
+//! lengths of changed dump records, and the handling of damage: every complete record and
+//! sub-record is kept; damaged ones are left out and listed.
 
 use super::records::{Damage, DamageKind, Header, RECORD_HEADER_BYTES, Record, Records, tag};
 use super::sub_records::{SubRecord, SubRecords};
 use std::io::{self, Write};
 use std::ops::Range;
 
-/// Bodies of dump records up to this size are put together in memory; larger ones are read
-/// twice, since their new length stands before them.
+/// Maximum size in bytes of dump record bodies that are assembled in memory. Larger ones are read
+/// twice, because the new length comes before them.
 const IN_MEMORY: usize = 4 << 20;
-/// What is collected before it is written.
+/// Bytes collected before they are written.
 const BUFFER: usize = 1 << 20;
-/// Damage beyond these places is counted only.
+/// Maximum number of damaged places that are listed; the rest is only counted.
 const NAMED: usize = 20;
 
-/// What is wrong with a file that was read, and where.
+/// Damage of a file, with offsets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DamageList {
-    /// The first places.
+    /// The first damaged places.
     pub first: Vec<Damage>,
-    /// How many there are in all.
+    /// Number of all damaged places.
     pub count: u64,
 }
 
 impl DamageList {
-    /// Adds one.
+    /// Adds a damaged place.
     pub(crate) fn push(&mut self, damage: Damage) {
         self.count += 1;
         if self.first.len() < NAMED {
@@ -33,25 +33,25 @@ impl DamageList {
         }
     }
 
-    /// Whether there is none.
+    /// Returns whether the file is undamaged.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 }
 
-/// How a file ends.
+/// End of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ending {
-    /// Whether it has dump segments. Those of `HEAP_DUMP` records stand alone, without an end.
+    /// The file has dump segments. Those of `HEAP_DUMP` records stand alone, without an end record.
     pub segments: bool,
-    /// Whether the record that ends them is there.
+    /// The record that ends the segments is present.
     pub end_record: bool,
-    /// Whether there is a dump record of either kind.
+    /// The file has a dump record of either kind.
     pub dump: bool,
 }
 
 impl Ending {
-    /// Takes a record into account.
+    /// Updates the facts with a record.
     pub(crate) fn note(&mut self, record: &Record<'_>) {
         match record.tag {
             tag::HEAP_DUMP_SEGMENT => (self.segments, self.dump) = (true, true),
@@ -61,52 +61,52 @@ impl Ending {
         }
     }
 
-    /// Whether the writer got to the end.
+    /// Returns whether the writer completed the file.
     pub fn is_whole(&self) -> bool {
         self.end_record || self.dump && !self.segments
     }
 }
 
-/// What an edit makes of a top-level record that is no dump.
+/// Change of a top-level record that is not a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Other {
-    /// It stays.
+    /// The record stays.
     Keep,
-    /// Its body becomes zero bytes.
+    /// The body of the record becomes zero bytes.
     Zero,
 }
 
-/// A change to a file. Cloned where a record has to be read twice.
+/// A change to a file. Cloned if a record has to be read twice.
 pub(super) trait Edit: Clone {
-    /// Decides on a record that is no dump.
+    /// Decides on a record that is not a dump.
     fn other(&mut self, record: &Record<'_>) -> Other;
-    /// A dump record begins.
+    /// Called at the start of a dump record.
     fn dump(&mut self);
-    /// Writes what becomes of a sub-record, `range` of the file.
+    /// Writes the replacement of a sub-record, `range` of the file.
     fn sub_record(&mut self, range: Range<usize>, record: &SubRecord<'_>, out: &mut Body<'_>);
 }
 
-/// What was copied.
+/// Facts about a copy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rewritten {
-    /// Bytes that were written.
+    /// Number of bytes written.
     pub bytes: u64,
-    /// Top-level records that were written.
+    /// Number of top-level records written.
     pub records: u64,
-    /// How the file ends.
+    /// End of the source file.
     pub ending: Ending,
-    /// What could not be read, and was left out.
+    /// Damaged places, which were left out.
     pub damage: DamageList,
 }
 
 impl Rewritten {
-    /// Whether all of it was read and its writer had come to the end.
+    /// Returns whether all of the file was read and its writer had completed it.
     pub fn is_whole(&self) -> bool {
         self.damage.is_empty() && self.ending.is_whole()
     }
 }
 
-/// Writes `file` with the changes of `edit` after a header that was changed already.
+/// Writes `file` with the changes of `edit`, after a header that is already changed.
 pub(super) fn rewrite(
     file: &[u8],
     header: &Header<'_>,
@@ -152,15 +152,15 @@ pub(super) fn rewrite(
         let before = done.damage.count;
         let (read_to, bytes) =
             dump_record(file, header, &record, edit, &mut out, &mut done.damage)?;
-        // Of what cannot be read nothing is left, rather than a record of length 0, which means
-        // that all that follows is of it.
+        // Nothing is written for an unreadable record: a record of length 0 would mean that the
+        // rest of the file belongs to it.
         if bytes == 0 && done.damage.count > before {
             out.take_back_header();
         } else {
             done.records += 1;
         }
         out.flush_if_full()?;
-        // Cut within a sub-record says more than cut within a record.
+        // Damage within a sub-record is more specific than a record that is cut short.
         if record.cut_short && done.damage.count == before {
             done.damage.push(cut);
         }
@@ -177,8 +177,8 @@ pub(super) fn rewrite(
     Ok(done)
 }
 
-/// Writes a dump record. Where in the file the next one begins, and bytes of the body that was
-/// written; if there are none, its header is still in the buffer.
+/// Writes a dump record. Returns the offset of the next record in the file and the number of body
+/// bytes written; if that is 0, the record's header is still in the buffer.
 fn dump_record(
     file: &[u8],
     header: &Header<'_>,
@@ -213,7 +213,7 @@ fn dump_record(
     Ok((read_to, length))
 }
 
-/// A length as a record declares it: modulo 2^32, as writers of huge dumps do.
+/// Returns a length as a record declares it: modulo 2^32, as writers of huge dumps do.
 fn declared(length: u64) -> [u8; 4] {
     (length as u32).to_be_bytes()
 }
@@ -237,10 +237,10 @@ fn sub_records(
     subs.at()
 }
 
-/// The body of a dump record while it is written. What goes wrong is told at its end.
+/// The body of a dump record while it is written. Errors are returned at its end.
 pub(super) struct Body<'a> {
     file: &'a [u8],
-    /// Bytes of the file that are to be copied and not yet are.
+    /// Range of the file that is still to be copied.
     pending: Range<usize>,
     bytes: u64,
     to: To<'a>,
@@ -339,7 +339,7 @@ trait Sink {
     fn zeros(&mut self, count: usize) -> io::Result<()>;
 }
 
-/// What is written, through a buffer that small records are put together in.
+/// Output through a buffer that collects small records.
 struct Out<'a> {
     buffer: Vec<u8>,
     written: u64,
@@ -347,7 +347,7 @@ struct Out<'a> {
 }
 
 impl Out<'_> {
-    /// Writes a record's header. Where in the buffer its length stands.
+    /// Writes a record's header. Returns the position of its length in the buffer.
     fn record_header(&mut self, record: &Record<'_>, length: usize) -> io::Result<usize> {
         self.flush_if_full()?;
         let at = self.buffer.len();
@@ -357,7 +357,7 @@ impl Out<'_> {
         Ok(at + RECORD_HEADER_BYTES - 4)
     }
 
-    /// Takes the header back that was written last, with nothing behind it.
+    /// Removes the last header if nothing follows it.
     fn take_back_header(&mut self) {
         self.buffer
             .truncate(self.buffer.len() - RECORD_HEADER_BYTES);
@@ -380,8 +380,8 @@ impl Out<'_> {
 
 impl Sink for Out<'_> {
     fn put(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        // The bytes may be mapped. If the file is cut short meanwhile, a read of them by this
-        // process finds zeros, and a read by the system, within write(2), fails.
+        // The bytes can be mapped. If the file is cut short meanwhile, a read by this process finds
+        // zeros, and a read by the system, within write(2), fails.
         while !bytes.is_empty() {
             self.flush_if_full()?;
             let room = BUFFER - self.buffer.len();

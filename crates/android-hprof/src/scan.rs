@@ -1,5 +1,5 @@
-//! Reading the parts of a dump by several threads: every sub-record goes to a visitor, with the
-//! heap that is current for it.
+//! Reading the parts of a dump with several threads: a visitor receives every sub-record with its
+//! heap.
 
 use super::outline::MOST_DAMAGE;
 use super::records::{Damage, DamageKind, IdSize, Records};
@@ -10,7 +10,6 @@ use std::num::NonZero;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The dump records of a file.
 pub(super) struct Parts<'a> {
     pub(super) file: &'a Bytes,
     pub(super) id_size: IdSize,
@@ -18,13 +17,13 @@ pub(super) struct Parts<'a> {
     pub(super) threads: NonZero<usize>,
 }
 
-/// What went wrong while parts were read.
+/// Problems found while parts are read.
 #[derive(Debug, Default)]
 pub(super) struct Trouble {
     pub(super) damage: Vec<Damage>,
     pub(super) malformed: u64,
     pub(super) cut_short: bool,
-    /// A sub-record crossed the end of its record: later parts may begin at the wrong place.
+    /// A sub-record crossed the end of its record: later parts might begin at the wrong offset.
     pub(super) crossed: bool,
 }
 
@@ -47,18 +46,18 @@ impl Trouble {
     }
 }
 
-/// Sees every sub-record of the parts that its thread reads.
+/// Receives every sub-record of the parts that its thread reads.
 pub(super) trait Visitor: Send {
-    /// A part begins: what comes does not follow what came.
+    /// Called at the start of a part, which does not follow the previous one.
     fn begin(&mut self) {}
 
-    /// A sub-record, its offset in the file, and the heap it lies in.
+    /// Called with a sub-record, its offset in the file, and its heap.
     fn visit(&mut self, at: usize, heap: HeapKind, record: SubRecord<'_>);
 }
 
 impl Parts<'_> {
-    /// Reads all parts by as many threads as there are visitors to make; each visitor sees whole
-    /// parts, in any order.
+    /// Reads all parts with up to `threads` threads and one visitor for each; a visitor receives
+    /// whole parts, in any order.
     pub(super) fn each<V: Visitor>(&self, visitor: impl Fn() -> V + Sync) -> (Vec<V>, Trouble) {
         let next = AtomicUsize::new(0);
         let work = || {
@@ -121,7 +120,7 @@ impl Parts<'_> {
     }
 }
 
-/// How many threads to read with, where nobody says.
+/// Returns the default number of threads.
 pub(super) fn all_threads() -> NonZero<usize> {
     std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN)
 }

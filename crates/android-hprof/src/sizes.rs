@@ -1,5 +1,5 @@
-//! Shallow sizes. An HPROF has a number for the instances of each class and lengths of arrays;
-//! what an object takes in memory it does not say. `docs/java-heap.md` compares the models.
+//! Shallow sizes. An HPROF has a size for the instances of each class and the lengths of arrays,
+//! but not the memory that an object takes. `docs/java-heap.md` compares the models.
 
 use super::classes::Classes;
 use super::evidence::Evidence;
@@ -11,12 +11,12 @@ use super::sub_records::ClassDump;
 use heaptap_model::bytes::Bytes;
 use heaptap_model::heap_graph::{BasicType, ClassIndex, SizeModel};
 
-/// Shallow sizes of everything in a dump.
+/// Shallow sizes of all objects of a dump.
 pub(super) struct Sizes {
     pub(super) layouts: Layouts,
-    /// By class; `None` where the dump does not have the class.
+    /// Instance sizes by class; `None` if the dump does not have the class.
     instances: Vec<Option<u64>>,
-    /// Class objects by id.
+    /// Sizes of class objects by ID.
     class_objects: IdMap<u64>,
 }
 
@@ -85,7 +85,7 @@ impl Sizes {
         }
     }
 
-    /// An instance with so many bytes of data.
+    /// Returns the size of an instance with `data` bytes of data.
     #[inline]
     pub(super) fn instance(&self, class: ClassIndex, data: usize) -> u64 {
         match self.instances.get(class.at()) {
@@ -94,33 +94,33 @@ impl Sizes {
         }
     }
 
-    /// A class object.
+    /// Returns the size of a class object.
     pub(super) fn class_object(&self, dump: &ClassDump<'_>) -> u64 {
         self.class_objects.get(&dump.id()).copied().unwrap_or(0)
     }
 }
 
-/// Sizes of arrays, and how a runtime lays out objects.
+/// Sizes of arrays, and a runtime's object layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Layouts {
     pub(super) model: SizeModel,
     /// Bytes of a reference in memory.
     pub(super) reference: u64,
-    /// Bytes in front of an object's fields.
+    /// Bytes before an object's fields.
     pub(super) header: u64,
-    /// Bytes in front of the elements of an array of references.
+    /// Bytes before the elements of an array of references.
     array_header: u64,
-    /// Sizes are multiples of this; 1 where they are not rounded.
+    /// Alignment of sizes; 1 if they are not rounded.
     alignment: u64,
 }
 
-/// Bytes as the next multiple of a power of two.
+/// Rounds bytes up to a multiple of a power of two.
 pub(super) fn aligned(bytes: u64, to: u64) -> u64 {
     bytes.saturating_add(to - 1) & !(to - 1)
 }
 
 impl Layouts {
-    /// The model that was asked for, or the one that tells what the dump's own runtime counts.
+    /// Returns the requested model, or the one that matches the dump's own runtime.
     pub(super) fn new(asked: Option<SizeModel>, outline: &Outline, evidence: &Evidence) -> Layouts {
         let id_bytes = outline.id_size.bytes() as u64;
         let default = match outline.android {
@@ -175,13 +175,13 @@ impl Layouts {
         }
     }
 
-    /// An instance of a class that the dump does not have, by its data.
+    /// Returns the size of an instance of a class that is missing in the dump, from its data.
     #[inline]
     pub(super) fn unknown_instance(&self, data: usize) -> u64 {
         aligned(self.header + data as u64, self.alignment)
     }
 
-    /// An array of references.
+    /// Returns the size of an array of references.
     #[inline]
     pub(super) fn object_array(&self, length: u64) -> u64 {
         let header = match self.model {
@@ -193,7 +193,7 @@ impl Layouts {
         aligned(header.saturating_add(elements), self.alignment)
     }
 
-    /// An array of primitives.
+    /// Returns the size of an array of primitives.
     #[inline]
     pub(super) fn primitive_array(&self, length: u64, element: BasicType) -> u64 {
         let width = element.bytes(8) as u64;
@@ -207,7 +207,7 @@ impl Layouts {
     }
 }
 
-/// Bytes of all statics of a class.
+/// Returns the bytes of all statics of a class.
 pub(super) fn static_bytes(dump: &ClassDump<'_>, reference: u64) -> u64 {
     dump.statics()
         .map(|field| match field.basic {
@@ -217,8 +217,8 @@ pub(super) fn static_bytes(dump: &ClassDump<'_>, reference: u64) -> u64 {
         .sum()
 }
 
-/// By class the bytes of the fields that it declares, as Eclipse MAT counts them: rounded up to
-/// the width of a reference.
+/// Returns by class the bytes of the fields that it declares, as Eclipse MAT counts them: rounded
+/// up to the width of a reference.
 fn mat_own_bytes(classes: &Classes, layouts: &Layouts) -> Vec<u64> {
     let own = classes.rows.iter().map(|row| {
         let own = row.fields.iter().map(|field| match field.basic {
@@ -230,8 +230,8 @@ fn mat_own_bytes(classes: &Classes, layouts: &Layouts) -> Vec<u64> {
     own.collect()
 }
 
-/// An instance by Eclipse MAT's rules: what each class of the hierarchy declares, but for
-/// `java.lang.Object`.
+/// Returns the size of an instance by Eclipse MAT's rules: the declared fields of each class of the
+/// hierarchy except `java.lang.Object`.
 fn mat_instance(classes: &Classes, class: ClassIndex, layouts: &Layouts, own: &[u64]) -> u64 {
     let ancestry = classes.ancestry(class);
     let declaring = ancestry.take_while(|class| classes.rows[class.at()].superclass.is_some());

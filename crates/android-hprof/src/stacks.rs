@@ -1,4 +1,4 @@
-//! Stacks of a dump: threads with their frames, and the stacks that allocated objects, where
+//! Stacks of a dump: threads with their frames, and the stacks that allocated objects if
 //! allocations were tracked.
 
 use super::id_map::IdMap;
@@ -8,15 +8,14 @@ use super::records::Frame;
 use heaptap_model::bytes::Bytes;
 use heaptap_model::heap_graph::ObjectIndex;
 
-/// So many frames of a stack are told: a hostile dump may claim one long stack for every object.
+/// Maximum number of frames of a stack: a hostile dump can claim one long stack for every object.
 const MOST_FRAMES: usize = 2048;
 
-/// Threads and stacks by their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
-    /// Names of classes by the serial numbers of LOAD_CLASS: ids of the string table.
+    /// Names of classes as IDs of the string table, by the serial numbers of LOAD_CLASS.
     classes: IdMap<u64>,
-    /// Serial number of a thread, its object, its stack; ascending, the first of each counts.
+    /// Serial number of a thread, its object and its stack; ascending. The first of each is used.
     threads: Vec<(u32, ObjectIndex, Option<u32>)>,
 }
 
@@ -33,14 +32,14 @@ impl Stacks {
         }
     }
 
-    /// The object of a thread, and the number of its stack.
+    /// Returns the object of a thread and the number of its stack.
     pub(super) fn thread(&self, serial: u32) -> Option<(ObjectIndex, Option<u32>)> {
         let at = self.threads.partition_point(|thread| thread.0 < serial);
         let &(found, object, stack) = self.threads.get(at)?;
         (found == serial).then_some((object, stack))
     }
 
-    /// Frames of a stack, the innermost first, and the serial number of its thread.
+    /// Returns the frames of a stack, the innermost first, and the serial number of its thread.
     pub(super) fn frames(
         &self,
         file: &Bytes,
@@ -65,7 +64,7 @@ impl Stacks {
         Some((thread, frames.collect()))
     }
 
-    /// Such as `lab.LeakLab.main (LeakLab.java:42)`.
+    /// Formats a frame such as `lab.LeakLab.main (LeakLab.java:42)`.
     fn frame(&self, file: &Bytes, outline: &Outline, frame: &Frame) -> String {
         let text = |id| outline.strings.get(file, id);
         let class = self.classes.get(&u64::from(frame.class_serial));

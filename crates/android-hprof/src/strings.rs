@@ -1,4 +1,4 @@
-//! The text of a `java.lang.String`, as every runtime since 2006 keeps it:
+//! The text of a `java.lang.String`, as stored by every runtime since 2006:
 //!
 //! | runtime | `value` | which part |
 //! |---|---|---|
@@ -10,7 +10,7 @@
 
 use heaptap_model::heap_graph::{BasicType, PrimitiveArray};
 
-/// Fields of a string, as far as there are any.
+/// Fields of a string that exist in the dump.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct StringFields {
     pub(super) offset: Option<i64>,
@@ -18,14 +18,15 @@ pub(super) struct StringFields {
     pub(super) coder: Option<i64>,
 }
 
-/// The text; `None` where the array's values are not in the dump, or it is no array of text.
+/// Returns the text, or `None` if the array's values are not in the dump or it is not an array of
+/// text.
 pub(super) fn text(fields: StringFields, value: PrimitiveArray<'_>) -> Option<String> {
     let bytes = value.bytes?;
     match value.element {
         BasicType::Char => {
             let units = bytes.chunks_exact(2);
             let from = usize::try_from(fields.offset.unwrap_or(0)).ok()?;
-            // Without an offset the array is the string's own.
+            // Without an offset the array belongs to the string alone.
             let count = match fields.offset.and(fields.count) {
                 Some(count) => usize::try_from(count).ok()?,
                 None => units.len(),
@@ -33,8 +34,8 @@ pub(super) fn text(fields: StringFields, value: PrimitiveArray<'_>) -> Option<St
             let units = units.map(|unit| u16::from_be_bytes([unit[0], unit[1]]));
             Some(lossy(units.skip(from).take(count)))
         }
-        // HotSpot copies the array as it lies in memory, and all hosts that it runs on with
-        // compact strings and that phones and desktops have are little-endian.
+        // HotSpot copies the array as it is in memory. Phones and desktops on which it has compact
+        // strings are little-endian.
         BasicType::Byte if fields.coder == Some(1) => {
             let units = bytes.chunks_exact(2);
             Some(lossy(

@@ -1,10 +1,10 @@
-//! A copy of a dump to share: same records, ids, sizes and references, and zero bytes where the
-//! contents of arrays were. Owns which bytes go; copying is `rewrite`'s.
+//! A copy of a dump to share: same records, IDs, sizes and references, but zeros instead of the
+//! contents of arrays. Owns the choice of bytes to zero; `rewrite` copies.
 //!
-//! Always zeroed: elements of primitive arrays, and so the text of strings, pixels, buffers;
-//! `String.hash`, from which a text can be guessed; bodies of records nobody knows. What cannot
-//! be read is not copied. What stays: names of classes, fields, methods, files and heaps, the
-//! lengths of arrays, numbers in fields (see [`StripOptions::fields`]), stacks.
+//! Always zeroed: elements of primitive arrays, and thereby the text of strings, pixels and
+//! buffers; `String.hash`, from which a text can be guessed; bodies of records with unknown tags.
+//! Unreadable records are not copied. Kept: names of classes, fields, methods, files and heaps, the
+//! lengths of arrays, numbers in fields (see [`StripOptions::fields`]) and stacks.
 
 use super::id_map::{IdMap, IdSet};
 use super::records::{Content, Header, HeaderError, Record, Records, tag};
@@ -17,40 +17,40 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What a copy keeps.
+/// Options for stripping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StripOptions {
-    /// Keep the text of strings; other arrays are zeroed all the same.
+    /// Keep the text of strings; other arrays are zeroed anyway.
     pub keep_strings: bool,
-    /// Zero numbers and characters in fields and statics as well. Booleans stay: leaks are told
-    /// by them; so do the sizes of native allocations, and how strings are stored.
+    /// Zero numbers and characters in fields and statics as well. Kept are booleans, which identify
+    /// leaks, the sizes of native allocations, and the storage form of strings.
     pub fields: bool,
 }
 
-/// What was stripped.
+/// Outcome of stripping.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stripped {
-    /// What was copied, and what could not be read.
+    /// Facts about the copy and the damage found.
     pub file: Rewritten,
     /// Arrays whose elements were zeroed.
     pub arrays: u64,
     /// Bytes of their elements.
     pub array_bytes: u64,
-    /// Strings' arrays that were kept.
+    /// Arrays of strings that were kept.
     pub strings_kept: u64,
     /// Records of unknown tags, zeroed.
     pub unknown_records: u64,
 }
 
-/// Why there is no copy.
+/// Reason why there is no copy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StripError {
-    /// It has no header.
-    #[error("it is no HPROF: {0}")]
+    /// The file does not have a header.
+    #[error("it is not an HPROF: {0}")]
     Header(#[from] HeaderError),
     /// The copy can't be written.
-    #[error("the copy cannot be written")]
+    #[error("cannot write the copy")]
     Write(#[from] io::Error),
 }
 
@@ -58,18 +58,21 @@ impl Classified for StripError {
     fn facts(&self) -> ErrorFacts {
         match self {
             StripError::Header(_) => ErrorFacts::new(ErrorClass::BadInput, "hprof-header")
-                .with_help("fetch the dump again; `heaptap dump --hprof` checks it"),
+                .with_help(
+                    "fetch the dump again or take one with `heaptap dump --hprof`, \
+                     which checks it",
+                ),
             StripError::Write(_) => ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
-                .with_help("make room there, or name another file"),
+                .with_help("free disk space or choose another file"),
         }
     }
 }
 
-/// Strips. Damage is no error: what can be read is copied, the rest is left out and told. Reads
-/// the file twice, with kept strings three times.
+/// Strips a dump. Damage is not an error: what can be read is copied; the rest is left out and
+/// listed in the result. Reads the file twice, or three times to keep strings.
 ///
 /// # Errors
-/// Where it has no header, or the copy can't be written.
+/// Returns an error if the file has no header, or the copy can't be written.
 pub fn strip(
     file: &[u8],
     options: StripOptions,
@@ -98,18 +101,18 @@ pub fn strip(
     })
 }
 
-/// Classes of a dump, as far as values in its instances have to be found.
+/// Classes of a dump, as far as values in their instances have to be found.
 struct Classes<'a> {
     dumps: IdMap<ClassDump<'a>>,
-    /// `java.lang.String`, by every loader that claims one.
+    /// `java.lang.String` of every loader that has one.
     strings: IdSet,
     /// `libcore.util.NativeAllocationRegistry`.
     registries: IdSet,
-    /// Ids of the texts that name what is looked for.
+    /// IDs of the strings that name the values to find.
     hash: IdSet,
     value: IdSet,
     size: IdSet,
-    /// `$class$…`: what ART says of a class in the form of statics; nothing of the app's.
+    /// `$class$…`: ART's facts about a class in the form of statics; nothing of the app's.
     of_class: IdSet,
 }
 
@@ -158,8 +161,8 @@ impl<'a> Classes<'a> {
     }
 
     /// Fields that begin in the first bytes of an instance's data, in order, each with its class
-    /// and place; up to the first class that is not in the dump. Bounded where superclasses go
-    /// round in a circle.
+    /// and offset, up to the first class that is missing in the dump. Bounded if superclasses form
+    /// a cycle.
     fn fields(&self, class: u64, id_bytes: usize, data: usize) -> Vec<Place> {
         let mut places = Vec::new();
         let mut at = 0;
@@ -186,7 +189,7 @@ impl<'a> Classes<'a> {
         places
     }
 
-    /// Where a string of so many bytes refers to its text.
+    /// Returns the range of a string's reference to its text.
     fn value_of_string(&self, class: u64, id_bytes: usize, data: usize) -> Option<Range<usize>> {
         let fields = self.fields(class, id_bytes, data);
         let mut fields = fields.into_iter();
@@ -208,7 +211,7 @@ enum Found<'a> {
     Sub(SubRecord<'a>),
 }
 
-/// Every record that is no dump, and every sub-record, in the file's order.
+/// Visits every record that is not a dump, and every sub-record, in file order.
 fn each_sub_record<'a>(file: &'a [u8], header: &Header<'_>, mut visit: impl FnMut(Found<'a>)) {
     let mut records = Records::new(file, header);
     while let Some(Ok(record)) = records.next() {
@@ -224,10 +227,10 @@ fn each_sub_record<'a>(file: &'a [u8], header: &Header<'_>, mut visit: impl FnMu
     }
 }
 
-/// Ids of the arrays that hold the text of strings, ascending.
+/// Returns the IDs of the arrays that hold the text of strings, ascending.
 fn texts_of_strings(file: &[u8], header: &Header<'_>, classes: &Classes<'_>) -> Vec<u64> {
     let id_size = header.id_size;
-    // By class, for the longest instance so far: what fields there are is bounded by that.
+    // By class, for the longest instance so far, which bounds the number of fields.
     let mut values: IdMap<(usize, Option<Range<usize>>)> = IdMap::default();
     let mut texts = Vec::new();
     each_sub_record(file, header, |found| {
@@ -255,17 +258,17 @@ struct ToShare<'a> {
     start: usize,
     options: StripOptions,
     classes: &'a Classes<'a>,
-    /// Ids of arrays that are kept, ascending.
+    /// IDs of arrays that are kept, ascending.
     strings: &'a [u64],
-    /// Ranges of an instance's data that are zeroed, by class, for instances up to so many bytes.
+    /// Ranges of an instance's data that are zeroed, by class, for instances up to that many bytes.
     layouts: IdMap<(usize, Arc<[Range<usize>]>)>,
     id_bytes: usize,
     counts: Stripped,
 }
 
 impl ToShare<'_> {
-    /// For an instance of so many bytes. That a hostile dump has many fields costs no more than
-    /// it has data for them.
+    /// Returns the ranges for an instance of `data` bytes. The cost is bounded by the data, even if
+    /// a hostile dump has many fields.
     fn layout(&mut self, class: u64, data: usize) -> Arc<[Range<usize>]> {
         if let Some((longest, layout)) = self.layouts.get(&class)
             && data <= *longest
@@ -274,7 +277,7 @@ impl ToShare<'_> {
         }
         let classes = self.classes;
         let goes = |place: &Place| {
-            // What else a string has tells how its text is stored.
+            // The other fields of a string determine how its text is stored.
             if classes.strings.contains(&place.class) {
                 return place.basic != BasicType::Object && classes.hash.contains(&place.name);
             }
@@ -292,7 +295,7 @@ impl ToShare<'_> {
             }
         }
         if self.options.fields {
-            // What belongs to no field that is known.
+            // The rest belongs to no known field.
             ranges.push(end..usize::MAX);
         }
         let layout: Arc<[Range<usize>]> = ranges.into();
@@ -332,7 +335,7 @@ impl ToShare<'_> {
     }
 }
 
-/// Keeps a part of the file but for some of it, which becomes zero.
+/// Keeps a part of the file except the given ranges, which become zero.
 fn keep_but(range: Range<usize>, zeroed: impl Iterator<Item = Range<usize>>, out: &mut Body<'_>) {
     let mut at = range.start;
     for part in zeroed.filter(|part| !part.is_empty()) {

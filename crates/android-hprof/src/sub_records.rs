@@ -1,5 +1,5 @@
 //! The grammar of a heap dump's sub-records: roots, classes, instances, arrays, and ART's heap
-//! marks. They have no length of their own in front: whoever does not know one cannot go on.
+//! marks. They have no length of their own, so a reader cannot continue after an unknown one.
 //! Borrows from the file, never panics, allocates nothing.
 //!
 //! ```text
@@ -27,7 +27,7 @@ pub mod sub_tag {
     pub const HEAP_DUMP_INFO: u8 = 0xfe;
 }
 
-/// What a sub-record says.
+/// A sub-record of a heap dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SubRecord<'a> {
@@ -41,11 +41,11 @@ pub enum SubRecord<'a> {
     ObjectArray(ObjectArray<'a>),
     /// An array of primitives.
     PrimitiveArray(PrimitiveArrayRecord<'a>),
-    /// The heap that following objects lie in, till the end of the segment.
+    /// The heap of the objects that follow, until the end of the segment.
     Heap {
         /// 0 default, `A` app, `Z` zygote, `I` image.
         heap: u32,
-        /// Its name, by the string table.
+        /// ID of the name in the string table.
         name: u64,
     },
 }
@@ -55,24 +55,24 @@ pub enum SubRecord<'a> {
 pub struct RootRecord {
     /// See [`root_kind`].
     pub tag: u8,
-    /// The object.
+    /// ID of the object.
     pub id: u64,
-    /// Serial number of the thread, where the tag has one.
+    /// Serial number of the thread, if the tag has one.
     pub thread: Option<u32>,
-    /// Number of the frame in the thread's stack, where the tag has one and the dump knows it.
+    /// Number of the frame in the thread's stack, if the tag has one and the dump knows it.
     pub frame: Option<u32>,
-    /// Of a thread object the number of its stack.
+    /// Number of the stack of a thread object.
     pub stack: Option<u32>,
 }
 
 /// An object of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instance<'a> {
-    /// Its id.
+    /// ID of the object.
     pub id: u64,
-    /// Number of the stack that allocated it.
+    /// Number of the stack that allocated the object.
     pub stack: u32,
-    /// Its class.
+    /// ID of the class.
     pub class: u64,
     /// Values of fields: the class's own, then its superclass's, packed.
     pub data: &'a [u8],
@@ -81,35 +81,35 @@ pub struct Instance<'a> {
 /// An array of references.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectArray<'a> {
-    /// Its id.
+    /// ID of the array.
     pub id: u64,
-    /// Number of the stack that allocated it.
+    /// Number of the stack that allocated the array.
     pub stack: u32,
-    /// Its class.
+    /// ID of the array class.
     pub class: u64,
-    /// Ids of the elements.
+    /// IDs of the elements.
     pub elements: &'a [u8],
 }
 
 /// An array of primitives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrimitiveArrayRecord<'a> {
-    /// Its id.
+    /// ID of the array.
     pub id: u64,
-    /// Number of the stack that allocated it.
+    /// Number of the stack that allocated the array.
     pub stack: u32,
     /// Number of elements.
     pub length: u32,
-    /// Their type; never [`BasicType::Object`].
+    /// Type of the elements; never [`BasicType::Object`].
     pub element: BasicType,
-    /// Values, big-endian; `None` where the dump left them out (tag C3).
+    /// Values, big-endian; `None` if the dump left them out (tag C3).
     pub data: Option<&'a [u8]>,
 }
 
-/// A class, read as far as it is asked.
+/// A class, parsed on request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClassDump<'a> {
-    /// What follows the tag, all of it.
+    /// All bytes after the tag.
     body: &'a [u8],
     id_size: IdSize,
     constants_at: usize,
@@ -117,7 +117,7 @@ pub struct ClassDump<'a> {
     fields_at: usize,
 }
 
-/// The kind of root that a tag means; `None` where it is no root.
+/// Returns the kind of root of a tag, or `None` if the tag is not a root.
 pub fn root_kind(tag: u8) -> Option<RootKind> {
     use RootKind::*;
     Some(match tag {
@@ -141,7 +141,7 @@ pub fn root_kind(tag: u8) -> Option<RootKind> {
     })
 }
 
-/// ART's heap of that number.
+/// Returns ART's heap of that number.
 pub fn heap_kind(heap: u32) -> HeapKind {
     match heap {
         0x41 => HeapKind::App,
@@ -151,8 +151,8 @@ pub fn heap_kind(heap: u32) -> HeapKind {
     }
 }
 
-/// The sub-records of a dump record, each with its offset in the file. Ends after the first that
-/// cannot be read.
+/// The sub-records of a dump record, each with its offset in the file. Ends after the first
+/// unreadable one.
 #[derive(Debug, Clone)]
 pub struct SubRecords<'a> {
     file: &'a [u8],
@@ -163,13 +163,13 @@ pub struct SubRecords<'a> {
 }
 
 impl<'a> SubRecords<'a> {
-    /// The sub-records of `record`, which is one of `file`.
+    /// Returns the sub-records of `record`, which is one of `file`.
     pub fn new(file: &'a [u8], record: &Record<'_>, id_size: IdSize) -> SubRecords<'a> {
         let body = record.body_range();
         SubRecords::within(file, body.start, body.end, id_size)
     }
 
-    /// Those that begin in a part of the file.
+    /// Returns the sub-records that begin in a part of the file.
     pub fn within(file: &'a [u8], at: usize, end: usize, id_size: IdSize) -> SubRecords<'a> {
         SubRecords {
             file,
@@ -180,15 +180,15 @@ impl<'a> SubRecords<'a> {
         }
     }
 
-    /// Where the next one begins. At the end of all: the end of the record, or of the last
-    /// sub-record where that crossed it, which is where the next top-level record begins.
+    /// Returns the offset of the next sub-record. At the end this is the end of the record, or of
+    /// the last sub-record if that crossed it: the next top-level record begins there.
     #[inline]
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// A sub-record that ends past its record. Some writers count wrong: it is finished by its
-    /// own length, unless that leads nowhere and the record's end looks like one.
+    /// Checks a sub-record that ends past its record. Some writers count wrong, so its own length
+    /// is used, unless that leads to invalid data and the record's end does not.
     #[cold]
     fn overruns(&mut self, at: usize) -> Option<Damage> {
         let end = self.at;
@@ -332,20 +332,20 @@ impl<'a> Iterator for SubRecords<'a> {
 /// A static of a class, or a constant of its pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Static<'a> {
-    /// Its name, by the string table; of a constant its index in the pool.
+    /// ID of the name in the string table; for a constant, its index in the pool.
     pub name: u64,
-    /// Its type.
+    /// Type of the value.
     pub basic: BasicType,
-    /// Its value, big-endian.
+    /// Value, big-endian.
     pub value: &'a [u8],
 }
 
 /// A field that a class declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnField {
-    /// Its name, by the string table.
+    /// ID of the name in the string table.
     pub name: u64,
-    /// Its type.
+    /// Type of the field.
     pub basic: BasicType,
 }
 
@@ -387,7 +387,7 @@ impl<'a> ClassDump<'a> {
         })
     }
 
-    /// The ids and numbers in front have been checked to be there.
+    /// Returns a cursor after so many IDs and numbers, which were checked to exist.
     fn number_at(&self, ids: usize, numbers: usize) -> Cursor<'a> {
         Cursor::new(self.body, ids * self.id_size.bytes() + numbers * 4)
     }
@@ -395,54 +395,55 @@ impl<'a> ClassDump<'a> {
     fn id_at(&self, ids: usize, numbers: usize) -> u64 {
         self.number_at(ids, numbers)
             .id(self.id_size)
-            .expect("the head of a class was there when it was read")
+            .expect("the header of a class was complete when it was read")
     }
 
-    /// Id of its class object.
+    /// Returns the ID of the class object.
     pub fn id(&self) -> u64 {
         self.id_at(0, 0)
     }
 
-    /// Number of the stack that loaded it.
+    /// Returns the number of the stack that loaded the class.
     pub fn stack(&self) -> u32 {
         self.number_at(1, 0)
             .u4()
-            .expect("the head of a class was there when it was read")
+            .expect("the header of a class was complete when it was read")
     }
 
-    /// Its superclass; 0 where there is none.
+    /// Returns the ID of the superclass; 0 if there is none.
     pub fn superclass(&self) -> u64 {
         self.id_at(1, 1)
     }
 
-    /// Its loader; 0 for the boot loader.
+    /// Returns the ID of the loader; 0 for the boot loader.
     pub fn loader(&self) -> u64 {
         self.id_at(2, 1)
     }
 
-    /// Signers.
+    /// Returns the ID of the signers.
     pub fn signers(&self) -> u64 {
         self.id_at(3, 1)
     }
 
-    /// Protection domain.
+    /// Returns the ID of the protection domain.
     pub fn protection_domain(&self) -> u64 {
         self.id_at(4, 1)
     }
 
-    /// Bytes of an instance as the dump says: see `docs/java-heap.md` for what they count.
+    /// Returns the bytes of an instance as stated in the dump: see `docs/java-heap.md` for what
+    /// they count.
     pub fn instance_bytes(&self) -> u32 {
         self.number_at(7, 1)
             .u4()
-            .expect("the head of a class was there when it was read")
+            .expect("the header of a class was complete when it was read")
     }
 
-    /// Bytes of the sub-record after its tag.
+    /// Returns the bytes of the sub-record after its tag.
     pub fn body_bytes(&self) -> usize {
         self.body.len()
     }
 
-    /// Constants of the pool; neither ART nor HotSpot writes any.
+    /// Returns the constants of the pool; neither ART nor HotSpot writes any.
     pub fn constants(&self) -> impl Iterator<Item = Static<'a>> + use<'a> {
         let size = self.id_size;
         let mut cursor = Cursor::new(self.body, self.constants_at);
@@ -455,7 +456,7 @@ impl<'a> ClassDump<'a> {
         })
     }
 
-    /// Statics in the dump's order.
+    /// Returns the statics in the dump's order.
     pub fn statics(&self) -> impl Iterator<Item = Static<'a>> + use<'a> {
         let size = self.id_size;
         let mut cursor = Cursor::new(self.body, self.statics_at);
@@ -468,7 +469,7 @@ impl<'a> ClassDump<'a> {
         })
     }
 
-    /// Fields of its instances that it declares itself.
+    /// Returns the instance fields that the class itself declares.
     pub fn fields(&self) -> impl Iterator<Item = OwnField> + use<'a> {
         let size = self.id_size;
         let mut cursor = Cursor::new(self.body, self.fields_at);

@@ -1,4 +1,4 @@
-//! Builds a heap graph of four objects and prints what each of them retains.
+//! Builds a heap graph of four objects and prints the retained size of each.
 //!
 //! ```console
 //! $ cargo run -p heaptap-model --example dominators
@@ -10,7 +10,7 @@ use heaptap_model::heap_graph::{
     NoContents, ObjectId, RootKind,
 };
 
-/// Name, shallow size in bytes, and the ids of the objects that it refers to.
+/// Name, shallow size in bytes, and the IDs of the objects that it refers to.
 const OBJECTS: [(&str, u64, &[u64]); 4] = [
     ("Activity", 100, &[2, 3]),
     ("View", 50, &[4]),

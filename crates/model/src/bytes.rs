@@ -1,6 +1,6 @@
-//! The bytes of a symbol file, mapping file or heap dump: mapped, owned, or a part of either.
-//! Owns the `unsafe` of mapping them, and how a file is opened that may be something else by now;
-//! knows nothing of formats.
+//! The bytes of a symbol file, mapping file or heap dump: mapped, owned, or a part of either. Owns
+//! the `unsafe` of mapping, and the opening of files that might have been replaced; does not depend
+//! on any format.
 
 mod guard;
 
@@ -15,20 +15,20 @@ use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes that many may hold and read at once. A clone is cheap.
+/// Bytes that several threads can hold and read at once. A clone is cheap.
 #[derive(Clone)]
 pub struct Bytes {
     whole: Arc<Whole>,
     range: Range<usize>,
 }
 
-/// Smaller files are read rather than mapped, as unpacked copies of that size stay in memory, too:
-/// that takes about a millisecond, and nobody can cut them short meanwhile.
+/// Files smaller than this are read instead of mapped, like unpacked copies of that size: reading
+/// takes about a millisecond, and the bytes cannot be cut short later.
 const COPIED: u64 = 4 << 20;
 
 enum Whole {
     Mapped(Guarded),
-    /// With its file held open: a temporary file that goes when it is closed.
+    /// Holds the file open: a temporary file that is deleted when it is closed.
     Temporary(
         memmap2::Mmap,
         #[expect(dead_code, reason = "held open")] File,
@@ -37,20 +37,20 @@ enum Whole {
 }
 
 impl Bytes {
-    /// Maps a regular file into memory, of which nothing is read yet; reads a small one.
+    /// Maps a regular file into memory without reading it; reads a small one.
     ///
     /// # Errors
-    /// Where the file cannot be opened, mapped or read, or is no regular file: a pipe or a device
-    /// has no end.
+    /// Returns an error if the file cannot be opened, mapped or read, or is not a regular file: a
+    /// pipe or a device has no end.
     pub fn map(path: &Path) -> io::Result<Bytes> {
         Bytes::read(path, COPIED)
     }
 
-    /// Reads a regular file that has no more than `most` bytes, and maps a larger one: for files
-    /// that somebody may be writing, and cut short while they are read.
+    /// Reads a regular file of at most `most` bytes and maps a larger one: for files that another
+    /// program might be writing, and cut short while they are read.
     ///
     /// # Errors
-    /// As [`Bytes::map`], and where it can't be read.
+    /// Returns an error as [`Bytes::map`] does, or if the file can't be read.
     pub fn read(path: &Path, most: u64) -> io::Result<Bytes> {
         let file = open_regular(path)?;
         if file.metadata()?.len() > most {
@@ -61,11 +61,11 @@ impl Bytes {
         Ok(Bytes::from(all))
     }
 
-    /// Maps a regular file that was opened at `path`; it may be closed afterwards. Should it be
-    /// cut short, zeros are read in place of what is gone, and [`cut_short`] names it.
+    /// Maps a regular file that was opened at `path`; it can be closed afterwards. If the file is
+    /// cut short, the missing bytes read as zeros, and [`cut_short`] lists it.
     ///
     /// # Errors
-    /// Where it cannot be mapped or is no regular file.
+    /// Returns an error if the file cannot be mapped or is not a regular file.
     pub fn from_file(file: &File, path: &Path) -> io::Result<Bytes> {
         let metadata = file.metadata()?;
         if !metadata.is_file() {
@@ -75,9 +75,9 @@ impl Bytes {
             return Ok(Bytes::default());
         }
         // SAFETY: the map is read only. Linkers and our own cache replace such files by renaming;
-        // R8 and copying tools may write into them, so files that nobody named are read, not
-        // mapped. What is cut off of a mapped file reads as zeros (see `guard`), nothing is read
-        // beyond the map, and no reader trusts two reads to agree.
+        // R8 and copying tools might write into them, so files that the user did not name are read,
+        // not mapped. The missing part of a mapped file that was cut short reads as zeros (see
+        // `guard`), nothing is read beyond the map, and no reader trusts two reads to agree.
         let map = unsafe { memmap2::Mmap::map(file)? };
         let range = 0..map.len();
         let whole = Arc::new(Whole::Mapped(Guarded::new(map, path)?));
@@ -87,21 +87,21 @@ impl Bytes {
     /// Maps a temporary file without a name, which stays open as long as its bytes are held.
     ///
     /// # Errors
-    /// Where it cannot be mapped.
+    /// Returns an error if the file cannot be mapped.
     pub fn of_temporary(file: File) -> io::Result<Bytes> {
         if file.metadata()?.len() == 0 {
             return Ok(Bytes::default());
         }
-        // SAFETY: the map is read only, and nobody else can open the file to cut it short.
+        // SAFETY: the map is read only, and no other process can open the file to cut it short.
         let map = unsafe { memmap2::Mmap::map(&file)? };
         let range = 0..map.len();
         let whole = Arc::new(Whole::Temporary(map, file));
         Ok(Bytes { whole, range })
     }
 
-    /// Tells that a part will not be read again soon: a mapped part no longer counts as memory of
-    /// this process, and stays in the page cache. Where the host does not know such advice, and
-    /// for bytes that are not mapped, nothing happens.
+    /// Releases a part that will not be read again soon: a mapped part no longer counts as memory
+    /// of this process, and stays in the page cache. Does nothing for bytes that are not mapped, or
+    /// if the host does not support such advice.
     pub fn release(&self, range: Range<usize>) {
         #[cfg(target_os = "linux")]
         let map = match &*self.whole {
@@ -114,8 +114,8 @@ impl Bytes {
             && self.get(range.clone()).is_some()
         {
             let from = self.range.start + range.start;
-            // SAFETY: the map is shared with the file and read only, so a page that is dropped
-            // comes back from the file with the same content, for whoever reads it meanwhile.
+            // SAFETY: the map is shared with the file and read only, so a page that is dropped is
+            // loaded again from the file with the same content, even for concurrent readers.
             let _advice = unsafe {
                 map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, from, range.len())
             };
@@ -124,7 +124,7 @@ impl Bytes {
         let _ = range;
     }
 
-    /// A part of these bytes, sharing them: an entry stored in an archive.
+    /// Returns a part of these bytes, sharing them: an entry stored in an archive.
     pub fn slice(&self, range: Range<usize>) -> Option<Bytes> {
         self.get(range.clone())?;
         let start = self.range.start + range.start;
@@ -135,11 +135,11 @@ impl Bytes {
     }
 }
 
-/// Opens a regular file for reading, without waiting. To open some devices is to act on them, so
-/// they are looked at first; what was put in its place since is refused, too.
+/// Opens a regular file for reading, without waiting. Opening some devices has side effects, so the
+/// file is checked first; a file that has replaced it since is refused, too.
 ///
 /// # Errors
-/// Returns an error if it cannot be opened or is not a regular file.
+/// Returns an error if the file cannot be opened or is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(not_regular());
@@ -154,15 +154,16 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// Returns the SHA-256 of a regular file, in hexadecimal digits.
 ///
 /// # Errors
-/// Returns an error if it cannot be read or is not a regular file.
+/// Returns an error if the file cannot be read or is not a regular file.
 pub fn sha256_of(path: &Path) -> io::Result<String> {
     sha256_of_first(path, u64::MAX)
 }
 
-/// Returns the SHA-256 of the first `bytes` of a regular file, or of all that it has.
+/// Returns the SHA-256 of the first `bytes` of a regular file, or of the whole file if it is
+/// shorter.
 ///
 /// # Errors
-/// Returns an error if it cannot be read or is not a regular file.
+/// Returns an error if the file cannot be read or is not a regular file.
 pub fn sha256_of_first(path: &Path, bytes: u64) -> io::Result<String> {
     let mut file = open_regular(path)?.take(bytes);
     let mut hash = Sha256::new();
@@ -175,11 +176,11 @@ pub fn sha256_of_first(path: &Path, bytes: u64) -> io::Result<String> {
     }
 }
 
-/// Opens what was a regular file a moment ago: should a pipe have taken its place, that does
-/// not wait for who writes it.
+/// Opens a file that was a regular file a moment ago. If a pipe has replaced it, the call does not
+/// wait for a writer.
 ///
 /// # Errors
-/// What the system says.
+/// Returns the error of the system.
 pub fn open_without_waiting(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true);
@@ -311,8 +312,11 @@ mod tests {
             .set_len(1 << 20)
             .unwrap();
         assert!(whole[..1 << 20].iter().all(|&byte| byte == 7));
-        assert!(!cut_short().contains(&path), "nobody read what is gone");
-        // From several threads at once, in no order.
+        assert!(
+            !cut_short().contains(&path),
+            "the missing part was not read"
+        );
+        // From several threads at once, in any order.
         std::thread::scope(|scope| {
             for thread in 0..4 {
                 let gone = &whole[1 << 20..];
@@ -324,7 +328,7 @@ mod tests {
         });
         drop(whole);
         assert!(cut_short().contains(&path));
-        // Of the other map nothing was read.
+        // Nothing of the other map was read.
         assert_eq!(other[5], 7);
     }
 }

@@ -1,24 +1,24 @@
-//! Values of counters as a trace has them, under the names that Perfetto gives them.
+//! Values of counters from a trace, with Perfetto's names.
 
-/// What a counter is of, as Perfetto tells them apart.
+/// Kinds of counters, as Perfetto distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// Memory of a process, from its `status`.
+    /// Memory of a process, from `/proc/PID/status`.
     ProcessMemory,
-    /// How soon the system kills a process.
+    /// OOM score of a process: the higher, the sooner the system kills it.
     OomScoreAdj,
-    /// Memory of a process, from its `smaps_rollup`.
+    /// Memory of a process, from `/proc/PID/smaps_rollup`.
     Smaps,
     /// Processor time of a process.
     Runtime,
-    /// What a process wrote by atrace.
+    /// Counters that a process wrote with atrace.
     Atrace,
-    /// Memory of the phone.
+    /// Memory of the device.
     Meminfo,
 }
 
 impl Kind {
-    /// The `type` of its tracks.
+    /// Returns the `type` of the counter's tracks.
     pub fn word(self) -> &'static str {
         match self {
             Kind::ProcessMemory => "process_memory",
@@ -30,7 +30,7 @@ impl Kind {
         }
     }
 
-    /// The `unit` of its tracks: Perfetto knows that of few.
+    /// Returns the `unit` of the counter's tracks, which Perfetto defines for few of them.
     pub fn unit(self) -> Option<&'static str> {
         (self == Kind::Meminfo).then_some("bytes")
     }
@@ -39,30 +39,28 @@ impl Kind {
 /// A counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Track {
-    /// The process; `None` where it is about the whole phone.
+    /// Process ID; `None` for counters of the whole device.
     pub pid: Option<u32>,
-    /// What it is of.
     pub kind: Kind,
-    /// What is counted.
     pub name: &'static str,
 }
 
-/// A counter's value at one moment.
+/// A counter's value at one time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Value {
-    /// BOOTTIME of the phone, ns.
+    /// BOOTTIME of the device, ns.
     pub boot_ns: u64,
-    /// How much: bytes, unless the counter's name says otherwise.
+    /// Value in bytes, unless the counter's name states another unit.
     pub value: f64,
-    /// Whose: the place among the counters.
+    /// Index of the counter's track.
     pub track: u32,
 }
 
-/// Counters with their values, of which a phone makes thousands a second.
+/// Counters with their values; a device produces thousands of values per second.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Counters {
-    /// The counters, each once.
+    /// Tracks without repetition.
     pub tracks: Vec<Track>,
-    /// Their values, in order of time.
+    /// Values in order of time.
     pub values: Vec<Value>,
 }

@@ -1,13 +1,13 @@
-//! What every error of heaptap says: its class (the exit code), a stable kind, what happened
-//! and what to do next. Each stage has its own typed error and implements [`Classified`];
-//! the command line turns it into a [`Failure`] at the edge.
+//! Common facts of all errors of heaptap: class (the exit code), stable kind, message and help.
+//! Each stage has its own typed error and implements [`Classified`]; the command line turns it into
+//! a [`Failure`] at the edge.
 
 use std::any::Any;
 use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The classes of outcome that scripts tell apart, one exit code each.
+/// Classes of outcomes that scripts distinguish, one exit code each.
 ///
 /// `docs/errors.md` lists them; the numbers are a contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -16,32 +16,32 @@ pub enum ErrorClass {
     Bug,
     /// Wrong usage.
     Usage,
-    /// No device, several and none named, unauthorized or offline, no adb server.
+    /// No device, several without a choice, unauthorized or offline, or no adb server.
     NoDevice,
-    /// The target may not be profiled, or does not exist.
+    /// The target cannot be profiled or does not exist.
     NotEligible,
     /// The device or its perfetto refused or failed.
     Device,
-    /// Recorded, but incomplete.
+    /// The recording is incomplete.
     Incomplete,
-    /// Recorded, but no samples.
+    /// The recording has no samples.
     Empty,
     /// An input file can't be read or is damaged.
     BadInput,
-    /// Budget exceeded or leak found.
+    /// A budget is exceeded or a leak was found.
     Budget,
-    /// The recording is safe on the device but was not fetched.
+    /// The recording is on the device but was not fetched.
     NotFetched,
-    /// This host can't write.
+    /// A file on the host can't be written.
     HostWrite,
-    /// Incomplete data, or within the sampling noise.
+    /// The data is incomplete, or the change is within the sampling error.
     Inconclusive,
-    /// Interrupted by the user before anything was recorded.
+    /// The user interrupted the command before anything was recorded.
     Interrupted,
 }
 
 impl ErrorClass {
-    /// Every class, in the order in which the first that holds decides the exit code.
+    /// All classes by precedence: the first one that applies decides the exit code.
     pub const BY_PRECEDENCE: [ErrorClass; 13] = [
         ErrorClass::Bug,
         ErrorClass::Usage,
@@ -58,7 +58,7 @@ impl ErrorClass {
         ErrorClass::Interrupted,
     ];
 
-    /// The process exit code of this class.
+    /// Returns the process exit code of the class.
     pub fn exit_code(self) -> u8 {
         match self {
             ErrorClass::Bug => 1,
@@ -77,25 +77,24 @@ impl ErrorClass {
         }
     }
 
-    /// Of several classes that hold at once, the one that decides the exit code.
+    /// Returns the class that decides the exit code if several apply.
     pub fn first_of(classes: impl IntoIterator<Item = ErrorClass>) -> Option<ErrorClass> {
         let held: Vec<ErrorClass> = classes.into_iter().collect();
         Self::BY_PRECEDENCE.into_iter().find(|c| held.contains(c))
     }
 }
 
-/// The class and kind of an error, and the lines around its message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorFacts {
-    /// The class, which decides the exit code.
+    /// Class of the error, which decides the exit code.
     pub class: ErrorClass,
     /// A stable word for scripts, such as `device-unauthorized`.
     pub kind: &'static str,
-    /// Lines below the message, such as the place in a text that it is about.
+    /// Lines below the message, such as the line of a text that it is about.
     pub excerpt: Vec<String>,
-    /// What to do next, as one or more sentences or a command.
+    /// The next step, as one or more sentences or a command.
     pub help: Option<String>,
-    /// Further lines of help, such as commands to copy. None holds a line end.
+    /// Further lines of help, such as commands to copy. No line contains a line break.
     pub hints: Vec<String>,
 }
 
@@ -127,7 +126,7 @@ impl ErrorFacts {
 /// Implemented by the typed error of every stage. A variant that wraps another error returns the
 /// facts of that error, so that its excerpt and its hints pass through.
 pub trait Classified: std::error::Error + Send + Sync + 'static {
-    /// Returns the class, the kind and what to do next. Help on a missing file looks at its folder.
+    /// Returns the class, the kind and the help. Help on a missing file reads its directory.
     fn facts(&self) -> ErrorFacts;
 
     /// Returns the class alone.
@@ -149,40 +148,58 @@ pub trait Classified: std::error::Error + Send + Sync + 'static {
 /// An error as the command line shows it.
 #[derive(Debug)]
 pub struct Failure {
-    /// Which exit code it ends in.
+    /// Class of the error, which decides the exit code.
     pub class: ErrorClass,
     /// A stable word for scripts.
     pub kind: &'static str,
-    /// What happened, to what, and why: one line.
+    /// Problem, object and cause in one line.
     pub message: String,
-    /// Lines below the message, such as the place in a text that it is about.
+    /// Lines below the message, such as the line of a text that it is about.
     pub excerpt: Vec<String>,
-    /// What to do next: one line.
+    /// The next step, in one line.
     pub help: Option<String>,
     /// Further lines of help.
     pub hints: Vec<String>,
 }
 
+/// Removes ` (os error 2)`, which `std::io::Error` writes behind its words.
+fn without_os_code(message: String) -> String {
+    const CODE: &str = " (os error ";
+    let mut left = message.as_str();
+    let mut out = String::new();
+    while let Some((before, rest)) = left.split_once(CODE) {
+        let digits = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        match digits.strip_prefix(')') {
+            Some(after) => {
+                out.push_str(before);
+                left = after;
+            }
+            None => return message,
+        }
+    }
+    out + left
+}
+
 impl Failure {
-    /// A failure without a typed error behind it (usage errors of the command line).
+    /// Creates a failure without a typed error (usage errors of the command line).
     pub fn new(class: ErrorClass, kind: &'static str, message: impl Into<String>) -> Self {
         Failure {
             class,
             kind,
-            message: message.into(),
+            message: without_os_code(message.into()),
             excerpt: Vec::new(),
             help: None,
             hints: Vec::new(),
         }
     }
 
-    /// The same failure, with these lines below its message.
+    /// Returns the same failure with lines below its message.
     pub fn with_excerpt(mut self, lines: Vec<String>) -> Self {
         self.excerpt = lines;
         self
     }
 
-    /// The same failure, with words on what to do next.
+    /// Returns the same failure with the next step.
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
@@ -195,7 +212,7 @@ impl<E: Classified> From<E> for Failure {
         let mut source = std::error::Error::source(&error);
         while let Some(cause) = source {
             let text = cause.to_string();
-            // thiserror's `#[error(transparent)]` and `{source}` already show the cause.
+            // thiserror's `#[error(transparent)]` and `{source}` already include the cause.
             if !message.contains(&text) {
                 message.push_str(": ");
                 message.push_str(&text);
@@ -206,7 +223,7 @@ impl<E: Classified> From<E> for Failure {
         Failure {
             class: facts.class,
             kind: facts.kind,
-            message,
+            message: without_os_code(message),
             excerpt: facts.excerpt,
             help: facts.help,
             hints: facts.hints,
@@ -224,11 +241,11 @@ thread_local! {
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `work` on something that may be hostile and that others do not depend on: a panic in it
-/// is its own failure, told in words. A thread that it starts has to contain its own.
+/// Runs `work` on possibly hostile input that nothing else depends on, and returns a panic as an
+/// error. A thread that it starts has to catch its own panics.
 ///
 /// # Errors
-/// What the panic said.
+/// Returns the text of the panic.
 pub fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     let before = CONTAINED.replace(true);
     let result = catch_unwind(AssertUnwindSafe(work));
@@ -236,12 +253,13 @@ pub fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     result.map_err(|panic| panic_text(&*panic).to_owned())
 }
 
-/// Whether a panic of this thread would be [caught](catch_panic), and is nobody else's matter.
+/// Returns whether a panic of this thread would be [caught](catch_panic), so that nothing else has
+/// to report it.
 pub fn is_contained() -> bool {
     CONTAINED.get()
 }
 
-/// What a panic said.
+/// Returns the text of a panic.
 pub fn panic_text(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))

@@ -1,16 +1,16 @@
-//! Names of files in a recording's folder, as far as several crates must know them.
+//! Names of files in a recording's directory that several crates use.
 
-/// The trace as it came from the phone.
+/// The trace as fetched from the device.
 pub const RAW_TRACE: &str = "raw-trace";
-/// The trace, with symbols and what was renamed behind it.
+/// The trace with symbols and deobfuscation appended.
 pub const SYMBOLIZED_TRACE: &str = "symbolized-trace";
 /// Symbols alone.
 pub const SYMBOLS: &str = "symbols";
-/// What was renamed, alone.
+/// Deobfuscation alone.
 pub const DEOBFUSCATION: &str = "deobfuscation-packets";
-/// Says which session the folder is for.
+/// File that names the session of the directory.
 pub const MARKER: &str = ".heaptap-session";
-/// How names begin of files that are heaptap's own for a while: the marker, unfinished files.
+/// Prefix of heaptap's own temporary files: the marker and unfinished files.
 pub const OWN_PREFIX: &str = ".heaptap-";
-/// How names begin of files of results that are not finished.
+/// Prefix of unfinished result files.
 pub const UNFINISHED_PREFIX: &str = ".heaptap-part-";

@@ -1,31 +1,31 @@
-//! What was measured on a phone, as plain data. Readers of files end in these types. Tables,
-//! exports and pages start from them. The crate has no wire format and opens no files but to
-//! map their bytes ([`bytes`]).
+//! Data model of memory profiles of Android devices. Readers of files produce these types; tables,
+//! exports and pages use them. The crate does not read any format, and opens files only to map
+//! their bytes ([`bytes`]).
 //!
 //! | module | owns |
 //! |---|---|
 //! | [`profile`] | sampled native heaps: mappings, frames, callsites, and dumps with their figures |
 //! | [`heap_graph`] | Java heaps: objects, classes, references, roots; reachability and dominators |
 //! | [`stacks`] | named functions and the tree of callsites, with numbers by dump |
-//! | [`timeline`] | memory of processes over time, an entry a line of JSON |
-//! | [`counter`], [`smaps`] | counters of a trace; the mappings of a process |
+//! | [`timeline`] | memory of processes over time, one line of JSON per entry |
+//! | [`counter`], [`smaps`] | counters of a trace; the memory mappings of a process |
 //! | [`names`] | demangling, names of libraries, classes of the platform |
-//! | [`units`] | sizes, durations, build IDs; the memory that a reader may use for its input |
+//! | [`units`] | sizes, durations, build IDs; the memory limit of a reader for its input |
 //! | [`bytes`] | bytes of a file, mapped or owned |
-//! | [`near`] | names that are almost what was typed |
-//! | [`folder`] | names of files in a recording's folder |
-//! | [`untrusted`] | text from a device, made safe to show |
+//! | [`near`] | similar names for misspelled ones |
+//! | [`folder`] | names of files in a recording's directory |
+//! | [`untrusted`] | sanitized text from a device |
 //! | [`mod@error`] | exit class and stable kind of every error |
 //!
 //! # Method
 //!
-//! Everything is a table with dense 32-bit ids. An id is valid as long as its table, and a
-//! parent has a smaller id than its children. Sizes are bytes and times are nanoseconds; the
-//! field's name ends with the unit where it could be another.
+//! Everything is a table with dense 32-bit IDs. An ID is valid as long as its table, and a parent
+//! has a smaller ID than its children. Sizes are bytes and times are nanoseconds; the name of a
+//! field ends with the unit if it could be another.
 //!
-//! Figures of a native dump are sums since profiling began: [`profile::Figures`] has bytes that
-//! are scaled up by the sampling, and counts of *sampled* allocations. A heap graph keeps the
-//! order of the dump's object ids, so that "in order of ids" is "in order of indices".
+//! Figures of a native dump are sums since profiling began: [`profile::Figures`] has bytes that are
+//! scaled up for the sampling, and counts of *sampled* allocations. A heap graph keeps the order of
+//! the dump's object IDs, so that "in order of IDs" means "in order of indices".
 //!
 //! # A worked example
 //!

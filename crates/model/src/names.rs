@@ -1,13 +1,15 @@
-//! What a function is called: demangled, deobfuscated, or, without any name, module and offset.
+//! Names of functions: demangled, deobfuscated, or, for functions without a name, module and
+//! offset.
 
 pub mod platform;
 
 use std::borrow::Cow;
 
-/// A longer mangled name is shown as it is: demangling may grow it without measure.
+/// Maximum length of a mangled name that is demangled, in bytes: the result can be many times
+/// longer.
 const LONGEST: usize = 16 << 10;
 
-/// A recorded name as people read it. Names that are not mangled, or do not demangle, stay.
+/// Demangles a recorded name for display. Names that are not mangled or cannot be demangled stay.
 pub fn demangle(name: &str) -> Cow<'_, str> {
     if name.len() > LONGEST {
         return Cow::Borrowed(name);
@@ -25,10 +27,10 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
     Cow::Borrowed(name)
 }
 
-/// A name of C++ as llvm-symbolizer spells it, which Perfetto's tools show. Recursion is bounded
-/// by the demangler's own options.
+/// Demangles a C++ name to the spelling of llvm-symbolizer, which Perfetto's tools show. The
+/// demangler's own options limit recursion.
 fn demangle_cpp(name: &str) -> Option<String> {
-    // What compilers append to clones is no part of the name: `.cold`, `.llvm.1234`.
+    // Suffixes that compilers append to clones are not part of the name: `.cold`, `.llvm.1234`.
     let (mangled, suffix) = match name.find('.') {
         Some(at) => name.split_at(at),
         None => (name, ""),
@@ -46,7 +48,7 @@ fn demangle_cpp(name: &str) -> Option<String> {
     Some(text)
 }
 
-/// Numbers of these types have a suffix in place of a cast.
+/// Types whose numbers have a suffix instead of a cast.
 const SUFFIXES: [(&str, &str); 5] = [
     ("(unsigned long)", "ul"),
     ("(unsigned int)", "u"),
@@ -55,8 +57,8 @@ const SUFFIXES: [(&str, &str); 5] = [
     ("(long long)", "ll"),
 ];
 
-/// From GNU's spelling, which the demangler has, to LLVM's: `>>` closes two lists, `5u` is a
-/// number, a lambda is `'lambda'(int)`, the next of its kind `'lambda0'(int)`.
+/// Converts the demangler's GNU spelling to LLVM's: `>>` closes two lists, `5u` is a number, a
+/// lambda is `'lambda'(int)`, the next of its kind `'lambda0'(int)`.
 fn respell(text: &str) -> String {
     let thunk = text.strip_prefix("{virtual override thunk({offset(");
     let thunk = thunk.and_then(|rest| rest.strip_suffix(")}")?.split_once(")}, "));
@@ -79,7 +81,7 @@ fn respell(text: &str) -> String {
     spelled
 }
 
-/// `(unsigned int)5` at the start of a text.
+/// Parses `(unsigned int)5` at the start of a text.
 fn number(text: &str) -> Option<(String, &str)> {
     let casts = SUFFIXES.iter();
     let cast = |(cast, suffix): &(&str, &'static str)| Some((text.strip_prefix(cast)?, *suffix));
@@ -93,10 +95,10 @@ fn number(text: &str) -> Option<(String, &str)> {
     (length > 0).then(|| (format!("{digits}{suffix}"), after))
 }
 
-/// `{lambda(int)#2}` or `{unnamed type#2}` at the start of a text.
+/// Parses `{lambda(int)#2}` or `{unnamed type#2}` at the start of a text.
 fn unnamed(text: &str) -> Option<(String, &str)> {
     let (word, arguments, rest) = if let Some(rest) = text.strip_prefix("{lambda(") {
-        // Lambdas within it would have braces.
+        // A nested lambda would have braces.
         let end = rest.find(['{', '}'])?;
         let (arguments, _) = rest[..end].rsplit_once(")#")?;
         ("lambda", Some(arguments), &rest[arguments.len() + 2..])
@@ -115,8 +117,8 @@ fn unnamed(text: &str) -> Option<(String, &str)> {
     Some((shown, after))
 }
 
-/// Text that is given up where it gets out of hand: what a name refers to by number is written
-/// out each time, so that every few letters can double it.
+/// Text with a length limit: demangling writes out each back reference, so every few letters can
+/// double the length.
 #[derive(Default)]
 struct Bounded {
     text: String,
@@ -140,8 +142,8 @@ impl cpp_demangle::DemangleWrite for Bounded {
     }
 }
 
-/// Rust's first mangling is C++'s with a hash of 16 digits as the last part. LLVM numbers what it
-/// makes visible across modules.
+/// Returns whether a name uses Rust's legacy mangling: that of C++ with a hash of 16 digits as the
+/// last part. LLVM numbers functions that it makes visible across modules.
 fn is_legacy_rust(name: &str) -> bool {
     let name = name.split_once(".llvm.").map_or(name, |(name, _)| name);
     name.strip_suffix('E')
@@ -150,14 +152,14 @@ fn is_legacy_rust(name: &str) -> bool {
         .is_some_and(|hash| hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// The last part of a path: `/system/lib64/libc.so` is called `libc.so`.
+/// Returns the last part of a path: `libc.so` of `/system/lib64/libc.so`.
 pub fn basename(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// What a mapping is called, by its path as Perfetto composes it:
+/// Returns the name of a mapping for its path as Perfetto composes it:
 ///
-/// | path | called |
+/// | path | name |
 /// |---|---|
 /// | `/system/lib64/libc.so` | `libc.so` |
 /// | `/data/app/…/base.apk!libfoo.so`, `…/base.apk!lib/arm64-v8a/libfoo.so` | `libfoo.so` |
@@ -169,7 +171,7 @@ pub fn module(path: &str) -> Cow<'_, str> {
     let path = path.strip_suffix(" (deleted)").unwrap_or(path);
     let bare = path.strip_prefix('/').unwrap_or(path);
     if bare.starts_with('[') {
-        // A file that it was made from stands inside the brackets.
+        // Inside the brackets is the file that the mapping was made from.
         return match (bare.find(" /"), bare.rfind('/')) {
             (Some(before), Some(last)) => {
                 Cow::Owned(format!("{} {}", &bare[..before], &bare[last + 1..]))
@@ -182,19 +184,20 @@ pub fn module(path: &str) -> Cow<'_, str> {
     Cow::Borrowed(name.strip_prefix("memfd:").unwrap_or(name))
 }
 
-/// How the Java code in a mapping is run.
+/// How the Java code of a mapping is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JavaCode {
-    /// A dex file, alone or in an archive: the interpreter's.
+    /// A dex file, alone or in an archive, which the interpreter executes.
     Interpreted,
-    /// Compiled while it ran.
+    /// Compiled at run time.
     JustInTime,
     /// Compiled at installation or with the system.
     AheadOfTime,
 }
 
-/// Whether a mapping is Java code, by its path. The rules are those of Perfetto's importer: of
-/// an extension only its start counts, since dex files in memory end in `.apk]` and more.
+/// Returns how the Java code of a mapping is executed, by its path; `None` if it is not Java code.
+/// The rules are those of Perfetto's importer: only the start of an extension is compared, because
+/// dex files in memory end in `.apk]` and more.
 pub fn java_code(path: &str) -> Option<JavaCode> {
     if path.starts_with("/memfd:jit-cache") || path.starts_with("/memfd:jit-zygote-cache") {
         return Some(JavaCode::JustInTime);
@@ -210,7 +213,7 @@ pub fn java_code(path: &str) -> Option<JavaCode> {
     }
 }
 
-/// What a frame without a name is called.
+/// Returns the name of a frame without a function name.
 pub fn nameless(path: &str, rel_pc: u64) -> String {
     match file_name(&module(path)) {
         "" => format!("0x{rel_pc:x}"),
@@ -218,7 +221,8 @@ pub fn nameless(path: &str, rel_pc: u64) -> String {
     }
 }
 
-/// As much of a module's name as a file's name can have: it stands before every address.
+/// Returns a module's name cut to the maximum length of a file name, because it is repeated before
+/// every address.
 fn file_name(module: &str) -> &str {
     const LONGEST: usize = 255;
     let mut ends = (0..=LONGEST.min(module.len())).rev();
@@ -226,7 +230,7 @@ fn file_name(module: &str) -> &str {
     &module[..end.unwrap_or(0)]
 }
 
-/// The same where not even the address is known, or means anything: `libfoo.so+?`.
+/// Returns the name of a frame whose address is unknown or meaningless: `libfoo.so+?`.
 pub fn nowhere(module: &str) -> String {
     match file_name(module) {
         "" => "?".to_owned(),
@@ -310,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_name_that_doubles_without_end_stays_mangled() {
-        // A pair of ints, a pair of those, and so on.
+        // A pair of ints, a pair of such pairs, and so on.
         let mut name = "_Z1fSt4pairIiiE".to_owned();
         for at in 0..60 {
             let digit = |n: u32| char::from_digit(n, 36).unwrap().to_ascii_uppercase();

@@ -1,6 +1,6 @@
-//! Names that are almost what was typed.
+//! Similar names for misspelled ones.
 
-/// The name closest to `word`, where one is close enough to be a slip.
+/// Returns the name closest to `word` if it is close enough for a typing error.
 pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     names
         .into_iter()
@@ -13,14 +13,15 @@ pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, name)| name)
 }
 
-/// Whether `word` is `name` but for a letter or two: too many, too few, others, or swapped.
+/// Returns whether `word` differs from `name` by one or two letters: too many, too few, others, or
+/// swapped.
 pub fn is_slip(word: &str, name: &str) -> bool {
     let (of_word, of_name) = (word.chars().count(), name.chars().count());
     let most = 1 + usize::from(of_word.min(of_name) >= 4);
     of_word.abs_diff(of_name) <= 1 && distance(word, name) <= most
 }
 
-/// Levenshtein's distance.
+/// Returns Levenshtein's distance.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,5 +1,5 @@
-//! What the system says of the mappings of a process: the figures that the kernel has of each, and
-//! the rows of a trace, with what only such rows have. Texts and wire formats are their readers'.
+//! Memory mappings of a process: the kernel's figures for each, and the rows of a trace with their
+//! additional facts. The readers own texts and wire formats.
 
 use std::ops::AddAssign;
 use std::sync::Arc;
@@ -7,34 +7,34 @@ use std::sync::Arc;
 /// A figure of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Field {
-    /// Address space.
+    /// Size of the address range.
     Size,
-    /// Resident.
+    /// Resident memory.
     Rss,
-    /// Resident, shared pages by their share.
+    /// Resident memory; shared pages count proportionally.
     Pss,
-    /// Of that the dirty ones (Linux 6.0).
+    /// Dirty part of `Pss` (Linux 6.0).
     PssDirty,
-    /// Clean pages that others have mapped, too.
+    /// Clean pages that other processes have mapped, too.
     SharedClean,
-    /// Dirty pages that others have mapped, too.
+    /// Dirty pages that other processes have mapped, too.
     SharedDirty,
     /// Clean pages of this process alone.
     PrivateClean,
-    /// Dirty pages of this process alone: what it costs.
+    /// Dirty pages of this process alone: its cost.
     PrivateDirty,
     /// In swap or ZRAM, before compression.
     Swap,
-    /// The same by its share (Linux 4.3).
+    /// `Swap`, with shared pages counted proportionally (Linux 4.3).
     SwapPss,
-    /// Resident and of no file.
+    /// Resident memory without a file.
     Anonymous,
     /// Locked in memory.
     Locked,
 }
 
 impl Field {
-    /// All of them, in the order they are listed.
+    /// All fields, in display order.
     pub const ALL: [Field; 12] = [
         Field::Size,
         Field::Rss,
@@ -50,7 +50,7 @@ impl Field {
         Field::Locked,
     ];
 
-    /// Its name in JSON and CSV.
+    /// Returns the name in JSON and CSV.
     pub fn name(self) -> &'static str {
         match self {
             Field::Size => "size",
@@ -68,7 +68,7 @@ impl Field {
         }
     }
 
-    /// The field of a line of the kernel's.
+    /// Returns the field of a key in the kernel's file.
     pub fn of_kernel(key: &str) -> Option<Field> {
         Some(match key {
             "Size" => Field::Size,
@@ -88,7 +88,7 @@ impl Field {
     }
 }
 
-/// Figures of a mapping or of many, bytes. What no source gave is not 0 but absent.
+/// Figures of one or several mappings in bytes. Unknown figures are absent, not 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sums {
     bytes: [u64; Field::ALL.len()],
@@ -96,13 +96,13 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// A figure; `None` where no source gave it.
+    /// Returns a figure; `None` if no source has it.
     pub fn get(&self, field: Field) -> Option<u64> {
         let at = field as usize;
         (self.known >> at & 1 == 1).then(|| self.bytes[at])
     }
 
-    /// A figure; 0 where no source gave it.
+    /// Returns a figure; 0 if no source has it.
     pub fn of(&self, field: Field) -> u64 {
         self.bytes[field as usize]
     }
@@ -113,19 +113,19 @@ impl Sums {
         self.known |= 1 << field as usize;
     }
 
-    /// Private pages, dirty and clean: what ends with the process.
+    /// Returns the private pages, dirty and clean: the memory that is freed when the process ends.
     pub fn private(&self) -> u64 {
         self.of(Field::PrivateDirty)
             .saturating_add(self.of(Field::PrivateClean))
     }
 
-    /// What is swapped out, by its share where the kernel knows that.
+    /// Returns the swapped memory, counted proportionally if the kernel has that figure.
     pub fn swapped(&self) -> u64 {
         self.get(Field::SwapPss).unwrap_or(self.of(Field::Swap))
     }
 
-    /// Private dirty pages and what of them is swapped out: what the process costs whether it
-    /// was just squeezed or not.
+    /// Returns the private dirty pages and their swapped part: the cost of the process, independent
+    /// of recent swapping.
     pub fn dirty_and_swapped(&self) -> u64 {
         self.of(Field::PrivateDirty).saturating_add(self.swapped())
     }
@@ -133,7 +133,7 @@ impl Sums {
 
 #[allow(
     clippy::suspicious_op_assign_impl,
-    reason = "what either side knows is known of the sum"
+    reason = "a figure of either side is a figure of the sum"
 )]
 impl AddAssign<&Sums> for Sums {
     fn add_assign(&mut self, other: &Sums) {
@@ -144,28 +144,28 @@ impl AddAssign<&Sums> for Sums {
     }
 }
 
-/// Who wrote it, and from where.
+/// Writer of the mappings, and its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SmapsWriter {
-    /// Not told: traces from before the field.
+    /// Unknown: traces from before the field existed.
     #[default]
     Unknown,
-    /// Read from outside of the process.
+    /// A reader outside the process.
     Standalone,
-    /// By the child that ART forks to dump the heap: with pages that parent and child share, so
-    /// that PSS, private and shared pages mislead.
+    /// The child process that ART forks to dump the heap. Parent and child share pages, so PSS,
+    /// private and shared pages are misleading.
     ArtPostFork,
-    /// By ART before it forked.
+    /// ART before it forked.
     ArtPreFork,
 }
 
 impl SmapsWriter {
-    /// Whether only sizes, RSS and swap are those of the process.
+    /// Returns whether only sizes, RSS and swap are accurate for the process.
     pub fn shares_mislead(self) -> bool {
         self == SmapsWriter::ArtPostFork
     }
 
-    /// By the number that Perfetto gives it.
+    /// Returns the writer of a number in Perfetto's format.
     pub fn of_number(number: u64) -> SmapsWriter {
         match number {
             1 => SmapsWriter::Standalone,
@@ -175,68 +175,66 @@ impl SmapsWriter {
         }
     }
 
-    /// What must be known of its figures; `None` where they are what they seem.
+    /// Returns a warning about the figures; `None` if they are accurate.
     pub fn remark(self) -> Option<&'static str> {
         self.shares_mislead().then_some(
-            "written by the process that ART forks for a heap dump: its pages are shared with the \
-             app, so PSS, private and shared pages mislead; sizes, RSS and swap hold",
+            "written by the process that ART forks for a heap dump; it shares pages with the app, \
+             so only sizes, RSS and swap are accurate",
         )
     }
 }
 
-/// What only entries have, and only those of Windows and macOS fill.
+/// Facts that only separate entries have, and only those of Windows and macOS.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Module {
-    /// Name of the file.
     pub file_name: Option<String>,
     /// First address.
     pub start_address: u64,
     /// Time stamp of the module.
     pub timestamp: u64,
-    /// Identity of its debug file.
+    /// Identity of the debug file.
     pub debug_id: Option<String>,
-    /// Its debug file.
+    /// Path of the debug file.
     pub debug_path: Option<String>,
     /// Protection flags.
     pub protection_flags: u32,
 }
 
-/// A row of it.
+/// A row of memory mappings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SmapsRow {
-    /// The path as recorded; `None` where it has none.
+    /// The path as recorded; `None` if the row has none.
     pub path: Option<Arc<str>>,
-    /// Mappings it stands for.
+    /// Number of mappings in the row.
     pub count: u64,
-    /// Its figures, bytes.
+    /// Figures in bytes.
     pub sums: Sums,
-    /// What only entries have.
+    /// Facts that only separate entries have.
     pub module: Option<Box<Module>>,
 }
 
-/// What the kernel adds where a file is gone.
+/// Suffix that the kernel adds to the path of a deleted file.
 const DELETED: &str = " (deleted)";
 
 impl SmapsRow {
-    /// The path without the kernel's remark that the file is gone.
+    /// Returns the path without the kernel's suffix for deleted files.
     pub fn trimmed(&self) -> Option<&str> {
         let path = self.path.as_deref()?;
         Some(path.strip_suffix(DELETED).unwrap_or(path))
     }
 
-    /// Whether the file is gone.
+    /// Returns whether the file was deleted.
     pub fn is_deleted(&self) -> bool {
         self.path.as_deref().is_some_and(|p| p.ends_with(DELETED))
     }
 }
 
-/// Mappings of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SmapsRows {
-    /// In order of the packet.
+    /// Rows in order of the packet.
     pub rows: Vec<SmapsRow>,
-    /// Rows are sums of mappings with one name.
+    /// Rows are sums of mappings with the same name.
     pub aggregated: bool,
-    /// The packet contradicts itself, or breaks off: there are fewer rows than there were.
+    /// The packet contradicts itself or breaks off, so rows are missing.
     pub damaged: bool,
 }

@@ -1,91 +1,89 @@
-//! What was read of processes at which moment, on the phone's clock: what the live view shows,
-//! what a recording keeps beside its trace, and what the page draws below its dumps. Each entry
-//! is one line of JSON, complete in itself, so that whatever kills the writer leaves all lines
-//! before.
+//! Figures of processes over time, on the device's clock, for the live view, the recording's
+//! timeline file, and the page. Each entry is one complete line of JSON, so that all earlier lines
+//! survive if the writer is killed.
 
 use serde::{Deserialize, Serialize};
 
-/// Name of the file in a recording's folder.
+/// Name of the file in a recording's directory.
 pub const FILE: &str = "memory.jsonl";
 
-/// A longer line is none of ours.
+/// Maximum length of a valid line in bytes.
 const LONGEST_LINE: usize = 64 << 10;
 
-/// What was seen at one moment.
+/// An observation at one time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// BOOTTIME of the phone, ns.
+    /// BOOTTIME of the device, ns.
     pub boot_ns: u64,
-    /// The process; 0 where it is about the whole phone.
+    /// Process ID; 0 for the whole device.
     pub pid: u32,
-    /// What the reading cost, where it was measured.
+    /// Cost of the reading, if it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// What was seen.
     #[serde(flatten)]
     pub seen: Observation,
 }
 
-/// What a reading cost the phone and the connection.
+/// Cost of a reading for the device and the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
-    /// From its begin to its end on the phone's clock, ns.
+    /// Duration on the device's clock, ns.
     pub device_ns: u64,
-    /// Bytes that came over the connection.
+    /// Bytes received over the connection.
     pub bytes: u64,
 }
 
-/// What was seen of a process, or of the phone.
+/// An observation of a process or of the device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Observation {
-    /// A process is followed from here on: it was there, or it (re)started.
+    /// A process is observed from here on: it was running, or it (re)started.
     Process(Process),
-    /// It is gone.
+    /// The process is gone.
     Gone,
     /// Resident memory.
     Resident(Resident),
-    /// How the memory divides.
+    /// Memory of a process by category.
     Parts(Parts),
     /// Memory that the graphics driver counts for the process.
     Graphics(Graphics),
-    /// The Java heap's size as the runtime counts it.
+    /// Size of the Java heap as counted by the runtime.
     JavaHeap(JavaHeap),
     /// A garbage collection; `boot_ns` is its end.
     Collection(Collection),
-    /// The whole phone's memory.
+    /// Memory of the whole device.
     System(System),
     /// A label was set.
     Label(Label),
-    /// Something that heaptap did and that shows in other figures.
+    /// An action of heaptap that affects other figures.
     Ours(HeaptapAction),
-    /// Something that could not be read, told once.
+    /// A source that could not be read, reported once.
     Unread(Unread),
-    /// A file was written beside the timeline.
+    /// A companion file was written.
     Kept(Kept),
-    /// What a label should have had taken, and has not.
+    /// A capture of a label that is missing.
     Missed(Missed),
-    /// Nothing could be seen for a while: no sample, no log.
+    /// Nothing could be observed for a while: no sample, no log.
     Gap(Gap),
-    /// What the observing itself has taken of the phone, so far.
+    /// Cost of the observation so far for the device.
     Spent(ObservationCost),
 }
 
-/// Where a figure comes from.
+/// Source of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
     /// `/proc/PID/status`.
     Status,
-    /// `dumpsys meminfo --local`: never calls the app.
+    /// `dumpsys meminfo --local`, which never calls the app.
     MeminfoLocal,
-    /// `dumpsys meminfo`: the app collects garbage for it.
+    /// `dumpsys meminfo`, for which the app runs a GC.
     Meminfo,
     /// `/proc/PID/smaps`.
     Smaps,
     /// `dumpsys gfxinfo`.
     Gfxinfo,
-    /// Files of dma-buf.
+    /// dma-buf files.
     Dmabuf,
     /// `linux.process_stats` in the trace.
     ProcessStats,
@@ -93,12 +91,12 @@ pub enum Source {
     SysStats,
     /// The `dalvik` category of `linux.ftrace` in the trace.
     Ftrace,
-    /// The phone's log.
+    /// The device's log.
     Log,
 }
 
 impl Source {
-    /// As the lines have it.
+    /// Returns the word used in the lines.
     pub fn word(self) -> &'static str {
         match self {
             Source::Status => "status",
@@ -118,9 +116,8 @@ impl Source {
 /// A process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
-    /// Its name.
     pub name: String,
-    /// Whether another process of this name was followed before: it was restarted.
+    /// Another process of this name was observed before: the process was restarted.
     #[serde(default)]
     pub restarted: bool,
 }
@@ -128,14 +125,13 @@ pub struct Process {
 /// Resident memory of a process, bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resident {
-    /// Where it comes from.
     pub source: Source,
-    /// All of it (VmRSS).
+    /// Total resident memory (VmRSS).
     pub rss: u64,
     /// Anonymous (RssAnon, Linux 4.5).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anon: Option<u64>,
-    /// Of files (RssFile).
+    /// Memory of files (RssFile).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<u64>,
     /// Shared (RssShmem).
@@ -144,16 +140,17 @@ pub struct Resident {
     /// In swap or ZRAM, before compression (VmSwap).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap: Option<u64>,
-    /// The most that was ever resident (VmHWM).
+    /// Peak resident memory (VmHWM).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak: Option<u64>,
-    /// How willingly the low-memory killer takes it: -1000 to 1000.
+    /// OOM score adjustment, -1000 to 1000: the higher, the sooner the low-memory killer kills the
+    /// process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oom_score_adj: Option<i32>,
 }
 
 impl Resident {
-    /// Of which no more is known.
+    /// Creates figures with nothing but the total.
     pub fn of(source: Source, rss: u64) -> Resident {
         Resident {
             source,
@@ -168,11 +165,10 @@ impl Resident {
     }
 }
 
-/// How the memory of a process divides, by the rules of meminfo's App Summary. Bytes; private
-/// pages, but `system`.
+/// Memory of a process by category, by the rules of meminfo's App Summary. Bytes of private pages,
+/// except `system`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parts {
-    /// Where it comes from.
     pub source: Source,
     /// Dalvik Heap's private dirty and .art's private pages.
     pub java: i64,
@@ -184,19 +180,19 @@ pub struct Parts {
     pub stack: i64,
     /// Private pages of Gfx dev, EGL mtrack, GL mtrack.
     pub graphics: i64,
-    /// What else is private.
+    /// Other private pages.
     pub private_other: i64,
-    /// What is shared, by its share, and swap; may be negative.
+    /// Shared pages, counted proportionally, and swap; can be negative.
     pub system: i64,
-    /// The sum, as the source gives it: PSS with swapped PSS.
+    /// Sum as the source gives it: PSS with swapped PSS.
     pub total_pss: i64,
-    /// Resident, where the source says (Android 11).
+    /// Resident memory, if the source has it (Android 11).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_rss: Option<u64>,
-    /// Swapped out, PSS where the kernel knows it.
+    /// Swapped memory, as PSS if the kernel has that figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap: Option<u64>,
-    /// The allocator's own figures; absent with `--local`, which doesn't ask the app.
+    /// The allocator's own figures; absent with `--local`, which does not call the app.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native_heap: Option<HeapCells>,
     /// The Java runtime's own figures.
@@ -207,18 +203,17 @@ pub struct Parts {
 /// Heap Size, Heap Alloc and Heap Free of a row of meminfo, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeapCells {
-    /// What the heap takes up.
+    /// Size of the heap.
     pub size: u64,
-    /// What is allocated in it.
+    /// Allocated bytes.
     pub alloc: u64,
-    /// What is free in it.
+    /// Free bytes.
     pub free: u64,
 }
 
 /// Memory of buffers and textures, bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Graphics {
-    /// Where it comes from.
     pub source: Source,
     /// GPU memory of the process.
     pub bytes: u64,
@@ -227,51 +222,49 @@ pub struct Graphics {
 /// The Java heap's own counter, bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JavaHeap {
-    /// Where it comes from.
     pub source: Source,
-    /// Allocated, garbage included.
+    /// Allocated bytes, including garbage.
     pub allocated: u64,
 }
 
-/// A garbage collection. What a log line or a trace leaves out is `None`; 0 means 0.
+/// A garbage collection. Values missing in the log line or trace are `None`; 0 means 0.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Collection {
-    /// Where it comes from.
     pub source: Option<Source>,
-    /// Why: `Background`, `Alloc`, `Explicit`, `NativeAlloc`, `GC_FOR_ALLOC` …
+    /// Cause: `Background`, `Alloc`, `Explicit`, `NativeAlloc`, `GC_FOR_ALLOC` …
     pub reason: String,
-    /// How: `concurrent copying`, `young concurrent copying`, `concurrent mark compact` …;
+    /// Collector: `concurrent copying`, `young concurrent copying`, `concurrent mark compact` …;
     /// empty for Dalvik.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub collector: String,
-    /// Objects freed.
+    /// Number of freed objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub freed_objects: Option<u64>,
-    /// Bytes freed, large objects not counted.
+    /// Freed bytes without large objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub freed_bytes: Option<i64>,
-    /// Large objects freed, and their bytes.
+    /// Number of freed large objects, and their bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub freed_large: Option<(u64, i64)>,
-    /// What is live afterwards, bytes.
+    /// Live set afterwards, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<u64>,
-    /// The heap's size afterwards, bytes.
+    /// Size of the heap afterwards, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// How long it stopped the app, each time, ns.
+    /// Durations of the pauses of the app, ns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pauses: Vec<u64>,
-    /// How long it took in all, ns.
+    /// Total duration, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<u64>,
-    /// heaptap itself caused it.
+    /// heaptap itself caused the GC.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ours: bool,
 }
 
 impl Collection {
-    /// What it freed, large objects with the others, bytes; `None` where it is not told.
+    /// Returns the freed bytes including large objects; `None` if unknown.
     pub fn freed(&self) -> Option<i64> {
         let large = self.freed_large.map(|(_, bytes)| bytes);
         match (self.freed_bytes, large) {
@@ -281,10 +274,9 @@ impl Collection {
     }
 }
 
-/// The phone's memory, bytes.
+/// Memory of the device, bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct System {
-    /// Where it comes from.
     pub source: Source,
     /// MemTotal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -300,46 +292,44 @@ pub struct System {
     pub swap_free: Option<u64>,
 }
 
-/// A label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Label {
-    /// As it was given.
+    /// The label as given.
     pub label: String,
 }
 
-/// Something that heaptap did.
+/// An action of heaptap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeaptapAction {
     /// `meminfo`, `gc`, `java-dump`, `trim-memory`, a step of `provoke`.
     pub what: String,
-    /// Until when it may show in the log, BOOTTIME ns; `boot_ns` is its begin.
+    /// Latest time at which it can appear in the log, BOOTTIME ns; `boot_ns` is its start.
     pub until_ns: u64,
 }
 
-/// Something that could not be read.
+/// A source that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unread {
-    /// What was tried.
     pub source: Source,
-    /// Why not.
+    /// Reason in words.
     pub why: String,
 }
 
-/// A file beside the timeline: what a label had taken, whole.
+/// A companion file: one complete capture of a label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
-    /// What it holds: `meminfo`, `smaps`, `java-heap`, `malloc-info` …
+    /// Kind of content: `meminfo`, `smaps`, `java-heap`, `malloc-info` …
     pub what: String,
-    /// Its name in the recording's folder, with forward slashes.
+    /// Path in the recording's directory, with forward slashes.
     pub file: String,
-    /// The label it was taken for; empty for the end of the recording.
+    /// Label of the capture; empty for the end of the recording.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub label: String,
-    /// The label's place among the labels, from 1; the end comes after the last.
+    /// Position of the label among the labels, from 1; the end comes after the last.
     pub number: u32,
 }
 
-/// What a label should have had taken, and has not.
+/// A missing capture of a label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missed {
     /// As in [`Kept::what`].
@@ -349,30 +339,30 @@ pub struct Missed {
     pub label: String,
     /// As in [`Kept::number`].
     pub number: u32,
-    /// Which of the reasons that others ask for; absent for any other.
+    /// A reason that other code checks; absent for any other reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<MissedReason>,
-    /// Why.
+    /// Reason in words.
     pub why: String,
 }
 
-/// A reason that decides what is said of a recording.
+/// A reason for a missing capture that affects messages about the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MissedReason {
-    /// Nothing was there to take.
+    /// No target was running.
     NoTarget,
-    /// The recording ran without a heaptap.
+    /// The recording ran detached, without a heaptap process.
     Detached,
-    /// The heaptap that would have taken it had ended.
+    /// The heaptap process that should have taken the capture had ended.
     Stopped,
-    /// One that a later heaptap knows.
+    /// A reason of a later version of heaptap.
     #[serde(other)]
     Other,
 }
 
 impl MissedReason {
-    /// In words.
+    /// Returns the reason in words.
     pub fn why(self) -> &'static str {
         match self {
             MissedReason::NoTarget => "no target was running",
@@ -382,7 +372,7 @@ impl MissedReason {
         }
     }
 
-    /// The reason that has these words: earlier versions noted no other.
+    /// Returns the reason with these words: earlier versions recorded only the words.
     pub fn of_words(why: &str) -> Option<MissedReason> {
         let all = [
             MissedReason::NoTarget,
@@ -393,50 +383,50 @@ impl MissedReason {
     }
 }
 
-/// A time of which nothing is known: the cable was out, or nobody looked.
+/// A time without observations: the cable was disconnected, or no process observed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
-    /// Its end, BOOTTIME ns; `boot_ns` is its begin.
+    /// End, BOOTTIME ns; `boot_ns` is the start.
     pub until_ns: u64,
-    /// Why.
+    /// Reason in words.
     pub why: String,
 }
 
-/// What observing has taken of the phone since it began.
+/// Cost of the observation for the device since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ObservationCost {
-    /// Begin, BOOTTIME ns; `boot_ns` is until when.
+    /// Start, BOOTTIME ns; `boot_ns` is the end.
     pub since_ns: u64,
-    /// Time that the loop on the phone was on a CPU, with the programs it started, ns.
+    /// CPU time of the loop on the device and of the programs it started, ns.
     pub cpu_ns: u64,
-    /// Time for which services of the phone were at work for it, at most, ns.
+    /// Maximum time for which services of the device worked for it, ns.
     pub waited_ns: u64,
     /// Bytes over the connection.
     pub bytes: u64,
-    /// Rounds of the loop.
+    /// Number of iterations of the loop.
     pub rounds: u64,
-    /// Questions to services: meminfo, graphics.
+    /// Number of requests to services: meminfo, graphics.
     pub questions: u64,
-    /// Commands sent over the connection for all of it.
+    /// Number of commands sent over the connection.
     pub round_trips: u64,
 }
 
-/// What was seen of all processes, in order of time.
+/// Observations of all processes, in order of time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Timeline {
-    /// The entries, ordered by `boot_ns`; those of one moment in the order they came.
+    /// Entries ordered by `boot_ns`; those of one time in the order of arrival.
     pub entries: Vec<Entry>,
 }
 
 impl Timeline {
-    /// Reads lines of JSON. A torn last line, which a killed writer leaves, is dropped; of other
-    /// lines that are none of ours the number is returned, too.
+    /// Parses lines of JSON. An incomplete last line, which a killed writer leaves, is dropped; the
+    /// number of other invalid lines is returned, too.
     pub fn parse(text: &str) -> (Timeline, usize) {
         let mut timeline = Timeline::default();
         let mut strange = 0;
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         for line in whole.lines().filter(|line| !line.trim().is_empty()) {
-            // While it is read, a line takes many times its length.
+            // A line takes many times its length while it is parsed.
             let line = Some(line).filter(|line| line.len() <= LONGEST_LINE);
             match line.map(serde_json::from_str) {
                 Some(Ok(entry)) => timeline.entries.push(entry),
@@ -447,9 +437,9 @@ impl Timeline {
         (timeline, strange)
     }
 
-    /// Adds what another source saw.
+    /// Adds the observations of another source.
     pub fn merge(&mut self, other: Timeline) {
-        // There may be millions: they are moved only where they have to be.
+        // There can be millions of entries: they are moved only if necessary.
         match self.entries.is_empty() {
             true => self.entries = other.entries,
             false => self.entries.extend(other.entries),
@@ -457,7 +447,7 @@ impl Timeline {
         self.sort();
     }
 
-    /// Adds entries, in order of time, each before all others of its moment.
+    /// Adds entries, in order of time, each before all others of the same time.
     pub fn precede(&mut self, entries: Vec<Entry>) {
         let added = entries.len();
         self.entries.extend(entries);
@@ -465,16 +455,16 @@ impl Timeline {
         self.sort();
     }
 
-    /// Puts the entries in order of time; those of one moment stay as they are.
+    /// Sorts the entries by time; those of one time keep their order.
     pub fn sort(&mut self) {
         self.entries.sort_by_key(|entry| entry.boot_ns);
     }
 }
 
 impl Entry {
-    /// Its line, with the newline.
+    /// Returns the entry as a line, with the newline.
     pub fn line(&self) -> String {
-        // Plain data with string keys is always JSON.
+        // Plain data with string keys always serializes to JSON.
         let mut line = serde_json::to_string(self).unwrap_or_default();
         line.push('\n');
         line

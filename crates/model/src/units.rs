@@ -1,12 +1,11 @@
-//! Numbers with units, as people write and read them: sizes, durations, build IDs.
-//! Owns their parsing and printing; knows nothing of where they are used.
+//! Parsing and printing of numbers with units: sizes, durations, build IDs.
 
 use std::fmt;
 use std::time::Duration;
 
-/// What a reader may keep of an input: some memory for any, and so many times the bytes that it
-/// read. No reader takes more than 64 MiB and sixteen times the bytes read, whatever they say
-/// (`tests/memory_bounds`); this leaves room for the buffers beside what is kept.
+/// Memory that a reader can keep of an input: a fixed part, and a multiple of the bytes read. No
+/// reader uses more than 64 MiB plus sixteen times the bytes read, for any input
+/// (`tests/memory_bounds`); this allowance leaves room for other buffers.
 #[derive(Debug, Clone)]
 pub struct Allowance {
     left: usize,
@@ -21,21 +20,21 @@ impl Default for Allowance {
 impl Allowance {
     const PER_BYTE: usize = 10;
 
-    /// For an input of so many bytes.
+    /// Creates the allowance for an input of `bytes` bytes.
     pub fn of(bytes: usize) -> Allowance {
         let mut allowance = Allowance::default();
         allowance.add(bytes);
         allowance
     }
 
-    /// Adds what so many more bytes allow.
+    /// Adds the allowance for `bytes` more bytes.
     #[inline]
     pub fn add(&mut self, bytes: usize) {
         let more = bytes.saturating_mul(Allowance::PER_BYTE);
         self.left = self.left.saturating_add(more);
     }
 
-    /// Takes so many bytes of memory, if as many are left.
+    /// Takes `memory` bytes if as many are left; returns whether it did.
     #[inline]
     #[must_use]
     pub fn take(&mut self, memory: usize) -> bool {
@@ -44,12 +43,12 @@ impl Allowance {
         left.is_some()
     }
 
-    /// What is left.
+    /// Returns the bytes left.
     pub fn left(&self) -> usize {
         self.left
     }
 
-    /// Gives back what was taken and not needed.
+    /// Returns memory that was taken and not needed.
     #[inline]
     pub fn give_back(&mut self, memory: usize) {
         self.left = self.left.saturating_add(memory);
@@ -76,7 +75,7 @@ impl fmt::Display for ByteSize {
     }
 }
 
-/// A size that may be less than nothing, bytes; `{}` prints `-1.0 KiB`, `{:+}` also `+1.0 KiB`.
+/// A size that can be negative, bytes; `{}` prints `-1.0 KiB`, `{:+}` also `+1.0 KiB`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SignedSize(pub i64);
 
@@ -95,7 +94,7 @@ impl fmt::Display for SignedSize {
     }
 }
 
-/// A text that is no size or no duration.
+/// A text that is not a size or duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a {what}: {why}")]
 pub struct ParseUnitError {
@@ -108,7 +107,7 @@ impl ByteSize {
     /// Parses `4096`, `64k`, `256mb`, `8MiB`; every prefix is a power of 1024.
     ///
     /// # Errors
-    /// Where the text has no number, an unknown unit, or a value above `u64::MAX`.
+    /// Returns an error if the text has no number, an unknown unit, or a value above `u64::MAX`.
     pub fn parse(text: &str) -> Result<ByteSize, ParseUnitError> {
         let err = |why| ParseUnitError {
             text: text.to_owned(),
@@ -124,22 +123,23 @@ impl ByteSize {
             "t" | "tb" | "tib" => 40,
             _ => {
                 return Err(err(
-                    "use a number with k, m or g, such as 4096, 64k or 8MiB",
+                    "use a number with k, m or g, such as `4096`, `64k` or `8MiB`",
                 ));
             }
         };
         scale(number, (1u64 << shift) as f64, 1u64 << shift)
             .map(ByteSize)
-            .ok_or_else(|| err("use a number with k, m or g, such as 4096, 64k or 8MiB"))
+            .ok_or_else(|| err("use a number with k, m or g, such as `4096`, `64k` or `8MiB`"))
     }
 }
 
-/// Parses `500ms`, `10s`, `2m`, `1h`, `250us`; a bare number counts in `bare`.
+/// Parses `500ms`, `10s`, `2m`, `1h`, `250us`; `bare` is the unit of a bare number.
 ///
 /// # Errors
-/// Where the text has no number, an unknown unit, or a value that no duration holds.
+/// Returns an error if the text has no number, an unknown unit, or a value beyond the range of a
+/// duration.
 pub fn parse_duration(text: &str, bare: Duration) -> Result<Duration, ParseUnitError> {
-    let why = "use a number with ms, s, m or h, such as 500ms, 10s or 2m";
+    let why = "use a number with ms, s, m or h, such as `500ms`, `10s` or `2m`";
     let err = || ParseUnitError {
         text: text.to_owned(),
         what: "duration",
@@ -168,7 +168,7 @@ fn split_number(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim_start())
 }
 
-/// Whole numbers are scaled exactly, fractions as floating point.
+/// Scales whole numbers exactly, fractions as floating point.
 fn scale(number: &str, by: f64, exact: u64) -> Option<u64> {
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(exact);
@@ -177,7 +177,7 @@ fn scale(number: &str, by: f64, exact: u64) -> Option<u64> {
     (value.is_finite() && value < u64::MAX as f64).then_some(value.round() as u64)
 }
 
-/// Prints a duration as people say it: `850 ms`, `12.4 s`, `3m 20s`, `1h 02m`.
+/// A duration that prints as `850 ms`, `12.4 s`, `3m 20s`, `1h 02m`.
 #[derive(Debug, Clone, Copy)]
 pub struct HumanDuration(pub Duration);
 
@@ -197,12 +197,12 @@ impl fmt::Display for HumanDuration {
     }
 }
 
-/// A GNU build ID (or Breakpad module id): raw bytes, shown as lower-case hex.
+/// A GNU build ID (or Breakpad module ID): raw bytes, printed as lower-case hex.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct BuildId(pub Vec<u8>);
 
 impl BuildId {
-    /// Whether the file had none.
+    /// Returns whether the file does not have a build ID.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -210,7 +210,7 @@ impl BuildId {
 
 impl fmt::Display for BuildId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Breakpad module ids arrive as 33 characters of hex text (Perfetto does the same).
+        // Breakpad module IDs arrive as 33 characters of hex text (Perfetto does the same).
         if self.0.len() == 33 && self.0.iter().all(u8::is_ascii_hexdigit) {
             return self.0.iter().try_for_each(|b| write!(f, "{}", *b as char));
         }
@@ -218,13 +218,13 @@ impl fmt::Display for BuildId {
     }
 }
 
-/// For fields that are left out of documents where they say nothing.
+/// Returns whether a number is 0, for fields that are omitted from documents then.
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 pub fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// `12345678` as `12,345,678`.
+/// Formats `12345678` as `12,345,678`.
 pub fn thousands(number: impl Into<i128>) -> String {
     let number = number.into();
     let digits = number.unsigned_abs().to_string();
@@ -241,7 +241,7 @@ pub fn thousands(number: impl Into<i128>) -> String {
     text
 }
 
-/// Lower-case hexadecimal digits of bytes.
+/// Formats bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     use fmt::Write as _;
     bytes.iter().fold(String::new(), |mut text, byte| {

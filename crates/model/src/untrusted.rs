@@ -1,11 +1,11 @@
-//! Text from a device, a trace, a dump or an archive made safe to show: no escape sequence, no
-//! control character, no invisible character that reorders or hides what stands beside it.
+//! Sanitized text from a device, a trace, a dump or an archive: without escape sequences, control
+//! characters, and invisible characters that reorder or hide the text around them.
 
 pub mod shell;
 
 use std::borrow::Cow;
 
-/// Whether a terminal might act on `c`, or show a text other than it is.
+/// Returns whether a terminal might interpret `c`, or show the text differently.
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -14,7 +14,7 @@ pub fn is_unsafe(c: char) -> bool {
             | '\u{e0000}'..='\u{e007f}')
 }
 
-/// The text with U+FFFD for each unsafe character.
+/// Returns the text with U+FFFD for each unsafe character.
 pub fn sanitize(text: &str) -> Cow<'_, str> {
     match text.contains(is_unsafe) {
         true => Cow::Owned(text.replace(is_unsafe, "\u{fffd}")),
@@ -22,8 +22,8 @@ pub fn sanitize(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Bytes as text for people: each byte sequence that is no UTF-8 and each unsafe character
-/// becomes U+FFFD. At most 1024 characters are kept.
+/// Converts bytes to displayable text: each byte sequence that is not UTF-8 and each unsafe
+/// character becomes U+FFFD. At most 1024 characters are kept.
 pub fn sanitize_bytes(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes)
         .chars()

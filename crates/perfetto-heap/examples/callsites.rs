@@ -1,4 +1,4 @@
-//! Prints the callsites of a trace that hold most memory at its last dump.
+//! Prints the callsites with most memory at the last dump of a trace.
 //!
 //! ```console
 //! $ cargo run -p perfetto-heap --example callsites -- fixtures/conversions/c_max.pftrace
@@ -29,7 +29,7 @@ fn callsites(source: Box<dyn Source>, limit: usize) -> Result<String, TraceError
     rows.sort_by_key(|(_, bytes)| -**bytes);
     let lines = rows.into_iter().take(limit).map(|(node, bytes)| {
         let mut stack: Vec<&str> = table.stack(*node).map(|node| table.name_of(node)).collect();
-        // malloc, and the hook below it, say nothing about the owner of the memory.
+        // malloc and the hook below it do not identify the owner of the memory.
         if let Some(at) = stack.iter().rposition(|name| is_allocator(name)) {
             stack.drain(..=at);
         }

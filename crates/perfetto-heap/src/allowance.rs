@@ -1,19 +1,18 @@
-//! What may be kept of a trace, for readers of single messages: what there is no room for is
-//! damage of the message.
+//! Memory limit for readers of single messages: a message that exceeds it counts as damaged.
 
 use super::wire::WireError;
 use heaptap_model::units::Allowance;
 
-/// There is no room for what a message defines.
+/// The definitions of a message exceed the memory limit.
 const TOO_MANY: WireError = WireError {
     at: 0,
-    what: "entries that take too much memory for the size of the trace",
+    what: "memory limit for a trace of this size exceeded",
 };
 
-/// Takes of what may be kept.
+/// Takes memory from the allowance.
 ///
 /// # Errors
-/// Where there is not as much left; nothing is taken then.
+/// Returns an error if not enough is left; nothing is taken then.
 #[inline]
 pub(super) fn pay(allowance: &mut Allowance, memory: usize) -> Result<(), WireError> {
     match allowance.take(memory) {

@@ -1,31 +1,30 @@
-//! Packets compressed in the trace: `compressed_packets` (50, zlib or gzip) and
-//! `zstd_compressed_packets` (133). Each holds one complete stream that inflates to a row of
+//! Compressed packets of the trace: `compressed_packets` (50, zlib or gzip) and
+//! `zstd_compressed_packets` (133). Each has one complete stream that inflates to consecutive
 //! packets; they do not nest.
 
 use super::wire::varint;
 use std::io::Read;
 
-/// The service compresses batches of well under a megabyte; a bundle that inflates beyond this
-/// is hostile.
+/// Maximum size of an inflated bundle in bytes. The service compresses batches of well under a
+/// megabyte, so a larger bundle is hostile.
 pub(super) const LARGEST: u64 = 256 << 20;
 
-/// What all bundles of a trace of `size` bytes may inflate to: many times what packets compress
-/// to, so that only bombs meet it.
+/// Returns the total size to which all bundles of a trace of `size` bytes can inflate: much more
+/// than packets need, so that only zip bombs reach it.
 pub(super) fn allowance(size: u64) -> u64 {
     LARGEST.saturating_add(size.saturating_mul(100))
 }
 
-/// Why a bundle can't be read.
+/// Reason why a bundle can't be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BundleError {
-    #[error("compressed packets that do not inflate")]
+    #[error("cannot decompress the packets")]
     Codec,
-    #[error("compressed packets that inflate beyond all measure")]
+    #[error("the decompressed packets exceed the size limit")]
     TooLarge,
 }
 
-/// Inflates a bundle to at most `most` bytes, and says whether it broke off: what came before is
-/// in `out`.
+/// Inflates a bundle to at most `most` bytes. On an error, `out` has the bytes before it.
 pub(super) fn inflate(
     zstd: bool,
     data: &[u8],
@@ -53,7 +52,8 @@ fn read_all(reader: impl Read, most: u64, out: &mut Vec<u8>) -> Result<(), Bundl
     }
 }
 
-/// The packets of an inflated bundle, as ranges; `Err` gives where it stops being packets.
+/// Returns the packets of an inflated bundle as ranges; `Err` has the offset of the first invalid
+/// packet.
 pub(super) fn packets(
     inflated: &[u8],
 ) -> impl Iterator<Item = Result<std::ops::Range<usize>, usize>> + '_ {

@@ -1,14 +1,14 @@
-//! Callstack ids of all scopes, once all are known: from a producer's id to a callsite.
+//! Callstack IDs of all scopes, after all are known: from a producer's ID to a callsite.
 //!
-//! heapprofd numbers everything it interns from one counter and reports callstacks in order of
-//! their ids. So ids are kept sorted, and looking one up goes on from where the last was found;
-//! an array or a hash map over millions of ids would be slower and many times as large.
+//! heapprofd numbers everything it interns with one counter and reports callstacks in order of
+//! their IDs. So IDs are sorted, and a lookup continues from the last result. An array or a hash
+//! map over millions of IDs would be slower and many times as large.
 
 use super::iids::ScopeId;
 use heaptap_model::profile::CallsiteId;
 use std::collections::HashMap;
 
-/// Ids of one scope while they are being defined.
+/// IDs of one scope while they are defined.
 #[derive(Debug, Default)]
 pub(super) struct CallstackIds {
     ids: Vec<u64>,
@@ -16,14 +16,14 @@ pub(super) struct CallstackIds {
 }
 
 impl CallstackIds {
-    /// Defines an id. Of several definitions the first wins.
+    /// Defines an ID. The first of several definitions is used.
     #[inline]
     pub(super) fn define(&mut self, iid: u64, callsite: CallsiteId) {
         self.ids.push(iid);
         self.callsites.push(callsite);
     }
 
-    /// Whether nothing was defined.
+    /// Returns whether no ID is defined.
     pub(super) fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
@@ -40,16 +40,16 @@ impl CallstackIds {
     }
 }
 
-/// Position of a callstack id among those of all scopes.
+/// Position of a callstack ID among those of all scopes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Position(pub(super) u32);
 
-/// Callstack ids of all scopes.
+/// Callstack IDs of all scopes.
 #[derive(Debug, Default)]
 pub(super) struct Callstacks {
     ids: Vec<u64>,
     callsites: Vec<CallsiteId>,
-    /// Where each scope ends.
+    /// End of each scope.
     ends: Vec<usize>,
 }
 
@@ -71,13 +71,13 @@ impl Callstacks {
         all
     }
 
-    /// The callsite at a position.
+    /// Returns the callsite at a position.
     #[inline]
     pub(super) fn callsite(&self, position: Position) -> CallsiteId {
         self.callsites[position.0 as usize]
     }
 
-    /// Looks an id up in a scope. `hint` is where the last one was found, of whatever scope.
+    /// Looks up an ID in a scope. `hint` is the position of the last result, in any scope.
     #[inline]
     pub(super) fn find(&self, scope: ScopeId, iid: u64, hint: &mut usize) -> Option<Position> {
         if let Some(&next) = self.ids.get(*hint + 1)
@@ -101,7 +101,7 @@ impl Callstacks {
     fn search(&self, scope: ScopeId, iid: u64, hint: &mut usize) -> Option<Position> {
         let (start, end) = (self.start(scope), self.ends[scope.0 as usize]);
         let ids = &self.ids[start..end];
-        // In steps that double, from the last one on; else in all.
+        // In doubling steps from the last result, or in the whole scope.
         let mut low = hint.saturating_sub(start);
         if *hint < start || ids.get(low).is_none_or(|&id| id > iid) {
             low = 0;
@@ -119,7 +119,7 @@ impl Callstacks {
         u32::try_from(*hint).ok().map(Position)
     }
 
-    /// What several scopes define together; the first definition wins.
+    /// Returns the definitions of several scopes together; the first one of each ID is used.
     pub(super) fn joined(&self, scopes: &[ScopeId]) -> HashMap<u64, Position> {
         let mut all = HashMap::new();
         for &scope in scopes {
@@ -130,7 +130,7 @@ impl Callstacks {
         all
     }
 
-    /// The callsite of an id in a scope.
+    /// Returns the callsite of an ID in a scope.
     pub(super) fn get(&self, scope: ScopeId, iid: u64) -> Option<CallsiteId> {
         self.find(scope, iid, &mut 0).map(|at| self.callsite(at))
     }

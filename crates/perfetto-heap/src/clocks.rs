@@ -1,15 +1,15 @@
-//! Clock snapshots, and a timestamp of one clock in terms of another.
+//! Clock snapshots, and conversion of timestamps between clocks.
 //!
-//! A `ClockSnapshot` (trace_packet.clock_snapshot) states several clocks at one moment. A time
-//! is carried over by the last snapshot at or before it; clocks that share no snapshot are
-//! linked through those that share one with each. All snapshots are read before the first
-//! conversion, so that one that comes late still counts.
+//! A `ClockSnapshot` (trace_packet.clock_snapshot) has the values of several clocks at one time. A
+//! timestamp is converted with the last snapshot at or before it. Clocks without a common snapshot
+//! are linked through clocks that share one with each. All snapshots are read before the first
+//! conversion, so that late ones are used, too.
 
 use super::wire::{Fields, WireError};
 use std::collections::{HashSet, VecDeque};
 
-/// A clock's id: 1 REALTIME, 3 MONOTONIC, 4 MONOTONIC_COARSE, 6 BOOTTIME, 64 to 127 private to a
-/// sequence, others global. The sequence is 0 for a global one.
+/// A clock's ID: 1 REALTIME, 3 MONOTONIC, 4 MONOTONIC_COARSE, 6 BOOTTIME, 64 to 127 private to a
+/// sequence, others global. The sequence is 0 for a global clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Clock {
     id: u32,
@@ -25,7 +25,7 @@ impl Clock {
         Clock { id, sequence: 0 }
     }
 
-    /// The clock of an id on a sequence.
+    /// Returns the clock of an ID on a sequence.
     pub(super) fn of(id: u32, sequence: u32) -> Clock {
         Clock {
             id,
@@ -34,19 +34,18 @@ impl Clock {
     }
 }
 
-/// At most so many snapshots are kept: a year of the service's own at one in ten seconds.
+/// Maximum number of snapshots: those of a year at the service's interval of ten seconds.
 const MOST: usize = 1 << 22;
 
-/// All clock snapshots of a trace.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Clocks {
-    /// In order of the file; incremental clocks are left out (no profile uses them).
+    /// In file order; incremental clocks are left out (no profile uses them).
     snapshots: Vec<Box<[(Clock, u64)]>>,
     primary: Option<u32>,
 }
 
 impl Clocks {
-    /// Adds a `ClockSnapshot` that stood on `sequence`.
+    /// Adds a `ClockSnapshot` of `sequence`.
     pub(super) fn add(&mut self, message: &[u8], sequence: u32) -> Result<(), WireError> {
         let mut clocks = Vec::new();
         let mut fields = Fields::new(message);
@@ -71,12 +70,12 @@ impl Clocks {
         outcome
     }
 
-    /// The clock in which the trace counts: BOOTTIME unless it says otherwise.
+    /// Returns the clock of the trace: BOOTTIME unless the trace states another.
     pub(super) fn trace_clock(&self) -> Clock {
         self.primary.map_or(Clock::BOOTTIME, Clock::global)
     }
 
-    /// The trace time of the first snapshot: when tracing began, near enough.
+    /// Returns the trace time of the first snapshot: approximately when tracing began.
     pub(super) fn first_trace_time(&self) -> Option<u64> {
         let clock = self.trace_clock();
         self.snapshots
@@ -84,8 +83,8 @@ impl Clocks {
             .find_map(|snapshot| value_of(snapshot, clock))
     }
 
-    /// `time` of clock `from` in terms of clock `to`; `None` where no snapshots link them, or
-    /// the result lies before 0.
+    /// Converts `time` of clock `from` to clock `to`; `None` if no snapshots link them, or the
+    /// result is before 0.
     pub(super) fn convert(&self, from: Clock, time: u64, to: Clock) -> Option<u64> {
         if from == to {
             return Some(time);
@@ -93,7 +92,7 @@ impl Clocks {
         if let Some(time) = self.hop(from, time, to) {
             return Some(time);
         }
-        // Breadth first over the clocks that share a snapshot.
+        // Breadth-first over the clocks that share a snapshot.
         let mut seen = HashSet::from([from]);
         let mut queue = VecDeque::from([(from, time)]);
         while let Some((clock, time)) = queue.pop_front() {
@@ -119,12 +118,12 @@ impl Clocks {
         None
     }
 
-    /// What the snapshots that know both clocks say of them, in order of `from`.
+    /// Returns the values of both clocks in the snapshots that have them, in order of `from`.
     pub(super) fn pairs(&self, from: Clock, to: Clock) -> Vec<(u64, u64)> {
         let both =
             |snapshot: &[(Clock, u64)]| Some((value_of(snapshot, from)?, value_of(snapshot, to)?));
         let mut pairs: Vec<(u64, u64)> = self.snapshots.iter().filter_map(|s| both(s)).collect();
-        // Stable: a later snapshot of the same time stands behind.
+        // Stable: a later snapshot of the same time comes after.
         pairs.sort_by_key(|pair| pair.0);
         pairs
     }
@@ -138,7 +137,7 @@ impl Clocks {
             };
             match best {
                 None => best = Some((source, target)),
-                // The last at or before `time`; the first of all where none is.
+                // The last one at or before `time`, or the first one if there is none.
                 Some((known, _)) if source <= time && (known > time || source >= known) => {
                     best = Some((source, target));
                 }

@@ -1,13 +1,13 @@
-//! `DeobfuscationMapping` (trace_packet.deobfuscation_mapping, field 64): what R8 and ProGuard
-//! renamed, appended to a trace by package. Owns reading the packets; which of it names a frame
-//! is decided by `heaptap-symbols`.
+//! `DeobfuscationMapping` (trace_packet.deobfuscation_mapping, field 64): names changed by R8 and
+//! ProGuard, appended to a trace by package. Owns reading the packets; `heaptap-symbols` chooses
+//! the names of frames.
 
 use super::allowance::pay;
 use super::wire::{Fields, WireError};
 use heaptap_model::profile::{NameMaps, PacketLines};
 use heaptap_model::units::Allowance;
 
-/// What a map, a class of it and a member take, beside their names.
+/// Memory of a map, of a class in it and of a member, without their names.
 const MAP: usize = 250;
 const CLASS: usize = 40;
 const MEMBER: usize = 88;
@@ -15,7 +15,8 @@ const MEMBER: usize = 88;
 /// Adds a packet's classes to the map of its package.
 ///
 /// # Errors
-/// Where it is damaged; nothing of it is kept then, since half a map gives wrong names.
+/// Returns an error if the packet is damaged; nothing of it is kept then, because half a map gives
+/// wrong names.
 pub(super) fn add(
     maps: &mut NameMaps,
     message: &[u8],
@@ -42,14 +43,14 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Where classes and members go.
+/// Receiver of classes and members.
 trait Sink {
     fn class(&mut self, obfuscated: &str, original: &str);
     fn field(&mut self, obfuscated: &str, original: &str);
     fn method(&mut self, obfuscated: &str, original: &str, lines: PacketLines);
 }
 
-/// What a packet takes that is kept: it is read through before any of it is.
+/// Memory of a packet: it is read completely before any of it is kept.
 struct Cost(usize);
 
 impl Cost {

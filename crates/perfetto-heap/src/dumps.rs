@@ -1,8 +1,8 @@
-//! The second reading: profile packets to finished dumps.
+//! The second reading: from profile packets to complete dumps.
 //!
-//! A dump is a chain of packets on one sequence, up to one with `continued` unset; its header
-//! repeats in each. Chains whose end never came, and dumps one of whose packets is lost or
-//! damaged, come out flagged as unfinished; the former as open, too.
+//! A dump is a chain of packets on one sequence, up to one with `continued` unset; its header is
+//! repeated in each. Chains whose end is missing, and dumps with a lost or damaged packet, are
+//! flagged as unfinished; the former also as open.
 
 use super::TraceError;
 use super::callstacks::{Callstacks, Position};
@@ -16,27 +16,27 @@ use heaptap_model::profile::{CallsiteId, DumpKind, Health, HeapDump, LastDump, R
 use heaptap_model::units::Allowance;
 use std::collections::{BTreeMap, HashMap};
 
-/// What the first reading leaves of sampled heaps: where their packets stand, which of them belong
-/// together, and the callstacks that their samples name.
+/// Result of the first reading for sampled heaps: the positions of their packets, the runs they
+/// belong to, and the callstacks of their samples.
 pub(super) struct DumpPlan {
     pub(super) entries: Vec<Entry>,
     pub(super) runs: Runs,
     pub(super) callstacks: Callstacks,
-    /// Stands for a callstack that is not defined.
+    /// Callsite of undefined callstacks.
     pub(super) lost_callstack: CallsiteId,
 }
 
-/// The heap that producers before Android 12 do not name.
+/// Name of the heap for producers before Android 12, which do not name it.
 const UNNAMED_HEAP: &str = "unknown";
-/// Java allocations; its frees are not to be trusted.
+/// Java allocations; the frees of this heap are unreliable.
 const ART_HEAP: &str = "com.android.art";
 
 impl DumpPlan {
-    /// Reads all dumps and gives each to `sink` as soon as it is complete. Dumps of one heap
-    /// come in order of their time.
+    /// Reads all dumps and passes each to `sink` as soon as it is complete. Dumps of one heap come
+    /// in order of their time.
     ///
     /// # Errors
-    /// The sink's, at once; and where the source can't be read.
+    /// Returns the sink's error at once, or an error if the source can't be read.
     pub(super) fn read<E: From<TraceError>>(
         &self,
         reader: &mut PlaceReader,
@@ -55,11 +55,12 @@ impl DumpPlan {
         self.read_into(reader, recording, clocks, health, &mut sink)
             .map_err(|halt| match halt {
                 Halt::Trace(error) => E::from(error),
-                Halt::Sink => refusal.expect("the sink gave a reason"),
+                Halt::Sink => refusal.expect("the sink returned an error"),
             })
     }
 
-    /// As `read`. Not generic, so that it is compiled once, and optimized as this crate is.
+    /// Non-generic part of `read`, so that it is compiled once, with the optimization of this
+    /// crate.
     fn read_into(
         &self,
         reader: &mut PlaceReader,
@@ -89,7 +90,7 @@ impl DumpPlan {
                 None => assembly.health.add_damage(
                     entry.place.offset,
                     u64::from(entry.place.length),
-                    "a packet that can't be read again, or only at too great a cost",
+                    "cannot read the packet a second time within the size limit",
                 ),
             }
         }
@@ -97,10 +98,10 @@ impl DumpPlan {
     }
 }
 
-/// Why the reading ended early.
+/// Reason why the reading ended early.
 enum Halt {
     Trace(TraceError),
-    /// The sink refused a dump; `DumpPlan::read` has its reason.
+    /// The sink returned an error; `DumpPlan::read` has it.
     Sink,
 }
 
@@ -113,11 +114,11 @@ impl From<TraceError> for Halt {
 /// The dumps of a run that are not complete yet.
 #[derive(Debug, Default)]
 struct Chain {
-    /// In order of their beginning; `None` where one is done.
+    /// In order of their beginning; `None` for a complete one.
     parts: Vec<Option<Part>>,
-    /// The open part of a process's heap.
+    /// The open part of each heap of a process.
     open: HashMap<(u64, String), usize>,
-    /// A packet is missing since these first parts began.
+    /// Number of parts that began before the last missing packet.
     torn: usize,
     /// Number of the last packet.
     index: Option<u64>,
@@ -126,7 +127,7 @@ struct Chain {
 }
 
 impl Chain {
-    /// Takes all parts out.
+    /// Removes and returns all parts.
     fn drain(&mut self) -> Vec<Part> {
         self.open.clear();
         let torn = std::mem::take(&mut self.torn);
@@ -144,12 +145,12 @@ impl Chain {
 #[derive(Debug)]
 struct Part {
     header: Header,
-    /// Time of the last packet that carried some of it.
+    /// Time of the last packet with a part of it.
     written: Option<u64>,
     unfinished: bool,
-    /// The file ends before its chain does.
+    /// The file ends before the chain does.
     open: bool,
-    /// Samples whose callstack is not defined.
+    /// Samples with an undefined callstack.
     lost_callstacks: u64,
 }
 
@@ -161,22 +162,22 @@ struct Assembly<'a> {
     callstacks: &'a Callstacks,
     lost_callstack: CallsiteId,
     runs: &'a Runs,
-    /// What the scopes of a run define together, for runs of several in which it is asked for.
+    /// Common definitions of the scopes of a run, for runs with several scopes that need them.
     shared: HashMap<RunId, HashMap<u64, Position>>,
     health: Health,
     chains: HashMap<RunId, Chain>,
     series: HashMap<SeriesKey, Series>,
-    /// What may still be kept.
+    /// Remaining memory.
     allowance: Allowance,
-    /// Parts of dumps that there was no room for.
+    /// Parts of dumps that exceeded the memory limit.
     left_out: u64,
-    /// Of a stop that timed out: of each process and heap the time of its last dump, if that was
-    /// not written then.
+    /// For a stop that timed out: the time of the last dump of each process and heap, if that dump
+    /// was not written then.
     last: BTreeMap<(u64, String), Option<Option<u64>>>,
     sink: &'a mut dyn FnMut(HeapDump) -> Result<(), Halt>,
 }
 
-/// What a dump takes, whoever takes it, and what is known of a heap through all its dumps.
+/// Memory of a dump in the consumer, and of a heap's state through all its dumps.
 const DUMP: usize = 1000;
 const SERIES: usize = 1000;
 
@@ -192,7 +193,7 @@ impl Assembly<'_> {
         let mut continued = false;
         for message in packet.all(payload::PROFILE_PACKET) {
             let mut parts = Vec::new();
-            // Damage was noted at the first reading. A part that is empty holds nothing.
+            // The first reading reported damage. An empty part has no content.
             let outcome = each_part(message, |part| {
                 if !part.is_empty() {
                     parts.push(part);
@@ -213,7 +214,7 @@ impl Assembly<'_> {
         Ok(())
     }
 
-    /// Follows the numbering of a run; says whether packets are missing right before this one,
+    /// Checks the numbering of a run; returns whether packets are missing directly before this one,
     /// or it belongs elsewhere.
     fn number(&mut self, run: RunId, index: Option<u64>) -> bool {
         let chain = self.chains.entry(run).or_default();
@@ -244,7 +245,7 @@ impl Assembly<'_> {
         partial: bool,
     ) -> Result<(), Halt> {
         let (mut header, outcome) = Header::read(message);
-        // What names no process and has no sample is no dump of anything.
+        // A part without process and samples is not a dump.
         if header.pid == 0 && outcome.is_ok() && !has_samples(message) {
             return Ok(());
         }
@@ -272,8 +273,8 @@ impl Assembly<'_> {
         if let (Some(at), None) = (open, same)
             && let Some(mut before) = chain.parts[at].take()
         {
-            // A later dump of the same heap: several in one packet, or the packet that ends the
-            // one before is lost, which its number has told.
+            // A later dump of the same heap: either one packet has several, or the packet that ends
+            // the previous one is lost, which the packet numbers have shown.
             before.unfinished |= at < chain.torn;
             self.finish(run, before)?;
         }
@@ -317,10 +318,10 @@ impl Assembly<'_> {
             malformed += u64::from(taken == Taken::Malformed);
             left_out += u64::from(taken == Taken::LeftOut);
         });
-        // The last sample that there was room for may take more than was left.
+        // The last sample within the limit can take more than was left.
         let grown = series.weight() - weight;
         let is_paid = self.allowance.take(grown.min(self.allowance.left()));
-        debug_assert!(is_paid, "no more is taken than is left");
+        debug_assert!(is_paid, "the weight taken is capped at what is left");
         if left_out > 0 {
             unfinished = true;
             self.left_out += 1;
@@ -331,13 +332,13 @@ impl Assembly<'_> {
             health.add_damage(
                 entry.place.offset,
                 u64::from(entry.place.length),
-                format!("samples are damaged: {error}"),
+                format!("cannot read all samples: {error}"),
             );
         }
         let chain = self.chains.entry(run).or_default();
         match same {
             Some(at) => {
-                let part = chain.parts[at].as_mut().expect("an open part is there");
+                let part = chain.parts[at].as_mut().expect("the open part exists");
                 part.header = header;
                 part.written = written.or(part.written);
                 part.unfinished |= unfinished;
@@ -363,7 +364,7 @@ impl Assembly<'_> {
             lost_callstacks,
         } = part;
         self.health.unfinished_dumps += u64::from(unfinished);
-        // Those of an open dump may be on their way; it is a lower bound anyway.
+        // Those of an open dump can still be defined; the count is a lower bound anyway.
         self.health.lost_callstacks += if open { 0 } else { lost_callstacks };
         let series = self
             .series
@@ -424,7 +425,7 @@ impl Assembly<'_> {
                 0,
                 0,
                 format!(
-                    "{} parts of dumps that take too much memory for the size of the trace",
+                    "memory limit for a trace of this size exceeded; left out parts of dumps: {}",
                     self.left_out
                 ),
             );

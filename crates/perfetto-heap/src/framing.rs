@@ -1,43 +1,44 @@
-//! A trace file as a row of packets, and how to go on after damage. Owns reading the file in
-//! pieces; knows of a packet only as much as tells a real one from chance.
+//! A trace file as consecutive packets, and recovery after damage. Owns reading the file in pieces;
+//! checks only as much of a packet as distinguishes a real one from chance.
 //!
-//! A trace is `message Trace { repeated TracePacket packet = 1; }`: the byte 0x0a, a length,
-//! the packet, and again. There is no checksum. After bytes that can't be read, the next packet
-//! is looked for: a place from which a whole packet parses that carries a field every real one
-//! carries, and behind which another begins or the file ends.
+//! A trace is `message Trace { repeated TracePacket packet = 1; }`: the byte 0x0a, a length, the
+//! packet, and again. There is no checksum. After unreadable bytes, the reader searches for the
+//! next packet. That is a position where a whole packet parses, with a field that every real packet
+//! has, followed by another packet or the end of the file.
 
 use super::wire::{Fields, Value, varint};
 use heaptap_model::profile::Health;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Where a trace is read from: a file, or bytes in memory.
+/// Source of a trace: a file, or bytes in memory.
 pub trait Source: Read + Seek + Send {}
 impl<T: Read + Seek + Send> Source for T {}
 
-/// How much is read ahead.
+/// Bytes to read ahead.
 const AHEAD: usize = 1 << 20;
-/// A longer packet is taken for a damaged length: the service splits at half a megabyte.
+/// Maximum length of a packet: a larger length is damaged, because the service splits at half a
+/// megabyte.
 const LONGEST_PACKET: u64 = 1 << 30;
-/// A longer packet at the end is a damaged length, not one whose rest is still to come.
+/// Maximum length of an incomplete packet at the end: a larger length is damaged.
 const LONGEST_TAIL: usize = 4 << 20;
-/// So many packets one behind the other show that a file goes on.
+/// Number of consecutive packets that confirm the rest of a file.
 const ROW: u32 = 3;
-/// No field of a packet has a higher number.
+/// Highest field number of a packet.
 const HIGHEST: u32 = 2048;
-/// While looking for the next packet, longer ones are not considered.
+/// Maximum length of a packet in the search for the next one.
 const LONGEST_FOUND: u64 = 4 << 20;
-/// Kept before what is asked for, so that going back to a packet's tag loads nothing.
+/// Bytes kept before the requested ones, so that going back to a packet's tag loads nothing.
 const BEHIND: u64 = 64;
-/// Once this many fields, and one for each byte of the file, were read in looking for packets,
-/// the file is one made to keep us busy, and only short packets are considered.
+/// Maximum number of fields, plus one for each byte of the file, to read in searches for packets. A
+/// file that needs more is hostile, and only short packets are considered.
 const EFFORT: u64 = 16 << 20;
-/// Bytes that take about as long to load as a field takes to read.
+/// Number of bytes that take about as long to load as a field takes to read.
 const BYTES_PER_FIELD: u64 = 64;
 const SHORT: u64 = 512;
 /// Tag of `Trace.packet`.
 const PACKET_TAG: u8 = 0x0a;
 
-/// A window on the bytes of a source, for forward reading with a little going back.
+/// A window on the bytes of a source, for forward reading with short steps back.
 pub struct Window {
     source: Box<dyn Source>,
     buffer: Vec<u8>,
@@ -48,10 +49,10 @@ pub struct Window {
 }
 
 impl Window {
-    /// Opens a source; asks it for its size.
+    /// Opens a source and reads its size.
     ///
     /// # Errors
-    /// Where the source cannot seek.
+    /// Returns an error if the source cannot seek.
     pub fn new(mut source: Box<dyn Source>) -> io::Result<Self> {
         let size = source.seek(SeekFrom::End(0))?;
         Ok(Window {
@@ -63,23 +64,23 @@ impl Window {
         })
     }
 
-    /// Size of the source in bytes.
+    /// Returns the size of the source in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// `want` bytes from `at`; fewer only where the source ends. Allocates no more than the
-    /// source holds.
+    /// Returns `want` bytes from `at`; fewer only at the end of the source. Allocates no more than
+    /// the size of the source.
     ///
     /// # Errors
-    /// Where the source can't be read.
+    /// Returns an error if the source can't be read.
     pub fn get(&mut self, at: u64, want: usize) -> io::Result<&[u8]> {
         let want = (want as u64).min(self.size.saturating_sub(at)) as usize;
         let end = self.start + self.buffer.len() as u64;
         if at < self.start || at + want as u64 > end {
             self.load(at, want)?;
         }
-        // The file may have become shorter.
+        // The file might have become shorter.
         let from = ((at - self.start) as usize).min(self.buffer.len());
         let to = (from + want).min(self.buffer.len());
         Ok(&self.buffer[from..to])
@@ -96,7 +97,7 @@ impl Window {
         }
         self.start = start;
         let have = self.buffer.len();
-        // However much is wanted, some more: or else the next step would load it all again.
+        // More than the requested bytes: otherwise the next step would load all of them again.
         let goal = ((at - start) as usize + want)
             .saturating_add(AHEAD)
             .min(self.size.saturating_sub(start) as usize)
@@ -120,17 +121,17 @@ impl Window {
 pub struct Packets {
     window: Window,
     pos: u64,
-    /// Where the last packet's tag stood.
+    /// Offset of the last packet's tag.
     last: u64,
-    /// Its body.
+    /// Body of the last packet.
     body: Extent,
-    /// Fields read in looking for packets, and places looked at.
+    /// Fields read in searches for packets, and positions tried.
     fields: u64,
-    /// Where bytes begin that are no packets up to the end.
+    /// Offset of the bytes up to the end that are not packets.
     tail: Option<u64>,
 }
 
-/// Where a packet's body lies.
+/// Range of a packet's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Extent {
     /// Offset of the first byte of the body.
@@ -142,13 +143,13 @@ pub struct Extent {
 enum Step {
     Packet(Extent),
     Skip(u64),
-    /// A packet whose length leads behind the end.
+    /// A packet whose length exceeds the end of the file.
     Cut(&'static str),
     Broken(&'static str),
 }
 
 impl Packets {
-    /// Starts at the first byte.
+    /// Creates a reader at the first byte.
     pub fn new(window: Window) -> Self {
         Packets {
             window,
@@ -160,25 +161,26 @@ impl Packets {
         }
     }
 
-    /// Bytes up to where the source breaks off inside a packet, or ends.
+    /// Returns the number of bytes up to the packet within which the source breaks off, or up to
+    /// its end.
     pub fn whole_bytes(&self) -> u64 {
         self.tail.unwrap_or(self.window.size())
     }
 
-    /// Size of the source in bytes.
+    /// Returns the size of the source in bytes.
     pub fn size(&self) -> u64 {
         self.window.size()
     }
 
-    /// Gives the window back.
+    /// Returns the window.
     pub fn into_window(self) -> Window {
         self.window
     }
 
-    /// The next packet; what lies before it and can't be read goes into `health`.
+    /// Returns the next packet; unreadable bytes before it are recorded in `health`.
     ///
     /// # Errors
-    /// Where the source can't be read.
+    /// Returns an error if the source can't be read.
     pub fn next(&mut self, health: &mut Health) -> io::Result<Option<Extent>> {
         loop {
             if self.pos >= self.window.size() {
@@ -202,13 +204,13 @@ impl Packets {
         }
     }
 
-    /// Whether what stands here is the beginning of a packet whose rest is not written yet or was
-    /// cut off: it parses as far as it goes, and nothing in it is a row of packets. Messages in
-    /// it that could be packets are none: two that touch are no row, and buckets of a histogram,
-    /// whose count stands where packets have their writer's uid, have no sequence.
+    /// Returns whether the current position is the start of a packet whose rest is not written yet
+    /// or was cut off: it parses up to its end, and it does not contain a series of packets.
+    /// Messages in it that look like packets do not count: two adjacent ones are not a series, and
+    /// buckets of a histogram, whose count is in the field of the writer's UID, have no sequence.
     ///
-    /// Looks at all that follows, so a file in which many places are asked about is not believed:
-    /// a whole trace breaks off once.
+    /// Reads everything that follows, so the result is false after too many such checks: a whole
+    /// trace breaks off only once.
     fn is_tail(&mut self) -> io::Result<bool> {
         if self.is_spent() {
             return Ok(false);
@@ -239,7 +241,7 @@ impl Packets {
         Ok(true)
     }
 
-    /// Where the next byte stands that may begin a packet.
+    /// Returns the offset of the next byte that can start a packet.
     fn tag_from(&mut self, from: u64) -> io::Result<Option<u64>> {
         let mut at = from;
         loop {
@@ -254,20 +256,20 @@ impl Packets {
         }
     }
 
-    /// The body of a packet that [`Self::next`] gave.
+    /// Returns the body of a packet from [`Self::next`].
     ///
     /// # Errors
-    /// Where the source can't be read.
+    /// Returns an error if the source can't be read.
     pub fn body(&mut self, extent: Extent) -> io::Result<&[u8]> {
         self.window.get(extent.offset, extent.length)
     }
 
-    /// To be told when the body of the last packet is no packet. Where another packet begins
-    /// behind it, only its content is damaged; else its length is not to be trusted, and the
-    /// next packet is looked for inside.
+    /// Rejects the last packet because its body is not a packet. If another packet begins after it,
+    /// only its content is damaged. Otherwise its length is unreliable, and the next packet is
+    /// searched for inside it.
     ///
     /// # Errors
-    /// Where the source can't be read.
+    /// Returns an error if the source can't be read.
     pub fn reject(&mut self, what: &'static str, health: &mut Health) -> io::Result<()> {
         self.fields += looks_real(self.window.get(self.body.offset, self.body.length)?).1;
         if self.pos >= self.window.size() || self.is_packet(self.pos, 0)? {
@@ -277,13 +279,13 @@ impl Packets {
         self.recover(self.last, what, health)
     }
 
-    /// Whether looking for packets has cost more than any honest file asks for.
+    /// Returns whether searches for packets have cost more than any honest file needs.
     fn is_spent(&self) -> bool {
         self.fields + self.window.loaded / BYTES_PER_FIELD > EFFORT + self.window.size()
     }
 
     fn step(&mut self) -> io::Result<Step> {
-        // Loading may find that the file has become shorter.
+        // Loading might find that the file has become shorter.
         self.window.get(self.pos, 24)?;
         let size = self.window.size();
         let head = self.window.get(self.pos, 24)?;
@@ -291,27 +293,28 @@ impl Packets {
         if head.first() == Some(&PACKET_TAG) {
             at = 1;
             let Ok(length) = varint(head, &mut at) else {
-                return Ok(Step::Cut("length of a packet can't be read"));
+                return Ok(Step::Cut("cannot read the length of a packet"));
             };
             let offset = self.pos + at as u64;
             if length > size - offset {
                 return Ok(Step::Cut("the file ends inside a packet"));
             }
             if length > LONGEST_PACKET {
-                return Ok(Step::Broken("length of a packet is absurd"));
+                return Ok(Step::Broken("the length of a packet exceeds the limit"));
             }
-            // A long one that turns out to be none is searched for others: not again and again.
+            // A long length that proves wrong causes a search inside, which must not be repeated
+            // without limit.
             let end = offset + length;
             if length > SHORT && end < size && self.is_spent() && !self.is_packet(end, 0)? {
-                return Ok(Step::Broken("length of a packet is not to be trusted"));
+                return Ok(Step::Broken("the length of a packet leads to invalid data"));
             }
             return Ok(Step::Packet(Extent {
                 offset,
                 length: length as usize,
             }));
         }
-        // Fields other than `packet` are legal, though nobody writes them: skipped if what
-        // follows is a packet again.
+        // Fields other than `packet` are legal, though no writer uses them: skipped if a packet
+        // follows.
         let end = match Fields::new(head).next() {
             Ok(Some((number, value))) if number != 1 && !matches!(value, Value::Bytes(_)) => {
                 let mut fields = Fields::new(head);
@@ -338,10 +341,10 @@ impl Packets {
         {
             return Ok(Step::Skip(end));
         }
-        Ok(Step::Broken("bytes that are no packet"))
+        Ok(Step::Broken("not a packet"))
     }
 
-    /// Moves to the next packet behind `from`, or to the end.
+    /// Moves to the next packet after `from`, or to the end.
     fn recover(&mut self, from: u64, what: &'static str, health: &mut Health) -> io::Result<()> {
         let mut at = from + 1;
         let found = loop {
@@ -359,12 +362,12 @@ impl Packets {
         Ok(())
     }
 
-    /// Whether a packet stands at `at`, and `more` further ones behind it or the end.
+    /// Returns whether a packet is at `at`, followed by `more` packets or the end.
     fn is_packet(&mut self, at: u64, more: u32) -> io::Result<bool> {
         self.is_stamped(at, more, false)
     }
 
-    /// The same; `by_sequence`: a uid alone is no stamp.
+    /// Like `is_packet`; with `by_sequence`, a UID alone does not identify a packet.
     fn is_stamped(&mut self, at: u64, more: u32, by_sequence: bool) -> io::Result<bool> {
         self.window.get(at, 11)?;
         let size = self.window.size();
@@ -399,11 +402,9 @@ impl Packets {
     }
 }
 
-/// Whether a body parses as a packet and carries what real ones carry: the service stamps each
-/// packet with the sequence or uid of its writer, and tools append symbol, deobfuscation and
-/// compressed packets with nothing beside them.
-///
-/// Also says how many fields were read.
+/// Returns whether a body parses as a packet and has the fields of real ones, and the number of
+/// fields read. The service stamps each packet with the sequence or UID of its writer; tools append
+/// symbol, deobfuscation and compressed packets without stamps.
 fn looks_real(body: &[u8]) -> (bool, u64) {
     looks_stamped(body, false)
 }
@@ -434,8 +435,8 @@ fn looks_stamped(body: &[u8], by_sequence: bool) -> (bool, u64) {
     }
 }
 
-/// Whether a file that begins so holds packets: its first is real (or cut off by the end of
-/// `head`), or a real one stands further on.
+/// Returns whether a file that begins with `head` contains packets: the first is real (or cut off
+/// by the end of `head`), or a real one follows later.
 pub(super) fn holds_packet(head: &[u8]) -> bool {
     let mut at = 0;
     while let Some(ahead) = head[at..].iter().position(|&byte| byte == PACKET_TAG) {
@@ -447,8 +448,8 @@ pub(super) fn holds_packet(head: &[u8]) -> bool {
                 Some(body) if (start == 0 || body.len() <= 4096) && looks_real(body).0 => {
                     return true;
                 }
-                // At the very start a packet that the head does not hold whole will do, if it
-                // begins as one.
+                // At the very start, a packet that extends beyond the head is accepted if its
+                // beginning is valid.
                 None if start == 0 && begins_real(rest) => return true,
                 _ => {}
             }
@@ -458,9 +459,8 @@ pub(super) fn holds_packet(head: &[u8]) -> bool {
     false
 }
 
-/// Whether bytes parse as a message up to their end, wherever that falls.
-///
-/// Also says how many fields were read.
+/// Returns whether bytes parse as a message that breaks off at any point, and the number of fields
+/// read.
 fn breaks_off(cut: &[u8]) -> (bool, u64) {
     let mut fields = Fields::new(cut);
     let mut count = 0;
@@ -482,7 +482,7 @@ fn breaks_off(cut: &[u8]) -> (bool, u64) {
     }
 }
 
-/// Whether a packet that is cut off parses up to there.
+/// Returns whether a packet that is cut off parses up to its end.
 fn begins_real(cut: &[u8]) -> bool {
     let mut fields = Fields::new(cut);
     let mut before = 0;
@@ -490,7 +490,7 @@ fn begins_real(cut: &[u8]) -> bool {
         match fields.next() {
             Ok(Some((number, _))) if number <= HIGHEST => before += 1,
             Ok(_) => return before > 0,
-            // The error must be the cut: a long field that the rest would hold.
+            // The error must be the cut: a long field that the rest would contain.
             Err(error) => return error.what == "field longer than its message" || before > 1,
         }
     }

@@ -1,32 +1,32 @@
-//! From interning ids to our own. Producers count up from 1, if not always in order, so a plain
-//! array serves; ids that lie too far apart for one go into a map, so that a hostile id costs
-//! what its entry costs. Once the map has grown dense, it becomes an array too.
+//! From interning IDs to our own. Producers count up from 1, although not always in order, so a
+//! plain array is enough. IDs that are too far apart are stored in a map, so that a hostile ID
+//! costs only its entry. A map that becomes dense is replaced by an array.
 
 use heaptap_model::profile::index::FastHash;
 use std::collections::HashMap;
 
-/// Index of a scope: of what ids hold within.
+/// Index of a scope, within which IDs are valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ScopeId(pub(super) u32);
 
 const NONE: u32 = u32::MAX;
-/// An array may have this many times as many places as entries, and some more.
+/// Maximum ratio of array places to entries, in addition to [`SLACK`].
 const SPARSE: u64 = 4;
 const SLACK: u64 = 1024;
 
-/// A map from interning id to a dense id of ours. The first definition wins.
+/// A map from an interning ID to one of our dense IDs. The first definition is used.
 #[derive(Debug, Clone, Default)]
 pub(super) struct IidMap {
     dense: Vec<u32>,
     sparse: HashMap<u64, u32, FastHash>,
     entries: u64,
     highest: u64,
-    /// Number of entries at which to try again whether they are dense.
+    /// Number of entries at which density is checked again.
     check: u64,
 }
 
 impl IidMap {
-    /// Enters an id unless it is there.
+    /// Adds an ID unless it exists.
     #[inline]
     pub(super) fn define(&mut self, iid: u64, id: u32) {
         if let Some(place) = usize::try_from(iid)
@@ -62,7 +62,7 @@ impl IidMap {
         }
     }
 
-    /// Makes room in the array for ids up to `highest`, and moves those there that it covers.
+    /// Enlarges the array for IDs up to `highest`, and moves the IDs that it covers into it.
     fn widen(&mut self, highest: u64) {
         let size = (highest as usize + 1).max(self.dense.len() + self.dense.len() / 2);
         self.dense.resize(size, NONE);
@@ -76,7 +76,7 @@ impl IidMap {
         });
     }
 
-    /// Enters all of another map that are not there.
+    /// Adds all missing entries of another map.
     pub(super) fn define_all(&mut self, other: &IidMap) {
         for (iid, &id) in other.dense.iter().enumerate() {
             if id != NONE {
@@ -88,10 +88,10 @@ impl IidMap {
         }
     }
 
-    /// Our id, where the interning id is known.
+    /// Returns our ID if the interning ID is known.
     #[inline]
     pub(super) fn get(&self, iid: u64) -> Option<u32> {
-        // What the array covers is in it or nowhere.
+        // An ID within the array is not in the map.
         match usize::try_from(iid).ok().and_then(|at| self.dense.get(at)) {
             Some(&NONE) => None,
             Some(&id) => Some(id),
@@ -123,7 +123,7 @@ mod tests {
     fn ids_out_of_order_end_in_the_array() {
         let mut map = IidMap::default();
         let count = 50_000u64;
-        // 7919 is prime: every id once, in no order.
+        // 7919 is prime: every ID once, not in order.
         for n in 0..count {
             map.define(n * 7919 % count, n as u32);
         }

@@ -1,9 +1,9 @@
-//! Interned data: from the producer's ids to entries of [`Tables`], eagerly where all parts are
-//! known, at the end of the trace for what came late.
+//! Interned data: from the producer's IDs to entries of [`Tables`], at once if all parts are known,
+//! and at the end of the trace for late ones.
 //!
-//! Ids hold within a *scope*: one generation of one sequence (`InternedData`, Android 11 and
-//! later), or one chain of profile packets that carries its own tables (Android 10, one string
-//! table for all). Within a scope the first definition of an id wins; 0 means "none".
+//! IDs are valid within a *scope*: one generation of one sequence (`InternedData`, Android 11 and
+//! later), or one chain of profile packets with its own tables (Android 10, one string table for
+//! all). Within a scope the first definition of an ID is used; 0 means "none".
 
 use super::allowance::pay;
 use super::callstacks::{CallstackIds, Callstacks};
@@ -17,7 +17,7 @@ use heaptap_model::units::Allowance;
 use heaptap_model::units::BuildId;
 use std::collections::HashMap;
 
-/// Where the tables stand in the message that carries them.
+/// Format of the tables in their message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
     /// `InternedData`: a table for each kind of string.
@@ -26,7 +26,7 @@ pub(super) enum Layout {
     ProfilePacket,
 }
 
-/// What a field of either message holds.
+/// Content of a field of either message.
 enum Table {
     Strings(usize),
     Mappings,
@@ -34,25 +34,25 @@ enum Table {
     Callstacks,
 }
 
-/// What definitions take of memory, each with what finds it again; a string and a callstack some
-/// more for each byte and each frame.
+/// Memory of definitions and their lookup entries; a string takes more for each byte, and a
+/// callstack for each frame.
 const STRING: usize = 48;
 const PER_BYTE_OF_STRING: usize = 3;
 const MAPPING: usize = 160;
 const FRAME: usize = 90;
 const CALLSTACK: usize = 60;
 const PER_FRAME: usize = 3;
-/// A frame of a packed list stands in one byte, and can become a node of the tree of stacks.
+/// A frame of a packed list takes one byte, and can become a node of the tree of stacks.
 const PER_PACKED_FRAME: usize = 24;
-/// And one that waits for its parts.
+/// Additional memory of a definition that waits for its parts.
 const LATE: usize = 160;
-/// An unwinder stops at a thousand frames, and no path of a file is longer than `PATH_MAX`.
+/// Unwinders stop at a thousand frames, and no file path is longer than `PATH_MAX`.
 const DEEPEST: usize = 1 << 16;
 const LONGEST_PATH: usize = 4096;
 
 const TOO_DEEP: WireError = WireError {
     at: 0,
-    what: "a callstack with more frames than any program's",
+    what: "too many frames in a callstack",
 };
 
 const BUILD_IDS: usize = 0;
@@ -87,12 +87,12 @@ struct Scope {
     late: Late,
 }
 
-/// Definitions whose parts are not all known yet, by id.
+/// Definitions by ID whose parts are not all known yet.
 #[derive(Debug, Default)]
 struct Late {
     mappings: HashMap<u64, RawMapping>,
     frames: HashMap<u64, RawFrame>,
-    /// Frame ids, root first.
+    /// Frame IDs, root first.
     callstacks: HashMap<u64, Box<[u64]>>,
 }
 
@@ -106,7 +106,7 @@ impl Late {
     }
 }
 
-/// What the scopes of a run define together; the first definition wins.
+/// Common definitions of the scopes of a run; the first one of each ID is used.
 #[derive(Debug, Default)]
 struct Shared {
     strings: [IidMap; 4],
@@ -136,19 +136,19 @@ struct RawFrame {
     line: u32,
 }
 
-/// All scopes of a trace, filling one set of [`Tables`].
+/// All scopes of a trace, which fill one set of [`Tables`].
 #[derive(Debug, Default)]
 pub(super) struct Interning {
     scopes: Vec<Scope>,
     raw: RawStrings,
-    /// What may still be kept of the trace.
+    /// Remaining memory for the trace.
     pub(super) allowance: Allowance,
     /// Reused for the frames of one callstack.
     stack: Vec<u32>,
 }
 
 impl Interning {
-    /// What a scope takes.
+    /// Memory of a scope.
     pub(super) const SCOPE: usize = size_of::<Scope>() * 3 / 2;
 
     /// Opens a scope.
@@ -160,17 +160,17 @@ impl Interning {
         ScopeId(u32::try_from(self.scopes.len() - 1).expect("fewer scopes than bytes in memory"))
     }
 
-    /// Whether a scope defines no callstack.
+    /// Returns whether a scope defines no callstack.
     pub(super) fn has_no_callstacks(&self, scope: ScopeId) -> bool {
         let scope = &self.scopes[scope.0 as usize];
         scope.callstacks.is_empty() && scope.late.callstacks.is_empty()
     }
 
-    /// Enters all definitions of a message, in order. One whose parts are unknown is tried
-    /// again at the end of the message, and then at the end of the trace.
+    /// Adds all definitions of a message, in order. A definition with unknown parts is tried again
+    /// at the end of the message, and then at the end of the trace.
     ///
     /// # Errors
-    /// Where the message or an entry is damaged; all entries that could be read are entered.
+    /// Returns an error if the message or an entry is damaged; all readable entries are added.
     pub(super) fn add(
         &mut self,
         scope: ScopeId,
@@ -180,7 +180,7 @@ impl Interning {
     ) -> Result<(), WireError> {
         let at = scope.0 as usize;
         let mut early = Late::default();
-        // What was paid for those.
+        // Memory paid for those.
         let mut early_cost = 0;
         let outcome = each_field(message, |number, value| {
             let message = value.bytes();
@@ -232,7 +232,7 @@ impl Interning {
         outcome
     }
 
-    /// Whether the mapping is defined now or was before.
+    /// Defines a mapping; returns whether it is defined now or was before.
     fn add_mapping(&mut self, at: usize, iid: u64, raw: &RawMapping, tables: &mut Tables) -> bool {
         if self.scopes[at].late.mappings.contains_key(&iid) {
             return true;
@@ -244,7 +244,7 @@ impl Interning {
         id.is_some()
     }
 
-    /// Whether the frame is defined now or was before.
+    /// Defines a frame; returns whether it is defined now or was before.
     fn add_frame(&mut self, at: usize, iid: u64, raw: &RawFrame, tables: &mut Tables) -> bool {
         let late = &self.scopes[at].late.frames;
         if !late.is_empty() && late.contains_key(&iid) {
@@ -257,9 +257,8 @@ impl Interning {
         id.is_some()
     }
 
-    /// Enters a callstack (`1: iid, 2: frame ids root first`): the bulk of most traces. One whose
-    /// frames are not all known goes to `early`, and what was paid for that is added to
-    /// `early_cost`.
+    /// Adds a callstack (`1: iid, 2: frame ids root first`): the bulk of most traces. A callstack
+    /// with unknown frames is added to `early`, and the memory paid for it to `early_cost`.
     fn add_callstack(
         &mut self,
         at: usize,
@@ -303,7 +302,7 @@ impl Interning {
         let frames = frames.min(DEEPEST);
         let cost = CALLSTACK + PER_FRAME * frames + PER_PACKED_FRAME * packed.min(DEEPEST);
         if frames == 0 {
-            // It says nothing of any sample.
+            // A callstack without frames is not the stack of any sample.
             return Ok(());
         }
         pay(&mut self.allowance, cost)?;
@@ -338,7 +337,8 @@ impl Interning {
         }
     }
 
-    /// Tries what a message left open once more; what stays open waits for the trace's end.
+    /// Retries the incomplete definitions of a message; those still incomplete wait for the end of
+    /// the trace.
     fn retry(&mut self, at: usize, early: Late, tables: &mut Tables) {
         for (iid, raw) in sorted(early.mappings) {
             if !self.add_mapping(at, iid, &raw, tables) {
@@ -363,7 +363,7 @@ impl Interning {
         }
     }
 
-    /// Looks a string up in a scope, then in its run; iid 0 is the empty string.
+    /// Looks up a string in a scope, then in its run; iid 0 is the empty string.
     fn string(&self, at: usize, run: Option<&Shared>, kind: usize, iid: u64) -> Option<u32> {
         let scope = &self.scopes[at];
         let own = if scope.one_string_table { 0 } else { kind };
@@ -373,7 +373,7 @@ impl Interning {
             .or((iid == 0).then_some(RawStrings::EMPTY))
     }
 
-    /// Builds a mapping; `None` if a part is unknown, unless `settle` takes it as it is.
+    /// Builds a mapping; `None` if a part is unknown, unless `settle` accepts it anyway.
     fn mapping(
         &mut self,
         at: usize,
@@ -405,7 +405,7 @@ impl Interning {
         } else {
             &path[..]
         };
-        // Many may have one long path, or build ID.
+        // Many mappings can have one long path or build ID.
         if !self.allowance.take(path.len() + build_id.0.len()) {
             return None;
         }
@@ -461,14 +461,14 @@ impl Interning {
         }))
     }
 
-    /// Resolves what came late, looking into all scopes of a run: its own first.
+    /// Resolves late definitions with all scopes of a run, starting with their own.
     pub(super) fn settle(&mut self, run: &[ScopeId], tables: &mut Tables, health: &mut Health) {
         let scopes: Vec<usize> = run.iter().map(|scope| scope.0 as usize).collect();
         if !scopes.iter().any(|&at| self.scopes[at].late.is_any()) {
             return;
         }
         let mut shared = Shared::default();
-        // One alone has nothing to share.
+        // A single scope shares nothing.
         let sharing = if scopes.len() > 1 { &scopes[..] } else { &[] };
         for &at in sharing {
             let scope = &self.scopes[at];
@@ -525,18 +525,18 @@ impl Interning {
         }
     }
 
-    /// Ends interning: what remains is callstack ids, per scope.
+    /// Ends interning and returns the remaining data: callstack IDs by scope.
     pub(super) fn into_callstacks(self) -> Callstacks {
         Callstacks::new(self.scopes.into_iter().map(|scope| scope.callstacks))
     }
 }
 
-/// Name of a frame that the trace refers to and does not define.
+/// Name of a frame that the trace refers to but does not define.
 pub(super) const LOST_FRAME: &str = "[frame lost]";
-/// Name of the only frame of a callstack that the trace refers to and does not define.
+/// Name of the only frame of a callstack that the trace refers to but does not define.
 pub(super) const LOST_CALLSTACK: &str = "[callstack lost]";
 
-/// A frame that stands for what is lost.
+/// Returns the frame for lost data.
 pub(super) fn lost_frame(tables: &mut Tables, name: &str) -> FrameId {
     let name = tables.intern_str(name);
     tables.intern_frame(Frame {
@@ -554,7 +554,7 @@ fn sorted<T>(map: HashMap<u64, T>) -> Vec<(u64, T)> {
     entries
 }
 
-/// Calls `each` for every field; goes on after an error of `each`, and gives the first.
+/// Calls `each` for every field; continues after an error of `each`, and returns the first one.
 #[inline]
 fn each_field<'a>(
     message: &'a [u8],
@@ -645,7 +645,8 @@ mod tests {
         let mut interning = Interning::default();
         let (mut tables, mut health) = (Tables::default(), Health::default());
         let layout = Layout::InternedData;
-        // Of very many scopes the middle one defines the frame, each other only refers to it.
+        // In a large number of scopes, the middle one defines the frame and all others only refer
+        // to it.
         let count = 20_000;
         let run: Vec<ScopeId> = (0..count).map(|_| interning.open(layout)).collect();
         let callstack = field(7, &[8, 1, 16, 9]);

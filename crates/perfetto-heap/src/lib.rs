@@ -1,20 +1,20 @@
-//! Heap profiles out of Perfetto traces: sampled native heaps (heapprofd), Java heap graphs, and
-//! figures of memory recorded with them, decoded into [`heaptap_model`]. The reader is written for this
-//! purpose and uses no generated protobuf code. It does not symbolize: frames have the names that
-//! the trace has.
+//! Heap profiles from Perfetto traces: sampled native heaps (heapprofd), Java heap graphs, and
+//! figures of memory recorded with them, decoded into [`heaptap_model`]. The reader is written for
+//! this purpose and uses no generated protobuf code. It does not symbolize: frames have the names
+//! of the trace.
 //!
 //! # The format
 //!
 //! A trace is one protobuf message, `Trace { repeated TracePacket packet = 1; }`: the byte `0a`, a
-//! length, a packet, and again. The file has no header, no index and no checksum. The facts below
-//! are those of Perfetto's `.proto` files and of heapprofd's source, checked against Perfetto's own
-//! converter.
+//! length, a packet, and again. The file does not have a header, an index or a checksum. The
+//! following facts come from Perfetto's `.proto` files and from heapprofd's source, and were
+//! checked against Perfetto's own converter.
 //!
 //! | field of `TracePacket` | content |
 //! |---|---|
-//! | 10 `trusted_packet_sequence_id` | the writer; interned ids are valid within one sequence |
+//! | 10 `trusted_packet_sequence_id` | the writer; interned IDs are valid within one sequence |
 //! | 13 `sequence_flags` | bit 0: the sequence's interned data starts again |
-//! | 12 `interned_data` | strings (5 functions, 16 build IDs, 17 paths), 19 mappings, 6 frames, 7 callstacks, each with an id |
+//! | 12 `interned_data` | strings (5 functions, 16 build IDs, 17 paths), 19 mappings, 6 frames, 7 callstacks, each with an ID |
 //! | 37 `profile_packet` | a piece of a heapprofd dump: processes (5), their samples, `continued` (6), `index` (7) |
 //! | 56 `heap_graph` | a piece of a Java heap: objects, types, roots |
 //! | 50 `compressed_packets` | packets in DEFLATE |
@@ -29,15 +29,16 @@
 //!
 //! # The method
 //!
-//! A trace is read twice. The first reading ([`Trace::open`]) passes over all packets and gathers
-//! everything that holds for the whole recording: interned strings, mappings, frames and
-//! callstacks, symbols, clocks, names, the config. It passes over samples and keeps only the places
-//! of profile packets. The second reading ([`Trace::read_dumps`]) visits those places and hands out
-//! each dump as soon as it is complete. Late definitions therefore still resolve, the tables are
-//! complete before the first dump leaves, and memory follows the number of distinct callsites, not
-//! the size of the file.
+//! A trace is read twice. The first reading ([`Trace::open`]) reads all packets and collects
+//! everything that is common to the recording: interned strings, mappings, frames and callstacks,
+//! symbols, clocks, names, the config. It skips samples and keeps only the positions of profile
+//! packets. The second reading ([`Trace::read_dumps`]) reads the packets at those positions and
+//! passes on each dump as soon as it is complete. Therefore late definitions are resolved, the
+//! tables are complete before the first dump, and memory depends on the number of distinct
+//! callsites, not on the size of the file.
 //!
-//! Damage is not an error: the reader goes on with the next packet, and [`Health`] lists the loss.
+//! Damage is not an error: the reader continues with the next packet, and [`Health`] lists the
+//! loss.
 //!
 //! # A worked example
 //!
@@ -86,22 +87,22 @@
 //! | module | owns |
 //! |---|---|
 //! | [`wire`] | fields of a message |
-//! | `framing` | packets of a file, going on after damage |
+//! | `framing` | packets of a file, recovery after damage |
 //! | `bundle`, `reader` | compressed packets |
-//! | `allowance` | the memory that the reader may keep for a trace |
+//! | `allowance` | the memory limit of the reader for a trace |
 //! | `packet` | a packet's stamps and payloads |
 //! | `interning`, `iids`, `callstacks` | interned data, late definitions |
 //! | `clocks` | time |
 //! | `metadata` | processes, packages, config, system, the service's stats |
 //! | `service_counters` | the tracing service's counters by name |
-//! | `symbols`, `deobfuscation` | names in packets of their own |
-//! | `survey`, `surveyed` | the first reading; its result, open for more names |
-//! | `trace` | what is asked of a trace, once its names are settled |
-//! | `order` | which packets belong together, and in which order |
+//! | `symbols`, `deobfuscation` | names in their own packets |
+//! | `survey`, `surveyed` | the first reading; its result, to which names can be added |
+//! | `trace` | access to a trace after its names are complete |
+//! | `order` | grouping and order of packets |
 //! | `profile_packet`, `series`, `dumps` | the second reading: samples, sums, dumps |
 //! | `java` | Java heap dumps: their list, and each as a graph |
-//! | `smaps` | mappings of processes |
-//! | `memory` | figures of memory besides heaps: processes, the phone, collections |
+//! | `smaps` | memory mappings of processes |
+//! | `memory` | figures of memory other than heaps: processes, the device, GCs |
 //! | `scan` | complete dumps in a trace that is still being written |
 #![warn(missing_docs)]
 
@@ -143,7 +144,7 @@ pub use trace::Trace;
 use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 use heaptap_model::profile::{Health, Package, Recording};
 
-/// A trace that can't be read at all.
+/// An error that makes a trace unreadable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
@@ -158,13 +159,13 @@ impl Classified for TraceError {
     }
 }
 
-/// Whether bytes are the beginning of a trace, or hold a whole packet behind garbage.
+/// Returns whether bytes are the beginning of a trace, or contain a whole packet after garbage.
 pub fn looks_like_trace(head: &[u8]) -> bool {
     framing::holds_packet(head)
 }
 
-/// The packages list out of a trace's bytes (`android.packages_list` records it), for devices
-/// that answer in no other way. Empty where the trace holds none.
+/// Reads the packages list from a trace's bytes (`android.packages_list` records it), for devices
+/// without another source. Empty if the trace does not have it.
 pub fn read_packages(trace: &[u8]) -> Vec<Package> {
     let mut recording = Recording::default();
     let mut health = Health::default();
@@ -178,7 +179,7 @@ pub fn read_packages(trace: &[u8]) -> Vec<Package> {
             };
             let (packet, _) = packet::Packet::read(body);
             for list in packet.all(packet::payload::PACKAGES_LIST) {
-                // A damaged list gives the entries before the damage.
+                // A damaged list returns the entries before the damage.
                 let _ = metadata::read_packages(list, &mut recording, &mut allowance);
             }
         }

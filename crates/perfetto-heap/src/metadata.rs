@@ -1,5 +1,5 @@
-//! What a trace says beside its samples: packages, processes, the config it was recorded with,
-//! the system, the service's account of its buffers. Each function reads one payload.
+//! Facts of a trace other than samples: packages, processes, the config, the system, the service's
+//! buffer statistics. Each function reads one payload.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use super::wire::{Fields, WireError};
 use heaptap_model::profile::{HeapRequest, Package, Process, Recording, ServiceStats, SystemInfo};
 use heaptap_model::units::Allowance;
 
-/// What a process, a package and a word of the config take, beside their texts.
+/// Memory of a process, a package and a word of the config, without their texts.
 const PROCESS: usize = 250;
 const PACKAGE: usize = 100;
 const WORD: usize = 48;
@@ -28,7 +28,7 @@ fn each_message<'a>(
     Ok(())
 }
 
-/// `PackagesList` (47): the first entry of a name wins.
+/// Reads `PackagesList` (47): the first entry of a name is used.
 pub(super) fn read_packages(
     message: &[u8],
     recording: &mut Recording,
@@ -65,7 +65,7 @@ fn read_package(message: &[u8]) -> Result<Package, WireError> {
     Ok(package)
 }
 
-/// `ProcessTree` (2): a process is called by the first word of its command line.
+/// Reads `ProcessTree` (2): the name of a process is the first word of its command line.
 pub(super) fn read_process_tree(
     message: &[u8],
     recording: &mut Recording,
@@ -73,7 +73,7 @@ pub(super) fn read_process_tree(
 ) -> Result<(), WireError> {
     each_message(message, 1, |process| {
         let (mut pid, mut parent_pid, mut uid, mut start_ns) = (0, None, None, None);
-        // The first word, how many there are, and all of them with blanks between.
+        // The first word, the number of words, and all of them joined by spaces.
         let (mut first, mut words, mut cmdline) = (0, 0u32, String::new());
         let mut fields = Fields::new(process);
         while let Some((number, value)) = fields.next()? {
@@ -102,7 +102,7 @@ pub(super) fn read_process_tree(
                 1 => first.split(' ').next().unwrap_or(first),
                 _ => first,
             };
-            // The first tree that tells it counts, as in Perfetto.
+            // The first tree with the start time is used, as in Perfetto.
             let before = recording.processes.get(&pid);
             let start_ns = before.and_then(|before| before.start_ns).or(start_ns);
             recording.processes.insert(
@@ -120,7 +120,7 @@ pub(super) fn read_process_tree(
     })
 }
 
-/// `TraceConfig` (33), as far as it asks for native heap profiles.
+/// Reads `TraceConfig` (33), limited to native heap profiles.
 pub(super) fn read_config(
     message: &[u8],
     recording: &mut Recording,
@@ -189,7 +189,7 @@ fn each_dump_interval(message: &[u8], request: &mut HeapRequest) -> Result<(), W
     Ok(())
 }
 
-/// `SystemInfo` (45).
+/// Reads `SystemInfo` (45).
 pub(super) fn read_system_info(message: &[u8], system: &mut SystemInfo) -> Result<(), WireError> {
     let mut fields = Fields::new(message);
     while let Some((number, value)) = fields.next()? {
@@ -213,7 +213,7 @@ pub(super) fn read_system_info(message: &[u8], system: &mut SystemInfo) -> Resul
     Ok(())
 }
 
-/// `TraceStats` (35): the last one is final.
+/// Reads `TraceStats` (35): the last one is final.
 pub(super) fn read_stats(message: &[u8]) -> Result<ServiceStats, WireError> {
     let mut stats = ServiceStats::default();
     let mut fields = Fields::new(message);
@@ -243,18 +243,18 @@ pub(super) fn read_stats(message: &[u8]) -> Result<ServiceStats, WireError> {
     Ok(stats)
 }
 
-/// What the tracing service says of its progress (`ServiceEvent`, 69).
+/// Progress events of the tracing service (`ServiceEvent`, 69).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ServiceEvent {
     /// Tracing began.
     Started,
-    /// The data sources were asked for what they have. Older services do not say so.
+    /// The data sources were asked to flush. Older services do not write this event.
     FlushStarted,
-    /// All of them answered, or the service waited no longer.
+    /// All data sources answered, or the service stopped waiting.
     Flushed,
-    /// No more data will be taken.
+    /// No more data is accepted.
     Disabled,
-    /// The buffers were read: so far, or, once disabled, to their end.
+    /// The buffers were read: so far, or to their end after `Disabled`.
     BuffersRead,
     /// Any other.
     Other,
@@ -276,9 +276,9 @@ pub(super) fn read_service_event(message: &[u8]) -> Result<ServiceEvent, WireErr
     Ok(event)
 }
 
-/// Follows whether a trace came to its end. Since Android 11 the service says so: disabled,
-/// then buffers read. It writes its config first of all, so a trace with one that shows none
-/// of its events, and no statistics either, is cut off before them.
+/// State of a trace's end. Since Android 11 the service reports it: disabled, then buffers read.
+/// The service writes its config first, so a trace with a config but without service events and
+/// statistics is cut off before them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ending {
     has_config: bool,
@@ -287,32 +287,33 @@ pub(super) struct Ending {
     said_more: bool,
     disabled: bool,
     complete: bool,
-    /// A trace before this one in the file was cut off.
+    /// An earlier trace in the file was cut off.
     cut_before: bool,
-    /// It is not the first trace in the file.
+    /// This is not the first trace in the file.
     is_joined: bool,
     stop: Stop,
 }
 
-/// Follows how long the service waited for its data sources to stop. It flushes them, asks them
-/// to stop, waits for all or for `data_source_stop_timeout_ms`, and says that it is disabled.
-/// Flushes that were under way end meanwhile.
+/// State of the service's wait for its data sources to stop. The service flushes them, asks them to
+/// stop, waits for all or for `data_source_stop_timeout_ms`, and then reports that it is disabled.
+/// Earlier flushes can end during this time.
 #[derive(Debug, Clone, Default)]
 struct Stop {
-    /// What the config says; 0 is the service's default.
+    /// Timeout of the config; 0 is the service's default.
     limit_ms: u64,
-    /// When flushes ended since the last that was begun, as far as their beginnings are told.
+    /// Ends of flushes since the last flush began, if beginnings are reported.
     flushed_ns: VecDeque<u64>,
-    /// When the stop began that some data source did not answer in time.
+    /// Start of the stop that some data source did not answer in time.
     timed_out_ns: Option<u64>,
 }
 
 impl Stop {
-    /// The service's own limit, where the config has none.
+    /// The service's own timeout if the config has none.
     const DEFAULT_LIMIT_MS: u64 = 5_000;
-    /// The service is disabled so soon after the limit, or after a stop that all answered.
+    /// Maximum delay between the timeout, or a stop that all answered, and the service's report
+    /// that it is disabled.
     const SOON_NS: u64 = 1_000_000_000;
-    /// So many flushes are never under way at once.
+    /// Maximum number of simultaneous flushes.
     const MOST_FLUSHES: usize = 64;
 
     fn event(&mut self, event: ServiceEvent, at: u64) {
@@ -328,8 +329,8 @@ impl Stop {
         }
     }
 
-    /// The flush whose end is as long ago as the service waits, unless another one ended just
-    /// now: then that was the stop's.
+    /// Returns the flush that ended one timeout ago, unless another one ended just now: that one
+    /// belongs to the stop then.
     fn began_before_limit(&self, disabled: u64) -> Option<u64> {
         let limit_ms = match self.limit_ms {
             0 => Stop::DEFAULT_LIMIT_MS,
@@ -345,11 +346,11 @@ impl Stop {
 }
 
 impl Ending {
-    /// Of a `TraceConfig` (33).
+    /// Reads the timeout of a `TraceConfig` (33).
     pub(super) fn config(&mut self, message: &[u8]) {
         self.has_config = true;
         let mut fields = Fields::new(message);
-        // `read_config` reports what cannot be read.
+        // `read_config` reports damage.
         while let Ok(Some((number, value))) = fields.next() {
             if number == 23 {
                 self.stop.limit_ms = value.number();
@@ -357,9 +358,10 @@ impl Ending {
         }
     }
 
-    /// When the stop began, trace time in ns, that some data source did not answer in time.
+    /// Returns the start, trace time in ns, of the stop that some data source did not answer in
+    /// time.
     pub(super) fn stop_timed_out_ns(&self) -> Option<u64> {
-        // Of traces that are joined, nobody knows whose dump it would be.
+        // In a file of joined traces, the trace of the missing dump would be unknown.
         self.stop.timed_out_ns.filter(|_| !self.is_joined)
     }
 
@@ -367,7 +369,7 @@ impl Ending {
         self.has_stats = true;
     }
 
-    /// `at` is its time, BOOTTIME in ns.
+    /// Adds an event at its time `at`, BOOTTIME in ns.
     pub(super) fn event(&mut self, event: ServiceEvent, at: Option<u64>) {
         if let Some(at) = at {
             self.stop.event(event, at);
@@ -396,7 +398,7 @@ impl Ending {
         }
     }
 
-    /// Whether the end is missing.
+    /// Returns whether the end is missing.
     pub(super) fn cut_short(&self) -> bool {
         let expects_end = self.disabled || self.said_more;
         self.cut_before
@@ -415,7 +417,8 @@ mod tests {
         out
     }
 
-    /// When the stop began that timed out, in s, after events at times in s; the limit is 20 s.
+    /// Returns the start in s of the stop that timed out, after events at times in s; the limit is
+    /// 20 s.
     fn stop_timed_out(events: &[(ServiceEvent, u64)]) -> Option<u64> {
         let mut ending = Ending::default();
         ending.config(&[0xb8, 1, 0xa0, 0x9c, 1]);
@@ -430,22 +433,22 @@ mod tests {
         use ServiceEvent::{Disabled, FlushStarted, Flushed, Started};
         let start = (Started, 0);
         let flush = |at| [(FlushStarted, at), (Flushed, at)];
-        // Of periodic flushes the last counts.
+        // The last of periodic flushes is used.
         let quick = [&[start], &flush(5)[..], &flush(30), &[(Disabled, 31)]].concat();
         assert_eq!(stop_timed_out(&quick), None);
         let slow = [&[start], &flush(5)[..], &flush(30), &[(Disabled, 50)]].concat();
         assert_eq!(stop_timed_out(&slow), Some(30));
-        // A busy process: its final flush is slow, and others begun meanwhile end behind it.
+        // A busy process: its final flush is slow, and others that began meanwhile end after it.
         let begun = [(FlushStarted, 3), (FlushStarted, 8)];
         let ended = [(Flushed, 13), (Flushed, 18), (Disabled, 33)];
         assert_eq!(stop_timed_out(&[&begun[..], &ended].concat()), Some(13));
-        // Older services do not say when a flush begins.
+        // Older services do not report the start of a flush.
         assert_eq!(stop_timed_out(&ended), Some(13));
         for disabled in [49, 52] {
             let other = [(Flushed, 5), (Flushed, 30), (Disabled, disabled)];
             assert_eq!(stop_timed_out(&other), None, "{disabled}");
         }
-        // A periodic flush that happens to end one limit before a quick stop.
+        // A periodic flush happens to end one timeout before a quick stop.
         let periodic = [(Flushed, 10), (Flushed, 30), (Disabled, 30)];
         assert_eq!(stop_timed_out(&periodic), None);
         // The client was killed: nothing was flushed.
@@ -480,7 +483,7 @@ mod tests {
         assert_eq!(recording.processes[&6].name, "/bin/a b");
         assert!(!recording.processes.contains_key(&7));
         assert_eq!(recording.processes[&5].start_ns, None);
-        // Started at 9; a later tree says 8.
+        // Started at 9; a later tree has 8.
         for start in [9, 8] {
             let again = [vec![0x08, 5, 0x38, start], field(3, b"app_process -x")].concat();
             let tree = field(1, &again);

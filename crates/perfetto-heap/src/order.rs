@@ -1,46 +1,46 @@
-//! The order of profile packets, where the file does not keep it.
+//! The order of profile packets if the file does not keep it.
 //!
-//! heapprofd numbers its packets per sequence from 0. In a sound trace they stand in that order
-//! and a generation of interned data begins but once. Where they do not, either several traces
-//! stand in one file (`cat a b`: numbers start again), or packets of one run are out of order
-//! or under a foreign sequence: then the numbers and times of all of them fit into one run, and
-//! are taken as one.
+//! heapprofd numbers its packets per sequence from 0. In an intact trace they are in that order,
+//! and a generation of interned data begins only once. Otherwise there are two cases. Several
+//! traces are in one file (`cat a b`): numbers start again. Or packets of one run are out of order
+//! or have a foreign sequence: then the numbers and times of all of them fit into one run, and they
+//! are treated as one.
 
 use super::iids::ScopeId;
 use super::reader::Place;
 use heaptap_model::profile::Health;
 use std::collections::{BTreeMap, HashMap};
 
-/// One profile packet, as the first reading left it.
+/// A profile packet from the first reading.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub(super) place: Place,
     pub(super) sequence: u32,
-    /// The generation it stands in.
+    /// The packet's generation of interned data.
     pub(super) scope: ScopeId,
     /// Tables of its own chain, Android 10.
     pub(super) own_tables: Option<ScopeId>,
     pub(super) index: Option<u64>,
     pub(super) timestamp: u64,
-    /// Damaged inside, or carrying a dump whose end can't be told.
+    /// The packet is damaged, or has a dump whose end is unknown.
     pub(super) damaged: bool,
 }
 
-/// Packets that share their interned data and their heaps' history.
+/// Identifies packets that share their interned data and their heaps' history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct RunId(pub(super) u32);
 
-/// What [`arrange`] decides.
+/// Result of [`arrange`].
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     /// Scopes of a run.
     pub(super) scopes: Vec<Vec<ScopeId>>,
-    /// The run of an entry, by its position.
+    /// The run of each entry, by its position.
     pub(super) of_entry: Vec<RunId>,
 }
 
-/// Sorts entries within runs that are out of order, and says which scopes belong together.
-/// Entries of different runs keep their places relative to the file.
+/// Sorts entries within runs that are out of order, and groups scopes by run. Entries of different
+/// runs keep their relative order in the file.
 pub(super) fn arrange(
     entries: &mut [Entry],
     has_no_callstacks: impl Fn(ScopeId) -> bool,
@@ -91,8 +91,8 @@ pub(super) fn arrange(
     runs
 }
 
-/// Whether packets that are not in order are those of one run, only shuffled: each number once,
-/// and in order of numbers the times never fall.
+/// Returns whether packets in wrong order belong to one run and are only shuffled: each number
+/// occurs once, and times never decrease in order of numbers.
 fn is_one_run(entries: &[Entry], positions: &[usize]) -> bool {
     let in_order = positions
         .windows(2)
@@ -117,11 +117,11 @@ fn fits(entries: &[Entry], positions: impl Iterator<Item = usize>) -> bool {
         .all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1)
 }
 
-/// More sequences that lost their tables, or could take one in, are not put together: each pair
-/// is tried, and a phone has a heapprofd for each session.
+/// Maximum number of sequences that lost their tables, or can adopt one: each pair is tried, and a
+/// device has one heapprofd per session.
 const MOST_ORPHANS: usize = 64;
 
-/// Gives the packets of a sequence that never defined a callstack to the one sequence whose
+/// Moves the packets of a sequence that never defined a callstack to the one sequence whose
 /// numbering they complete, if there is exactly one.
 fn adopt(
     entries: &mut [Entry],
@@ -172,7 +172,7 @@ fn adopt(
     }
 }
 
-/// Whether both together are one run without a gap that neither alone is.
+/// Returns whether both together are one run without a gap, while neither alone is.
 fn completes(entries: &[Entry], orphan: &[usize], parent: &[usize]) -> bool {
     let both = || orphan.iter().chain(parent).copied();
     if !fits(entries, both()) {
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn shuffled_packets_are_put_right_within_their_run() {
-        // Another generation begins in the middle of the file, since its first packet does.
+        // Another generation begins in the middle of the file, because its first packet is there.
         let mut entries = [
             entry(1, 0, 2, 30),
             entry(2, 5, 0, 1),
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn pairs_beyond_all_measure_are_not_tried() {
-        // Odd numbers lost their tables, and each completes the one before.
+        // The sequences with odd numbers lost their tables, and each completes the previous one.
         let mut all: Vec<Entry> = (0..100_000)
             .map(|n| entry(n, n, u64::from(n % 2), 10 + u64::from(n)))
             .collect();

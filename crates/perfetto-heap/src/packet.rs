@@ -1,5 +1,5 @@
-//! `TracePacket`: its stamps, and the payloads that matter here. Owns the packet's field
-//! numbers; the payloads' own are in the modules that read them.
+//! `TracePacket`: its stamps and the payloads used here. Owns the packet's field numbers; those of
+//! the payloads are in the modules that read them.
 
 use super::wire::{Fields, Value, WireError};
 
@@ -30,7 +30,8 @@ use payload::*;
 /// `TracePacket.trace_packet_defaults`.
 const DEFAULTS: u32 = 59;
 
-/// `TracePacketDefaults.timestamp_clock_id`. Damage in it is told by nothing but its clock.
+/// Returns `TracePacketDefaults.timestamp_clock_id`. Damage is not reported; it only loses the
+/// clock.
 fn clock_of(defaults: &[u8]) -> Option<u32> {
     let mut fields = Fields::new(defaults);
     while let Ok(Some((number, value))) = fields.next() {
@@ -44,32 +45,32 @@ fn clock_of(defaults: &[u8]) -> Option<u32> {
 /// A packet's stamps and payloads.
 #[derive(Debug, Default)]
 pub(super) struct Packet<'a> {
-    /// In the sequence's clock; absent on packets without a time of their own.
+    /// Time in the sequence's clock; absent on packets without a time.
     pub(super) timestamp: Option<u64>,
-    /// The clock of its timestamp, where it says.
+    /// The clock of its timestamp, if stated.
     pub(super) clock: Option<u32>,
-    /// The clock of its sequence from here on, where it sets one.
+    /// The clock of its sequence from here on, if the packet sets one.
     pub(super) default_clock: Option<u32>,
-    /// Sequence of its writer; 0 where the packet has none.
+    /// Sequence of its writer; 0 if the packet has none.
     pub(super) sequence: u32,
     /// A new generation of interned data begins.
     pub(super) clears_state: bool,
     /// Packets before it were lost, or it is the first.
     pub(super) previous_dropped: bool,
-    /// The first packet of its sequence, where the service says so.
+    /// The first packet of its sequence, if the service states it.
     pub(super) first_on_sequence: bool,
     /// Payloads by field number, in order.
     pub(super) payloads: Vec<(u32, &'a [u8])>,
 }
 
 impl<'a> Packet<'a> {
-    /// Reads a packet. What stands before damage is kept.
+    /// Reads a packet. Fields before damage are kept.
     pub(super) fn read(body: &'a [u8]) -> (Packet<'a>, Result<(), WireError>) {
         let mut packet = Packet::default();
         let mut fields = Fields::new(body);
         loop {
             match fields.next() {
-                // What is empty holds nothing, and there may be millions.
+                // Empty payloads have no content, and there can be millions.
                 Ok(Some((_, Value::Bytes([])))) => {}
                 Ok(Some((number, Value::Bytes(bytes)))) => {
                     if matches!(
@@ -115,7 +116,7 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Payloads of one kind.
+    /// Returns the payloads of one kind.
     pub(super) fn all(&self, kind: u32) -> impl Iterator<Item = &'a [u8]> + '_ {
         self.payloads
             .iter()

@@ -1,25 +1,25 @@
 //! `ProfilePacket` (trace_packet.profile_packet, field 37) as heapprofd writes it: the chain it
-//! belongs to, the header of each process's part, the samples. Only the wire; what the figures
-//! add up to is `series`'.
+//! belongs to, the header of each process's part, the samples. Only the wire format; `series` sums
+//! the figures.
 
 use super::wire::{Fields, WireError};
 use heaptap_model::profile::DumpFlags;
 
-/// What the first reading wants of a profile packet.
+/// Fields of a profile packet for the first reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Outline {
-    /// Running number on its sequence; absent before it was introduced.
+    /// Packet number on its sequence; absent in versions without it.
     pub(super) index: Option<u64>,
     /// Another packet of the same dump follows.
     pub(super) continued: bool,
-    /// It carries tables of its own (Android 10).
+    /// The packet has its own tables (Android 10).
     pub(super) has_tables: bool,
-    /// It carries a part of a dump.
+    /// The packet has a part of a dump.
     pub(super) has_dumps: bool,
 }
 
 impl Outline {
-    /// Reads the outline. What stands before damage is kept.
+    /// Reads the outline. Fields before damage are kept.
     pub(super) fn read(message: &[u8]) -> (Outline, Result<(), WireError>) {
         let mut outline = Outline::default();
         let mut fields = Fields::new(message);
@@ -56,7 +56,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads the header, passing over samples. What stands before damage is kept.
+    /// Reads the header and skips samples. Fields before damage are kept.
     pub(super) fn read(message: &[u8]) -> (Header, Result<(), WireError>) {
         let mut header = Header::default();
         let outcome = header.fill(message);
@@ -116,7 +116,7 @@ pub(super) struct Sample {
 /// Calls `each` for the samples of a `ProcessHeapSamples`.
 ///
 /// # Errors
-/// Where the message is damaged; samples that are whole were given.
+/// Returns an error if the message is damaged, after passing all intact samples before the damage.
 #[inline]
 pub(super) fn each_sample(message: &[u8], mut each: impl FnMut(Sample)) -> Result<(), WireError> {
     let mut outcome = Ok(());
@@ -132,7 +132,7 @@ pub(super) fn each_sample(message: &[u8], mut each: impl FnMut(Sample)) -> Resul
     outcome
 }
 
-/// Whether a `ProcessHeapSamples` has a sample.
+/// Returns whether a `ProcessHeapSamples` has a sample.
 pub(super) fn has_samples(message: &[u8]) -> bool {
     let mut fields = Fields::new(message);
     while let Ok(Some((number, _))) = fields.next() {
@@ -165,7 +165,7 @@ fn read_sample(message: &[u8]) -> Result<Sample, WireError> {
 /// Calls `each` for the `ProcessHeapSamples` of a profile packet.
 ///
 /// # Errors
-/// Where the packet is damaged; parts that are whole were given.
+/// Returns an error if the packet is damaged, after passing all intact parts before the damage.
 pub(super) fn each_part<'a>(
     message: &'a [u8],
     mut each: impl FnMut(&'a [u8]),

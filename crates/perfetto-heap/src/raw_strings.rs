@@ -1,9 +1,9 @@
-//! Interned strings as the bytes they came as, before it is known what they are a part of.
-//! Names of the profile are in its tables.
+//! Interned strings as raw bytes, before their use is known. The tables have the final names of the
+//! profile.
 
 use heaptap_model::profile::index::{Index, Seed};
 
-/// Raw byte strings, each once; id 0 is the empty one.
+/// Interned raw byte strings; ID 0 is the empty one.
 #[derive(Debug)]
 pub(super) struct RawStrings {
     seed: Seed,

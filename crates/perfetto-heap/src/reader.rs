@@ -1,45 +1,45 @@
-//! Packets by place: those that stand in the file as they are, and those inside a compressed
-//! bundle, which is inflated again when it is visited again. A few bundles are kept, since runs
-//! may take turns, and how much is inflated in all has an end.
+//! Packets by position: uncompressed ones, and those inside a compressed bundle, which is inflated
+//! again on each visit. A few bundles are kept because runs can alternate, and the total of
+//! inflated bytes is limited.
 
 use super::bundle;
 use super::framing::Window;
 use std::io;
 
-/// Bundles kept, of [`bundle::LARGEST`] bytes in all.
+/// Number of bundles kept, with [`bundle::LARGEST`] bytes in total.
 const KEPT: usize = 8;
-/// What inflating a bundle costs however small it is, in inflated bytes.
+/// Minimum cost of inflating a bundle, in inflated bytes.
 const PER_BUNDLE: u64 = 16 << 10;
-/// A trace is read a few times after the first reading; this often each of its bundles may be inflated
-/// however large it is.
+/// Number of times that each bundle can be inflated regardless of its size: a trace is read a few
+/// times after the first reading.
 const VISITS: u64 = 6;
 
-/// Where a packet stands.
+/// Position of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Place {
-    /// The packet, or the compressed bytes that hold it.
+    /// Offset of the packet, or of the compressed bytes that contain it.
     pub(super) offset: u64,
     pub(super) length: u32,
-    /// In a bundle: where in its inflated bytes.
+    /// Position in the inflated bytes of a bundle.
     pub(super) inner: Option<Inner>,
 }
 
-/// Where a packet stands in a bundle.
+/// Position of a packet in a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Inner {
     /// Compressed with zstd.
     pub(super) zstd: bool,
-    /// Offset once inflated.
+    /// Offset in the inflated bytes.
     pub(super) start: u32,
     pub(super) length: u32,
 }
 
-/// Fetches packets by place.
+/// Reads packets by position.
 pub(super) struct PlaceReader {
     window: Window,
-    /// Bundles with their offsets, the one used last behind.
+    /// Bundles with their offsets, the last used one at the end.
     bundles: Vec<(u64, Vec<u8>)>,
-    /// What may still be inflated.
+    /// Bytes that can still be inflated.
     left: u64,
 }
 
@@ -53,11 +53,11 @@ impl PlaceReader {
         }
     }
 
-    /// The body of the packet at a place; `None` where the file has changed since, or too much
-    /// was inflated already.
+    /// Returns the body of the packet at a position; `None` if the file has changed since, or if
+    /// too much was inflated already.
     ///
     /// # Errors
-    /// Where the source can't be read.
+    /// Returns an error if the source can't be read.
     pub(super) fn body(&mut self, place: Place) -> io::Result<Option<&[u8]>> {
         let Some(inner) = place.inner else {
             let body = self.window.get(place.offset, place.length as usize)?;
@@ -75,7 +75,7 @@ impl PlaceReader {
     fn inflate(&mut self, place: Place, zstd: bool) -> io::Result<()> {
         let data = self.window.get(place.offset, place.length as usize)?;
         let mut inflated = Vec::new();
-        // Damage was noted at the first reading.
+        // The first reading reported damage.
         let _ = bundle::inflate(zstd, data, self.left, &mut inflated);
         let cost = PER_BUNDLE + inflated.len() as u64;
         self.left = self.left.saturating_sub(cost);
@@ -105,7 +105,7 @@ mod tests {
         out
     }
 
-    /// A profile packet with an index, of sequence 1.
+    /// Builds a profile packet with an index, of sequence 1.
     fn profile(index: u8) -> Vec<u8> {
         [vec![0x50, 1], field(37, &[7 << 3, index])].concat()
     }

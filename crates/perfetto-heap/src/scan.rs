@@ -1,6 +1,6 @@
-//! Which dumps are complete in a trace that is still being written: packets as they come, no
-//! samples, no interned data, no going back. Owns the framing of a growing file; a packet that
-//! is not whole yet is waited for.
+//! Complete dumps in a trace that is still being written: reads packets as they arrive, without
+//! samples, interned data or steps back. Owns the framing of a growing file; waits for the rest of
+//! an incomplete packet.
 
 use std::collections::HashMap;
 
@@ -9,31 +9,31 @@ use super::packet::{Packet, payload};
 use super::profile_packet::{Header, Outline, each_part};
 use super::wire::{Fields, varint};
 
-/// A longer packet is none: the service splits at half a megabyte.
+/// Maximum length of a valid packet: the service splits at half a megabyte.
 const LONGEST_PACKET: u64 = 64 << 20;
 /// Tag of `Trace.packet`.
 const PACKET_TAG: u8 = 0x0a;
 
-/// What a Java heap is called here.
+/// Name of a Java heap in the result.
 const JAVA: &str = "java";
 
-/// A dump whose last packet is there.
+/// A dump whose last packet is present.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompleteDump {
-    /// The process.
+    /// Process ID.
     pub pid: u64,
-    /// The heap: `java`, or that of malloc, empty before Android 12.
+    /// The heap: `java`, or the name of a native heap, which is empty before Android 12.
     pub heap: String,
-    /// When its last packet was written, BOOTTIME in ns.
+    /// Time at which its last packet was written, BOOTTIME in ns.
     pub written_ns: u64,
 }
 
-/// Takes a trace from a packet's start on, in pieces of any size.
+/// Reads a trace from a packet's start on, in pieces of any size.
 #[derive(Debug, Default)]
 pub struct DumpScanner {
-    /// What came of a packet that is not whole yet.
+    /// Bytes of an incomplete packet.
     rest: Vec<u8>,
-    /// Processes and heaps of unfinished chains, by sequence, with their place in the chain.
+    /// Processes and heaps of unfinished chains, by sequence, with their index in the chain.
     chains: HashMap<u32, HashMap<(u64, String), usize>>,
     dumps: Vec<CompleteDump>,
     last_time: u64,
@@ -41,7 +41,7 @@ pub struct DumpScanner {
 }
 
 impl DumpScanner {
-    /// Takes the next bytes.
+    /// Reads the next bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.lost {
             return;
@@ -56,7 +56,7 @@ impl DumpScanner {
                 return;
             }
             let Ok(length) = varint(&rest, &mut pos) else {
-                // A varint has ten bytes at most.
+                // A varint has at most ten bytes.
                 self.lost = rest.len() - at > 11;
                 break;
             };
@@ -75,12 +75,13 @@ impl DumpScanner {
         self.rest = rest;
     }
 
-    /// The complete dumps so far.
+    /// Returns the complete dumps so far.
     pub fn dumps(&self) -> &[CompleteDump] {
         &self.dumps
     }
 
-    /// What came is no row of packets: it did not begin at a packet's start.
+    /// Returns whether the bytes are not consecutive packets: they did not begin at a packet's
+    /// start.
     pub fn is_lost(&self) -> bool {
         self.lost
     }
@@ -94,7 +95,7 @@ impl DumpScanner {
             match *kind {
                 payload::DEFLATED | payload::ZSTD if may_bundle => {
                     let mut inflated = Vec::new();
-                    // What inflated before damage counts.
+                    // Packets inflated before damage are used.
                     let zstd = *kind == payload::ZSTD;
                     let _ = bundle::inflate(zstd, message, bundle::LARGEST, &mut inflated);
                     for range in bundle::packets(&inflated).map_while(Result::ok) {
@@ -106,7 +107,7 @@ impl DumpScanner {
                     is_profile = true;
                     continued = Outline::read(message).0.continued;
                     let chain = self.chains.entry(packet.sequence).or_default();
-                    // Damage is told when the trace is converted.
+                    // The conversion of the trace reports damage.
                     let _ = each_part(message, |part| {
                         let (header, _) = Header::read(part);
                         let next = chain.len();
@@ -130,7 +131,7 @@ impl DumpScanner {
         }
     }
 
-    /// A Java heap is complete with the first of its packets that is not continued.
+    /// A Java heap is complete with its first packet that is not continued.
     fn heap_graph(&mut self, message: &[u8], time_ns: Option<u64>) {
         let (mut pid, mut continued) = (0, false);
         let mut fields = Fields::new(message);
@@ -141,7 +142,7 @@ impl DumpScanner {
                 Ok(Some((5, value))) => continued = value.flag(),
                 Ok(Some(_)) => {}
                 Ok(None) => break,
-                // Damage is told when the trace is converted.
+                // The conversion of the trace reports damage.
                 Err(_) => return,
             }
         }
@@ -164,7 +165,7 @@ mod tests {
         out
     }
 
-    /// A trace of one profile packet; all numbers are below 128.
+    /// Builds a trace of one profile packet; all numbers are below 128.
     fn packet(sequence: u8, time: u8, pids: &[u8], continued: bool) -> Vec<u8> {
         let mut profile = vec![6 << 3, u8::from(continued)];
         for pid in pids {

@@ -1,32 +1,33 @@
-//! One heap of one process through all its dumps: from heapprofd's cumulative figures by
-//! callstack id to ours by callsite.
+//! One heap of one process through all its dumps: from heapprofd's cumulative figures by callstack
+//! ID to ours by callsite.
 //!
-//! heapprofd reports a callstack's figures since it first saw it. One that holds nothing and
-//! did nothing since the last dump is dropped, and should it return, it counts from zero, under
-//! a new id as a rule. So a callsite's figures are the sum over all ids it ever had, each with
-//! its last figures; a falling figure of an id that was absent in between is a new start, any
-//! other is malformed. With `dump_at_max` a dump stands for itself.
+//! heapprofd reports a callstack's figures since its first sample. It drops a callstack that holds
+//! nothing and did nothing since the last dump. If that callstack returns, it counts from zero,
+//! usually with a new ID. So a callsite's figures are the sum over all IDs it ever had, each with
+//! its last figures. A decreasing figure of an ID that was absent in between is a new start; any
+//! other is malformed. With `dump_at_max` each dump is independent.
 
 use super::profile_packet::Sample;
 use heaptap_model::profile::index::FastHash;
 use heaptap_model::profile::{CallsiteId, DumpKind, Figures};
 use std::collections::HashMap;
 
-/// Figures as the wire has them.
+/// Figures as in the trace.
 type Raw = [u64; 4];
 const ALLOCATED: usize = 0;
 const FREED: usize = 1;
 const ALLOCATIONS: usize = 2;
 const FREES: usize = 3;
 
-/// What tells callstacks of a heap apart.
+/// Identity of a callstack of a heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Key {
-    /// Position of its id among all of the trace.
+    /// Position of its ID among all IDs of the trace.
     Defined(u32),
-    /// An id that the trace does not define.
+    /// An ID that the trace does not define.
     Undefined(u64),
-    /// Ids that hold for one chain only (Android 10) tell nothing; the callsite does.
+    /// The callsite, because IDs that are valid for one chain only (Android 10) do not identify a
+    /// callstack.
     Callsite(u32),
 }
 
@@ -38,36 +39,35 @@ struct Entry {
     total: Raw,
 }
 
-/// The state of a heap.
 #[derive(Debug, Default)]
 pub(super) struct Series {
     known: Known,
     entries: Vec<Entry>,
-    /// What an id had before it started anew, for the few that did.
+    /// Figures of an entry before it restarted from zero, for the few that did.
     bases: HashMap<u32, Raw>,
-    /// Entries in order of callsites, as `callsite << 32 | entry`; left empty as long as they
-    /// come in that order, as they do in a first dump.
+    /// Entries in order of callsites, as `callsite << 32 | entry`; empty as long as they arrive in
+    /// that order, as in a first dump.
     order: Vec<u64>,
     out_of_order: bool,
     dump: u32,
     at_maximum: bool,
-    /// What it may take of memory; anything where nobody said.
+    /// Memory limit; `None` for no limit.
     most: Option<usize>,
     is_full: bool,
 }
 
-/// What an entry takes, a page of positions, and a key that is no position.
+/// Memory of an entry, of a page of positions, and of a key that is not a position.
 const ENTRY: usize = 100;
 const OF_PAGE: usize = size_of::<[u32; PAGE]>() + 32;
 const OTHER: usize = 60;
 
-/// Entries by key. Positions of a process lie close together and come in order, so they are
-/// kept in pages, and the page of the last is tried first.
+/// Entries by key. Positions of a process are close together and arrive in order, so they are
+/// stored in pages, and the last page is tried first.
 #[derive(Debug, Default)]
 struct Known {
     pages: Vec<[u32; PAGE]>,
     by_number: HashMap<u32, u32, FastHash>,
-    /// Number of the last page looked at, and where it is.
+    /// Number of the last page used, and its index.
     last: Option<(u32, u32)>,
     others: HashMap<Key, u32>,
 }
@@ -84,7 +84,7 @@ impl Known {
         page.is_some_and(|&at| self.pages[at as usize][position as usize % PAGE] != NONE)
     }
 
-    /// The entry of a key; `None` and `next` entered, where there is none.
+    /// Returns the entry of a key, or `None` after adding `next` for a new key.
     #[inline]
     fn get_or_enter(&mut self, key: Key, next: u32) -> Option<u32> {
         let Key::Defined(position) = key else {
@@ -118,14 +118,14 @@ impl Known {
     }
 }
 
-/// What became of a sample.
+/// Outcome of adding a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Taken {
     /// Counted.
     Yes,
-    /// It went backwards and was passed over.
+    /// The figures decreased, and the sample was skipped.
     Malformed,
-    /// There was no room for it.
+    /// The sample exceeded the memory limit.
     LeftOut,
 }
 
@@ -136,21 +136,21 @@ impl Series {
         self.at_maximum = at_maximum;
     }
 
-    /// What it takes of memory, about.
+    /// Returns the approximate memory of the state.
     pub(super) fn weight(&self) -> usize {
         self.entries.len() * ENTRY
             + self.known.pages.len() * OF_PAGE
             + self.known.others.len() * OTHER
     }
 
-    /// Lets it take so much more.
+    /// Raises the memory limit.
     pub(super) fn allow(&mut self, memory: usize) {
         self.most = Some(self.weight().saturating_add(memory));
         self.is_full = memory == 0;
     }
 
-    /// Takes a sample of the dump, of a callstack that is known by `key` and stands for
-    /// `callsite`. `counts` tells whether the maximum's count is to be trusted.
+    /// Adds a sample of the dump, of a callstack identified by `key` with the callsite `callsite`.
+    /// `counts` means that the maximum's count is reliable.
     #[inline]
     pub(super) fn take(
         &mut self,
@@ -171,8 +171,8 @@ impl Series {
                 sample.frees,
             ],
         };
-        // One that holds nothing is no news of a callstack that was not seen, and where there is
-        // no room, no other is seen.
+        // An empty sample of an unseen callstack adds nothing, and at the memory limit no callstack
+        // is added.
         let is_empty = values == [0; 4];
         if (is_empty || self.is_full) && !self.known.has(key) {
             return match is_empty {
@@ -234,17 +234,17 @@ impl Series {
         self.is_full = self.most.is_some_and(|most| self.weight() >= most);
     }
 
-    /// Ends a dump: the figures of all callsites seen so far, in order of callsites.
+    /// Ends a dump: returns the figures of all callsites seen so far, in order of callsites.
     ///
-    /// heapprofd reports every callstack that holds something. So after a loss, what a whole
-    /// dump leaves out (`absent_is_free`) was freed in a dump that is lost; without one, what
-    /// is absent said so itself before.
+    /// heapprofd reports every callstack with unreleased memory. So after a loss, a callstack that
+    /// a complete dump omits (`absent_is_free`) was freed in a lost dump; without a loss, an
+    /// earlier dump reported its frees.
     pub(super) fn finish(
         &mut self,
         kind: DumpKind,
         absent_is_free: bool,
     ) -> Vec<(CallsiteId, Figures)> {
-        // Merges what is sorted already with what is new.
+        // Merges the sorted part with the new one.
         self.order.sort();
         let entries = &mut self.entries;
         let mut samples: Vec<(CallsiteId, Figures)> = Vec::with_capacity(entries.len());
@@ -263,7 +263,7 @@ impl Series {
                 entry.total[FREES] = entry.total[FREES].max(entry.total[ALLOCATIONS]);
             }
             if entry.total == [0; 4] {
-                // Known to heapprofd, but not sampled yet, or not part of the maximum.
+                // heapprofd has it, but it is not sampled yet or not part of the maximum.
                 continue;
             }
             let figures = figures(entry.total, kind);
@@ -275,7 +275,7 @@ impl Series {
         samples
     }
 
-    /// Whether the dump in progress reports a maximum.
+    /// Returns whether the current dump reports a maximum.
     pub(super) fn is_at_maximum(&self) -> bool {
         self.at_maximum
     }
@@ -296,7 +296,7 @@ fn figures(raw: Raw, kind: DumpKind) -> Figures {
             let held = i128::from(all) - i128::from(gone);
             held.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
         }
-        // heapprofd's frees of Java objects are bogus, and a maximum knows none.
+        // heapprofd's frees of Java objects are wrong, and a maximum does not have frees.
         DumpKind::AtMaximum | DumpKind::AllocationsOnly => signed(all),
     };
     Figures {
@@ -322,7 +322,7 @@ mod tests {
         }
     }
 
-    /// Callstack ids 1 and 11 are callsite 1, and so on.
+    /// Callstack IDs 1 and 11 are callsite 1, and so on.
     fn site(id: u64) -> CallsiteId {
         CallsiteId((id % 10) as u32)
     }

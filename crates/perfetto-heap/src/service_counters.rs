@@ -1,5 +1,5 @@
-//! `TraceStats` (35) in full: every counter of the tracing service under the name that Perfetto's
-//! `stats` table has for it. What a user has to be told of them is `metadata`'s.
+//! All of `TraceStats` (35): every counter of the tracing service with its name in Perfetto's
+//! `stats` table. `metadata` reads those that affect messages.
 
 use super::wire::Fields;
 use heaptap_model::profile::ServiceCounter;
@@ -48,12 +48,12 @@ const FINAL_FLUSH: u32 = 15;
 const SUCCEEDED: u64 = 1;
 const FAILED: u64 = 2;
 
-/// Buffers beyond are not told: no session has as many.
+/// Maximum number of buffers, which is more than any session has.
 const MOST_BUFFERS: u32 = 1024;
-/// Nor has one as many counters.
+/// Maximum number of counters.
 const MOST_COUNTERS: usize = MOST_BUFFERS as usize * OF_BUFFER.len();
 
-/// Reads all counters that are not zero. What stands before damage is kept.
+/// Reads all counters that are not zero. Counters before damage are kept.
 pub(super) fn read(message: &[u8]) -> Vec<ServiceCounter> {
     let mut counters = Vec::new();
     let mut buffers = 0..MOST_BUFFERS;

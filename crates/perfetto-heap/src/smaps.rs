@@ -1,9 +1,10 @@
-//! `SmapsPacket` (field 68): what a process had mapped, as ART's heap dumps (`dump_smaps`) and
-//! Perfetto's own data source write it: an entry a mapping, or columns for all of them. The first
-//! reading keeps places, processes and times; [`crate::Trace::read_smaps`] decodes one.
+//! `SmapsPacket` (field 68): the memory mappings of a process, as written by ART's heap dumps
+//! (`dump_smaps`) and Perfetto's own data source: one entry per mapping, or columns for all of
+//! them. The first reading keeps positions, processes and times; [`crate::Trace::read_smaps`]
+//! decodes one.
 //!
-//! Columns are all of one length or absent. Where they are not, rows end with the shortest, as
-//! Perfetto reads them. What is absent is not known, which Perfetto's table shows as 0.
+//! Columns are all of the same length or absent. Otherwise rows end with the shortest column, as
+//! Perfetto reads them. Absent values are unknown; Perfetto's table shows them as 0.
 
 use std::sync::Arc;
 
@@ -14,34 +15,34 @@ use super::wire::{Fields, Value, WireError};
 use heaptap_model::profile::Recording;
 use heaptap_model::smaps::{Field, Module, SmapsRow, SmapsRows, SmapsWriter, Sums};
 
-/// No process has more mappings; a packet that says so is damaged.
+/// Maximum number of mappings of a process; a packet with more is damaged.
 const MOST_ROWS: usize = 1 << 17;
 
-/// Mappings of a process in a trace, before they are decoded.
+/// Memory mappings of a process in a trace, not decoded yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SmapsFacts {
-    /// Process id.
+    /// Process ID.
     pub pid: u64,
-    /// Process name; empty where the trace does not tell.
+    /// Process name; empty if the trace does not have it.
     pub process: String,
-    /// Trace time, ns, as its packet has it.
+    /// Trace time, ns, as in its packet.
     pub time_ns: u64,
-    /// Who wrote it.
+    /// Writer of the mappings.
     pub writer: SmapsWriter,
 }
 
-/// Where one stands in the trace.
+/// Position of mappings in the trace.
 #[derive(Debug, Clone)]
 pub(super) struct SmapsPlan {
     place: Place,
-    /// Which of its packet's.
+    /// Index in its packet.
     nth: usize,
     pid: u64,
     writer: SmapsWriter,
     time_ns: u64,
 }
 
-/// Those of a trace, as they are found.
+/// Mappings of a trace while it is read.
 #[derive(Debug, Default)]
 pub(super) struct SmapsPlans {
     all: Vec<SmapsPlan>,
@@ -50,10 +51,10 @@ pub(super) struct SmapsPlans {
 }
 
 impl SmapsPlans {
-    /// Takes note of one. `nth`: which it is in its packet.
+    /// Records mappings; `nth` is the index in the packet.
     ///
     /// # Errors
-    /// Where the message is no wire format; what was read before counts.
+    /// Returns an error if the message is not in wire format; fields before that are used.
     pub(super) fn add(
         &mut self,
         message: &[u8],
@@ -83,14 +84,14 @@ impl SmapsPlans {
         outcome
     }
 
-    /// All, in order of their time.
+    /// Returns all mappings, in order of their time.
     pub(super) fn finish(mut self) -> Vec<SmapsPlan> {
         self.all.sort_by_key(|plan| plan.time_ns);
         self.all
     }
 }
 
-/// What the first reading tells of them.
+/// Lists the mappings from the first reading.
 pub(super) fn list(plans: &[SmapsPlan], recording: &Recording) -> Vec<SmapsFacts> {
     let of_plan = |plan: &SmapsPlan| SmapsFacts {
         pid: plan.pid,
@@ -106,10 +107,10 @@ pub(super) fn list(plans: &[SmapsPlan], recording: &Recording) -> Vec<SmapsFacts
 }
 
 impl SmapsPlan {
-    /// Decodes the mappings; `None` where their packet can't be read again.
+    /// Decodes the mappings; `None` if their packet can't be read a second time.
     ///
     /// # Errors
-    /// Where the source can't be read. What is damaged is marked.
+    /// Returns an error if the source can't be read. Damaged mappings are marked.
     pub(super) fn read(&self, reader: &mut PlaceReader) -> Result<Option<SmapsRows>, TraceError> {
         let Some(body) = reader.body(self.place)? else {
             return Ok(None);
@@ -120,7 +121,7 @@ impl SmapsPlan {
     }
 }
 
-/// Reads a packet. Columns go before entries where a packet has both, as in Perfetto.
+/// Reads a packet. Columns override entries if a packet has both, as in Perfetto.
 fn read(message: &[u8]) -> SmapsRows {
     let mut made = SmapsRows::default();
     let mut packed = None;
@@ -201,7 +202,7 @@ fn entry(message: &[u8]) -> (SmapsRow, Result<(), WireError>) {
     (row, outcome)
 }
 
-/// The figures' columns by field number.
+/// Columns of the figures by field number.
 const COLUMNS: [(u32, Field); 12] = [
     (4, Field::Size),
     (5, Field::Rss),
@@ -217,7 +218,7 @@ const COLUMNS: [(u32, Field); 12] = [
     (15, Field::SwapPss),
 ];
 
-/// Adds the numbers of a column; whether all of them are there.
+/// Adds the numbers of a column; returns whether all of them were readable.
 fn take(column: &mut Vec<u64>, value: Value<'_>) -> bool {
     let mut whole = true;
     let outcome = value.numbers(|number| match column.len() < MOST_ROWS {
@@ -257,7 +258,7 @@ fn columns_of(message: &[u8]) -> SmapsRows {
         };
     }
     made.aggregated = counts.is_some();
-    // The column that every row has: of names, or of counts, then a row a string.
+    // The column that every row has: names, or counts with one string per row.
     let key = counts.as_ref().unwrap_or(&names);
     let lengths = columns.iter().map(Vec::len).filter(|length| *length > 0);
     let length = lengths.clone().fold(key.len(), usize::min);

@@ -1,4 +1,4 @@
-//! The first reading of a trace: everything but samples.
+//! The first reading of a trace: everything except samples.
 
 use super::bundle;
 use super::clocks::Clocks;
@@ -21,12 +21,12 @@ use heaptap_model::profile::{Health, NameMaps, Recording};
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-/// What is kept of a payload, at least; many are kept by place and time.
+/// Minimum memory of a payload; many are kept by position and time.
 const PER_PAYLOAD: usize = 64;
-/// And of what a process says of itself.
+/// Memory of a process's metadata.
 const PER_PROCESS: usize = 600;
 
-/// What the first reading gathers.
+/// Result of the first reading.
 #[derive(Default)]
 pub(super) struct Survey {
     pub(super) recording: Recording,
@@ -39,23 +39,23 @@ pub(super) struct Survey {
     pub(super) memory: memory::Places,
     pub(super) symbols: ModuleSymbols,
     pub(super) name_maps: NameMaps,
-    /// Up to where the source breaks off inside a packet.
+    /// Offset of the packet within which the source breaks off, or of its end.
     pub(super) whole_bytes: u64,
     sequences: HashMap<u32, Sequence>,
     lossy: HashSet<u32>,
     packages: java::KnownPackages,
     ending: Ending,
-    /// There was no room for all of a packet: those behind it are not read.
+    /// A packet exceeded the memory limit: later packets are not read.
     is_full: bool,
-    /// The largest timestamp seen: the time of packets that have none.
+    /// The largest timestamp seen: the time of packets without one.
     now: u64,
 }
 
-/// Where a sequence stands.
+/// State of a sequence.
 #[derive(Debug, Clone, Copy)]
 struct Sequence {
     scope: ScopeId,
-    /// Tables of the chain in progress, Android 10.
+    /// Tables of the current chain, Android 10.
     chain_tables: Option<ScopeId>,
 }
 
@@ -63,7 +63,7 @@ impl Survey {
     /// Reads all packets of a window.
     ///
     /// # Errors
-    /// Where the source can't be read.
+    /// Returns an error if the source can't be read.
     pub(super) fn read(window: Window) -> io::Result<(Survey, Window)> {
         let mut survey = Survey::default();
         let mut health = Health::default();
@@ -73,7 +73,11 @@ impl Survey {
         while let Some(extent) = packets.next(&mut health)? {
             if survey.is_full {
                 let rest = packets.size().saturating_sub(extent.offset);
-                health.add_damage(extent.offset, rest, "packets that take too much memory");
+                health.add_damage(
+                    extent.offset,
+                    rest,
+                    "memory limit for a trace of this size exceeded",
+                );
                 break;
             }
             let body = packets.body(extent)?;
@@ -110,7 +114,7 @@ impl Survey {
                 survey.bundle(&inflated, place);
             }
         }
-        // Damage of the framing and inside packets, in order of the file.
+        // Damage between and inside packets, in file order.
         survey.health.damage.extend(health.damage);
         survey.health.damage.sort_by_key(|damage| damage.offset);
         survey.health.damage.truncate(32);
@@ -143,7 +147,7 @@ impl Survey {
                 Err(at) => self.health.add_damage(
                     outer.offset,
                     u64::from(outer.length),
-                    format!("compressed packets break off at byte {at} once inflated"),
+                    format!("decompressed packets break off at byte {at}"),
                 ),
             }
         }
@@ -154,12 +158,12 @@ impl Survey {
             self.health.add_damage(
                 place.offset,
                 u64::from(place.length),
-                format!("{what} is damaged inside: {error}"),
+                format!("cannot read all of {what}: {error}"),
             );
         }
     }
 
-    /// Whether there is room for something of so many bytes.
+    /// Takes memory; returns whether the limit allows it.
     fn pay(&mut self, memory: usize) -> bool {
         let is_paid = self.interning.allowance.take(memory);
         self.is_full |= !is_paid;
@@ -229,17 +233,17 @@ impl Survey {
                 ),
                 payload::MODULE_SYMBOLS => (
                     self.symbols.add(message, &mut recording.tables, allowance),
-                    "a packet of symbols",
+                    "a symbols packet",
                 ),
                 payload::DEOBFUSCATION => (
                     deobfuscation::add(&mut self.name_maps, message, allowance),
-                    "a packet of deobfuscation",
+                    "a deobfuscation packet",
                 ),
                 payload::TRACE_CONFIG if !recording.has_config => {
                     self.ending.config(message);
                     (
                         metadata::read_config(message, recording, allowance),
-                        "the config",
+                        "the trace config",
                     )
                 }
                 payload::SYSTEM_INFO => (
@@ -253,18 +257,18 @@ impl Survey {
                         self.health.service = Some(stats);
                         continue;
                     }
-                    Err(error) => (Err(error), "the service's statistics"),
+                    Err(error) => (Err(error), "the statistics of the tracing service"),
                 },
                 payload::SERVICE_EVENT => match metadata::read_service_event(message) {
                     Ok(event) => {
-                        // They always count in BOOTTIME.
+                        // They are always in BOOTTIME.
                         self.ending.event(event, packet.timestamp);
                         if event == ServiceEvent::Started {
                             recording.started_ns = recording.started_ns.or(packet.timestamp);
                         }
                         continue;
                     }
-                    Err(error) => (Err(error), "a service event"),
+                    Err(error) => (Err(error), "a tracing service event"),
                 },
                 payload::HEAP_GRAPH => {
                     self.health.heap_graph_packets += 1;
@@ -281,11 +285,11 @@ impl Survey {
                     smaps_seen += 1;
                     (
                         self.smaps.add(message, place, nth, timestamp),
-                        "a packet of mappings",
+                        "a packet of memory mappings",
                     )
                 }
                 payload::ART_METADATA => {
-                    // A process, its package, and what it ran out of.
+                    // A process, its package, and its OutOfMemoryError.
                     if !allowance.take(PER_PROCESS + 12 * message.len()) {
                         self.is_full = true;
                         return;
@@ -298,7 +302,7 @@ impl Survey {
                             }
                             continue;
                         }
-                        Err(error) => (Err(error), "what a process says of itself"),
+                        Err(error) => (Err(error), "the metadata of an ART process"),
                     }
                 }
                 _ => continue,
@@ -313,7 +317,7 @@ impl Survey {
         if !self.sequences.contains_key(&id) {
             self.new_scope(id);
         }
-        self.sequences.get_mut(&id).expect("entered just above")
+        self.sequences.get_mut(&id).expect("inserted just above")
     }
 
     fn new_scope(&mut self, id: u32) {
@@ -357,7 +361,7 @@ impl Survey {
                 message,
                 &mut self.recording.tables,
             );
-            self.note(outcome, place, "tables of a profile packet");
+            self.note(outcome, place, "the tables of a profile packet");
         }
         self.sequence(id).chain_tables = own_tables.filter(|_| outline.continued);
         let scope = self.sequence(id).scope;

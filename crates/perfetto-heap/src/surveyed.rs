@@ -1,5 +1,5 @@
-//! A trace after its first reading, while names may still be added to its frames: symbols and
-//! mapping files come in here, before the tables are sealed and the first dump leaves.
+//! A trace after its first reading, while names can still be added to its frames: symbols and R8
+//! mappings are added here, before the tables are sealed and the first dump is read.
 
 use super::TraceError;
 use super::clocks::Clocks;
@@ -34,11 +34,11 @@ pub struct Surveyed {
 }
 
 impl Surveyed {
-    /// Reads everything but samples. Frames get the symbols that the trace holds; its maps of
-    /// renamed classes are handed out by [`Surveyed::name_maps`].
+    /// Reads everything except samples. Frames get the symbols of the trace;
+    /// [`Surveyed::name_maps`] returns its original names of classes.
     ///
     /// # Errors
-    /// Where the source can't be read; damage in it is no error.
+    /// Returns an error if the source can't be read; damage in it is not an error.
     pub fn read(source: Box<dyn Source>) -> Result<Surveyed, TraceError> {
         let (survey, window) = Survey::read(Window::new(source)?)?;
         let Survey {
@@ -95,55 +95,55 @@ impl Surveyed {
         })
     }
 
-    /// Mappings, frames and names as they stand.
+    /// Returns the current mappings, frames and names.
     pub fn recording(&self) -> &Recording {
         &self.recording
     }
 
-    /// The same, to add symbols and names to.
+    /// Returns the recording for adding symbols and names.
     pub fn recording_mut(&mut self) -> &mut Recording {
         &mut self.recording
     }
 
-    /// Loss and damage as far as the first reading found them.
+    /// Returns the loss and damage found by the first reading.
     pub fn health(&self) -> &Health {
         &self.health
     }
 
-    /// The processes of which the trace holds Java heap dumps.
+    /// Returns the processes with Java heap dumps in the trace.
     pub fn java_pids(&self) -> BTreeSet<u64> {
         self.java.iter().map(JavaPlan::pid).collect()
     }
 
-    /// Bytes of the source up to where it breaks off inside a packet; all of them where it does
-    /// not. What is appended to a trace has to stand right behind these.
+    /// Returns the bytes of the source up to the packet within which it breaks off, or all of them.
+    /// Appended data must directly follow these.
     pub fn whole_bytes(&self) -> u64 {
         self.whole_bytes
     }
 
-    /// What the trace itself says of renamed classes and members.
+    /// Returns the trace's original names of classes and members.
     pub fn name_maps(&self) -> &Arc<NameMaps> {
         &self.name_maps
     }
 
-    /// The processes in which each frame was sampled. Reads all samples.
+    /// Returns the processes in which each frame was sampled. Reads all samples.
     ///
     /// # Errors
-    /// Where the source can't be read.
+    /// Returns an error if the source can't be read.
     pub fn frames_by_process(&mut self) -> Result<HashMap<FrameId, BTreeSet<u64>>, TraceError> {
         seen_in(&self.dumps, &self.recording.tables, &mut self.reader)
     }
 }
 
-/// The processes in which each frame was sampled. Reads all samples, so it is asked only where
-/// deobfuscation needs it.
+/// Returns the processes in which each frame was sampled. Reads all samples, so it is called only
+/// if deobfuscation needs it.
 fn seen_in(
     dumps: &DumpPlan,
     tables: &Tables,
     reader: &mut PlaceReader,
 ) -> Result<HashMap<FrameId, BTreeSet<u64>>, TraceError> {
     let mut seen: HashMap<FrameId, BTreeSet<u64>> = HashMap::new();
-    // A callstack stands in every dump of its process.
+    // A callstack is repeated in every dump of its process.
     let mut visited: HashSet<(CallsiteId, u64)> = HashSet::new();
     for entry in &dumps.entries {
         let Some(body) = reader.body(entry.place)? else {
@@ -151,7 +151,7 @@ fn seen_in(
         };
         let (packet, _) = Packet::read(body);
         for message in packet.all(payload::PROFILE_PACKET) {
-            // Damage is told when the dumps are read.
+            // Damage is reported when the dumps are read.
             let _ = each_part(message, |part| {
                 let pid = Header::read(part).0.pid;
                 let _ = each_sample(part, |sample| {

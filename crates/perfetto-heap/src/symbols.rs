@@ -1,6 +1,6 @@
 //! `ModuleSymbols` (trace_packet.module_symbols, field 61): names and lines that a symbolizer
-//! appended to the trace, by mapping (path and build ID) and address (`Frame.rel_pc`). They
-//! hold for every mapping with that path and build ID; a later packet wins.
+//! appended to the trace, by mapping (path and build ID) and address (`Frame.rel_pc`). They are
+//! valid for every mapping with that path and build ID; a later packet overrides an earlier one.
 
 use super::allowance::pay;
 use super::wire::{Fields, WireError};
@@ -9,15 +9,15 @@ use heaptap_model::units::{Allowance, BuildId};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Calls that a compiler inlines into one another at one address, at most; outer ones beyond
-/// are left out, since every frame with the address comes with all of them.
+/// Maximum number of calls inlined at one address; further outer ones are left out, because every
+/// frame with the address gets all of them.
 pub(super) const DEEPEST: usize = 256;
 
-/// What a module takes, an address of one, and a line, each with what finds it.
+/// Memory of a module, of an address in it, and of a line, each with its lookup entry.
 const MODULE: usize = 250;
 const ADDRESS: usize = 60;
 const LINE: usize = 24;
-/// A name, beside its text.
+/// Memory of a name without its text.
 const NAME: usize = 32;
 
 /// All symbols of a trace, before they are attached to frames.
@@ -32,7 +32,7 @@ impl ModuleSymbols {
     /// Adds a packet.
     ///
     /// # Errors
-    /// Where it is damaged; addresses before the damage are kept.
+    /// Returns an error if the packet is damaged; addresses before the damage are kept.
     pub(super) fn add(
         &mut self,
         message: &[u8],
@@ -77,7 +77,7 @@ impl ModuleSymbols {
         outcome
     }
 
-    /// Attaches lines to all frames they are for.
+    /// Attaches lines to all their frames.
     pub(super) fn apply(&self, recording: &mut Recording) {
         if self.modules.is_empty() {
             return;
@@ -130,7 +130,7 @@ fn read_line(message: &[u8], tables: &mut Tables) -> Result<Line, WireError> {
     Ok(line)
 }
 
-/// A name, or nothing where a symbolizer says that it does not know (`??`).
+/// Interns a name; empty for a symbolizer's unknown name (`??`).
 fn known(name: &[u8], tables: &mut Tables) -> StringId {
     match name {
         b"??" => StringId::default(),

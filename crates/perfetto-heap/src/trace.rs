@@ -1,5 +1,5 @@
-//! A trace whose names are settled. What holds for all of it is known; what its packets hold is
-//! read when it is asked for.
+//! A trace with complete names. The facts common to all of it are known; the contents of its
+//! packets are read on request.
 
 use super::TraceError;
 use super::clocks::Clocks;
@@ -32,7 +32,7 @@ pub struct Trace {
 }
 
 impl Surveyed {
-    /// Closes the tables: from here on dumps are read, and nothing is added.
+    /// Seals the tables: from here on dumps are read, and nothing is added.
     pub fn seal(mut self) -> Trace {
         self.recording.tables.seal();
         let java_dumps = java::list(&self.java, &self.recording, &self.clocks);
@@ -53,34 +53,35 @@ impl Surveyed {
 }
 
 impl Trace {
-    /// Reads everything but samples; names are those recorded, and the symbols the trace holds.
+    /// Reads everything except samples. Names are the recorded ones, plus the symbols of the trace.
     ///
     /// # Errors
-    /// Where the source can't be read; damage in it is no error.
+    /// Returns an error if the source can't be read; damage in it is not an error.
     pub fn open(source: Box<dyn Source>) -> Result<Trace, TraceError> {
         Ok(Surveyed::read(source)?.seal())
     }
 
-    /// What holds for all dumps.
+    /// Returns the facts that are common to all dumps.
     pub fn recording(&self) -> &Arc<Recording> {
         &self.recording
     }
 
-    /// Loss and damage as far as the first reading found them.
+    /// Returns the loss and damage found by the first reading.
     pub fn health(&self) -> &Health {
         &self.health
     }
 
-    /// Whether the trace may hold figures of memory beside heaps: [`Trace::memory`] tells.
+    /// Returns whether the trace can have memory figures other than heaps, which [`Trace::memory`]
+    /// reads.
     pub fn has_memory(&self) -> bool {
         !self.memory.is_empty()
     }
 
-    /// What the trace says of memory beside heaps: resident memory, the phone's, collections of
-    /// Java heaps. Reads those packets again, and no others.
+    /// Returns the memory figures of the trace other than heaps: resident memory, the device's
+    /// memory, GCs of Java heaps. Reads only those packets again.
     ///
     /// # Errors
-    /// Where the source can't be read; damage in it is no error.
+    /// Returns an error if the source can't be read; damage in it is not an error.
     pub fn memory(&mut self, wanted: &MemoryWanted) -> Result<TraceMemory, TraceError> {
         let recording = &self.recording;
         Ok(self
@@ -88,19 +89,20 @@ impl Trace {
             .read(&mut self.reader, &self.clocks, recording, wanted)?)
     }
 
-    /// The processes of which [`Trace::counters`] has figures beside a Java heap's size.
+    /// Returns the processes for which [`Trace::counters`] has figures other than a Java heap's
+    /// size.
     ///
     /// # Errors
-    /// Where the source can't be read; damage in it is no error.
+    /// Returns an error if the source can't be read; damage in it is not an error.
     pub fn counted_pids(&mut self) -> Result<BTreeSet<u32>, TraceError> {
         Ok(self.memory.counted(&mut self.reader)?)
     }
 
-    /// The same figures as Perfetto's counters: each as it stands in its packet, nothing carried
-    /// on. `None` where they are more than are kept.
+    /// Returns the same figures as Perfetto's counters: each as in its packet, nothing carried
+    /// forward. `None` if there are too many.
     ///
     /// # Errors
-    /// Where the source can't be read; damage in it is no error.
+    /// Returns an error if the source can't be read; damage in it is not an error.
     pub fn counters(&mut self, wanted: &MemoryWanted) -> Result<Option<Counters>, TraceError> {
         let recording = &self.recording;
         Ok(self
@@ -108,11 +110,11 @@ impl Trace {
             .counters(&mut self.reader, &self.clocks, recording, wanted)?)
     }
 
-    /// Reads all dumps and gives each to `sink` as soon as it is complete. Dumps of one heap
-    /// come in order of their time.
+    /// Reads all dumps and passes each to `sink` as soon as it is complete. Dumps of one heap come
+    /// in order of their time.
     ///
     /// # Errors
-    /// The sink's, at once; and where the source can't be read.
+    /// Returns the sink's error at once, or an error if the source can't be read.
     pub fn read_dumps<E: From<TraceError>>(
         &mut self,
         sink: impl FnMut(HeapDump) -> Result<(), E>,
@@ -123,28 +125,29 @@ impl Trace {
             .read(&mut self.reader, recording, clocks, health, sink)
     }
 
-    /// The Java heap dumps of the trace, in order of their time.
+    /// Returns the Java heap dumps of the trace, in order of their time.
     pub fn java_dumps(&self) -> &[JavaDump] {
         &self.java_dumps
     }
 
-    /// Decodes one of [`Trace::java_dumps`]. Keeps nothing of it: a second call decodes again.
+    /// Decodes one of [`Trace::java_dumps`]. Does not keep the result: a second call decodes again.
     ///
     /// # Errors
-    /// Where the source can't be read. What is missing or damaged is in the graph's losses.
+    /// Returns an error if the source can't be read. Missing and damaged parts are in the graph's
+    /// losses.
     pub fn read_java_dump(&mut self, at: usize) -> Result<HeapGraph, TraceError> {
         self.java_plans[at].read(&self.java_dumps[at], &mut self.reader)
     }
 
-    /// What processes had mapped, in order of time.
+    /// Returns the memory mappings of processes, in order of time.
     pub fn smaps(&self) -> &[SmapsFacts] {
         &self.smaps
     }
 
-    /// Decodes one of [`Trace::smaps`]. Keeps nothing of it: a second call decodes again.
+    /// Decodes one of [`Trace::smaps`]. Does not keep the result: a second call decodes again.
     ///
     /// # Errors
-    /// Where the source can't be read. What is missing or damaged is marked.
+    /// Returns an error if the source can't be read. Missing and damaged parts are marked.
     pub fn read_smaps(&mut self, at: usize) -> Result<SmapsRows, TraceError> {
         let read = match self.smaps_plans.get(at) {
             Some(plan) => plan.read(&mut self.reader)?,

@@ -1,17 +1,17 @@
-//! Protocol buffers' wire format, read without a schema and without copying. Knows nothing of
+//! Protocol buffers' wire format, read without a schema and without copying. Does not depend on
 //! Perfetto's messages.
 //!
-//! A message is a row of fields; each begins with a tag, `number << 3 | type`, as a varint:
-//! type 0 is a varint, 1 eight bytes, 2 a length and so many bytes, 5 four bytes. Types 3 and
-//! 4 (groups) and 6 and 7 do not occur in traces and count as damage, as does field number 0.
+//! A message is a series of fields; each begins with a tag, `number << 3 | type`, as a varint: type
+//! 0 is a varint, 1 eight bytes, 2 a length and that many bytes, 5 four bytes. Types 3 and 4
+//! (groups) and 6 and 7 do not occur in traces and count as damage, as does field number 0.
 
-/// Bytes that are no wire format, and where in the message.
+/// An error in the wire format, and its offset in the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{what} at byte {at}")]
 pub struct WireError {
     /// Offset in the message.
     pub at: usize,
-    /// What is wrong.
+    /// Description of the error.
     pub what: &'static str,
 }
 
@@ -29,7 +29,7 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The bytes of a length-delimited field; empty for any other type.
+    /// Returns the bytes of a length-delimited field; empty for any other type.
     #[inline]
     pub fn bytes(self) -> &'a [u8] {
         match self {
@@ -38,7 +38,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The number of a varint or fixed field; 0 for bytes.
+    /// Returns the number of a varint or fixed field; 0 for bytes.
     #[inline]
     pub fn number(self) -> u64 {
         match self {
@@ -48,13 +48,13 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A bool as proto reads it: any number but 0.
+    /// Returns a bool as in proto: true for any number except 0.
     #[inline]
     pub fn flag(self) -> bool {
         self.number() != 0
     }
 
-    /// Text; what is not UTF-8 becomes U+FFFD.
+    /// Returns the text; invalid UTF-8 becomes U+FFFD.
     pub fn text(self) -> String {
         String::from_utf8_lossy(self.bytes()).into_owned()
     }
@@ -62,7 +62,7 @@ impl<'a> Value<'a> {
     /// Calls `each` for a repeated number, packed or not.
     ///
     /// # Errors
-    /// Where packed varints are cut or too long; those before were given.
+    /// Returns an error if packed varints are cut off or too long, after passing those before.
     #[inline]
     pub fn numbers(self, mut each: impl FnMut(u64)) -> Result<(), WireError> {
         match self {
@@ -81,10 +81,10 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Reads a varint at `pos` and moves `pos` behind it.
+/// Reads a varint at `pos` and moves `pos` past it.
 ///
 /// # Errors
-/// Where the message ends first, or the number has more than ten bytes.
+/// Returns an error if the message ends first, or the number has more than ten bytes.
 #[inline]
 pub fn varint(bytes: &[u8], pos: &mut usize) -> Result<u64, WireError> {
     match bytes.get(*pos) {
@@ -96,8 +96,8 @@ pub fn varint(bytes: &[u8], pos: &mut usize) -> Result<u64, WireError> {
     }
 }
 
-/// Reads a varint of several bytes: up to eight at once, because processors mispredict the end of
-/// a loop over its bytes.
+/// Reads a varint of several bytes: up to eight at once, because processors mispredict the end of a
+/// loop over its bytes.
 #[inline]
 fn long_varint(bytes: &[u8], pos: &mut usize) -> Result<u64, WireError> {
     let Some(word) = bytes[*pos..].first_chunk::<8>() else {
@@ -108,7 +108,8 @@ fn long_varint(bytes: &[u8], pos: &mut usize) -> Result<u64, WireError> {
     if last_bytes == 0 {
         return varint_by_bytes(bytes, pos);
     }
-    // The lowest bit that is set belongs to the last byte: those below it and it are the number.
+    // The lowest set bit belongs to the last byte: the number consists of that byte and those below
+    // it.
     let number = word & (last_bytes ^ (last_bytes - 1)) & 0x7f7f_7f7f_7f7f_7f7f;
     // Groups of 7 bits become groups of 14, of 28, and one.
     let number = number & 0x007f_007f_007f_007f | (number & 0x7f00_7f00_7f00_7f00) >> 1;
@@ -118,7 +119,7 @@ fn long_varint(bytes: &[u8], pos: &mut usize) -> Result<u64, WireError> {
     Ok(number)
 }
 
-/// The same near the end of a message, or of nine bytes and more.
+/// Reads a varint near the end of a message, or one of nine or more bytes.
 fn varint_by_bytes(bytes: &[u8], pos: &mut usize) -> Result<u64, WireError> {
     let start = *pos;
     let mut value = 0u64;
@@ -134,7 +135,7 @@ fn varint_by_bytes(bytes: &[u8], pos: &mut usize) -> Result<u64, WireError> {
         what: if bytes.len() - start < 10 {
             "number cut off"
         } else {
-            "number of more than ten bytes"
+            "number longer than ten bytes"
         },
     })
 }
@@ -147,24 +148,24 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Reads a message.
+    /// Creates an iterator over the fields of a message.
     pub fn new(bytes: &'a [u8]) -> Self {
         Fields { bytes, pos: 0 }
     }
 
-    /// Offset of the next field.
+    /// Returns the offset of the next field.
     pub fn position(&self) -> usize {
         self.pos
     }
 
-    /// The next field, or `None` at the end.
+    /// Returns the next field, or `None` at the end.
     ///
     /// # Errors
-    /// Where the bytes are no wire format; what came before was right.
+    /// Returns an error if the bytes are not in wire format; the fields before were valid.
     #[inline(always)]
     #[allow(
         clippy::should_implement_trait,
-        reason = "fallible, and ends with an error"
+        reason = "fallible; an error ends the iteration"
     )]
     pub fn next(&mut self) -> Result<Option<(u32, Value<'a>)>, WireError> {
         if self.pos >= self.bytes.len() {
@@ -251,7 +252,7 @@ mod tests {
             (&[0x08, 0x80, 0x80], "number cut off"),
             (
                 &[0x08, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1],
-                "number of more than ten bytes",
+                "number longer than ten bytes",
             ),
             (&[0x0d, 1, 2], "fixed number cut off"),
         ] {
@@ -291,7 +292,7 @@ mod tests {
             continued in 0..12usize,
             mut bytes in proptest::collection::vec(any::<u8>(), 0..16),
         ) {
-            // Too long, cut, and with zeros in front, too.
+            // Too long, cut off, and with leading zeros, too.
             for byte in bytes.iter_mut().take(continued) {
                 *byte |= 0x80;
             }

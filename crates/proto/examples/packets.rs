@@ -1,4 +1,4 @@
-//! Counts the packets of a Perfetto trace by what they hold.
+//! Counts the packets of a Perfetto trace by content.
 //!
 //! ```console
 //! $ cargo run -p heaptap-proto --example packets -- fixtures/conversions/c_max.pftrace

@@ -1,5 +1,5 @@
-//! Messages of Perfetto and pprof, generated from `proto/` by [prost]. The crate has the generated
-//! code and nothing else.
+//! Messages of Perfetto and pprof, generated from `proto/` by [prost]. The crate has only the
+//! generated code.
 //!
 //! | module | owns |
 //! |---|---|
@@ -8,14 +8,14 @@
 //! | [`DESCRIPTORS`] | the descriptor set of both, for the text format of configs |
 //!
 //! `proto/` was written from field numbers and has only the fields that heaptap uses;
-//! `proto/PROVENANCE.md` gives the sources. Decoding skips every other field. To read a trace, use
-//! `perfetto-heap`: it does not use these messages, so that a mistake in one of the two shows in
+//! `proto/PROVENANCE.md` has the sources. Decoding skips every other field. To read a trace, use
+//! `perfetto-heap`: it does not use these messages, so that a mistake in one of the two is found by
 //! the tests of the other.
 //!
 //! # A worked example
 //!
-//! A config of one data source is a message in a message in a message. Each has a byte for
-//! field and wire type, a length, and its content:
+//! A config with one data source is a message in a message in a message. Each has a byte for field
+//! and wire type, a length, and its content:
 //!
 //! ```
 //! use heaptap_proto::perfetto::{DataSourceConfig, TraceConfig, trace_config::DataSource};

@@ -1,4 +1,4 @@
-//! What objects hold, as [`Contents`](heaptap_model::heap_graph::Contents) hands it out.
+//! Contents of objects through [`Contents`](heaptap_model::heap_graph::Contents).
 
 use super::dump::{ClassSpec, Dump, Val};
 use super::{fields, graph_of, object};
@@ -225,7 +225,7 @@ fn strings_of_all_eras_are_read() {
     );
     let graph = graph_of(dump.finish());
     assert_eq!(string(&graph, 0x1010).as_deref(), Some("world"));
-    assert_eq!(string(&graph, 0x1000), None, "an array is no string");
+    assert_eq!(string(&graph, 0x1000), None, "an array is not a string");
 
     // ART 6 to 7, then 8 and later: the value comes last and exists in dumps only.
     let mut dump = Dump::art();

@@ -1,4 +1,4 @@
-//! The shapes that bugs, crashes and damage leave: records cut off, doubled, unknown, too long.
+//! Files after bugs, crashes and damage: records that are cut off, doubled, unknown or too long.
 
 use super::dump::{ClassSpec, Dump, Val, put_record};
 use super::shapes::{ARRAY, NODE, OBJECT, node, with_classes};
@@ -28,7 +28,7 @@ fn a_dump_whose_writer_died_is_read_to_its_end_and_told() {
     let graph = graph_of(dump.finish_with(|at, bytes| if at == 1 { 0 } else { bytes }));
     assert_eq!(graph.len(), 6);
     assert!(graph.facts.losses.truncated);
-    // An emptied segment is something else: a record follows.
+    // An emptied segment is different: a record follows.
     let mut emptied = Dump::hotspot();
     with_classes(&mut emptied).segment().segment();
     node(&mut emptied, 0x1000, 0);
@@ -54,7 +54,7 @@ fn a_sub_record_that_crosses_the_end_of_its_record_is_finished_by_its_own_length
     assert_eq!(counts.rows.iter().map(|row| row.objects).sum::<u64>(), 7);
 }
 
-/// A file of 4 GiB and more that takes no room on the disk.
+/// A file of more than 4 GiB that takes no space on the disk.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_record_of_more_than_4_gib_claims_its_length_modulo_that() {
@@ -70,11 +70,11 @@ fn a_record_of_more_than_4_gib_claims_its_length_modulo_that() {
     let claimed_at = dump.front().len() + 5;
     let claimed = (head.len() - claimed_at - 4) as u32 + 800;
     head[claimed_at..claimed_at + 4].copy_from_slice(&claimed.to_be_bytes());
-    let mut file = tempfile::tempfile().expect("there is a folder for temporary files");
+    let mut file = tempfile::tempfile().expect("the temporary directory exists");
     file.write_all(&head).expect("there is room");
     file.seek(SeekFrom::Start(0)).expect("it is a file");
     file.set_len(head.len() as u64 + data_bytes)
-        .expect("files may have holes");
+        .expect("files can have holes");
     let graph = read(
         Bytes::from_file(&file, std::path::Path::new("damaged")).expect("it can be mapped"),
         &Options::default(),

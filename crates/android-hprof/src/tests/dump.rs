@@ -1,5 +1,4 @@
-//! A small language for dumps in tests: what a runtime would write, byte for byte, without bytes
-//! in the tests.
+//! Builder of dumps for tests: writes the bytes that a runtime would write.
 
 use crate::records::{IdSize, tag};
 use heaptap_model::heap_graph::BasicType;
@@ -53,7 +52,7 @@ pub(crate) struct Dump {
     id_size: IdSize,
     names: Vec<String>,
     loaded: Vec<(u64, u64)>,
-    /// Records that come after names and classes, before segments.
+    /// Records after names and classes, before segments.
     records: Vec<u8>,
     segments: Vec<Vec<u8>>,
     /// Tag of dump records, and whether the end is written.
@@ -61,7 +60,7 @@ pub(crate) struct Dump {
     pub(crate) ended: bool,
 }
 
-/// Ids of the string table begin here, so that none is one of an object.
+/// First ID of the string table, so that no name has the ID of an object.
 const FIRST_NAME: u64 = 0x40_0000;
 
 impl Dump {
@@ -78,12 +77,12 @@ impl Dump {
         }
     }
 
-    /// As Android writes them.
+    /// Creates a dump as Android writes it.
     pub(crate) fn art() -> Dump {
         Dump::new("JAVA PROFILE 1.0.3", IdSize::Four)
     }
 
-    /// As a JVM of 64 bits writes them.
+    /// Creates a dump as a 64-bit JVM writes it.
     pub(crate) fn hotspot() -> Dump {
         Dump::new("JAVA PROFILE 1.0.2", IdSize::Eight)
     }
@@ -109,7 +108,7 @@ impl Dump {
         }
     }
 
-    /// The id of a name in the string table.
+    /// Returns the ID of a name in the string table.
     pub(crate) fn name(&mut self, text: &str) -> u64 {
         let known = self.names.iter().position(|name| name == text);
         let at = known.unwrap_or_else(|| {
@@ -125,20 +124,20 @@ impl Dump {
         segment.extend(body);
     }
 
-    /// The next sub-records go into a segment of their own.
+    /// Starts a new segment for the next sub-records.
     pub(crate) fn segment(&mut self) -> &mut Dump {
         self.segments.push(Vec::new());
         self
     }
 
-    /// LOAD_CLASS alone.
+    /// Writes a LOAD_CLASS record alone.
     pub(crate) fn load_class(&mut self, id: u64, name: &str) -> &mut Dump {
         let name = self.name(name);
         self.loaded.push((id, name));
         self
     }
 
-    /// A class, with its LOAD_CLASS.
+    /// Writes a class with its LOAD_CLASS.
     pub(crate) fn class(&mut self, class: &ClassSpec<'_>) -> &mut Dump {
         self.load_class(class.id, class.name);
         let mut body = Vec::new();
@@ -166,12 +165,12 @@ impl Dump {
         self
     }
 
-    /// An instance: values of its class's fields, then its superclass's, and so on.
+    /// Writes an instance: values of its class's fields, then its superclass's, and so on.
     pub(crate) fn instance(&mut self, id: u64, class: u64, values: &[Val]) -> &mut Dump {
         self.instance_from(id, class, 0, values)
     }
 
-    /// An instance that the stack of that number allocated.
+    /// Writes an instance that the stack of that number allocated.
     pub(crate) fn instance_from(
         &mut self,
         id: u64,
@@ -193,7 +192,7 @@ impl Dump {
         self
     }
 
-    /// An array of references.
+    /// Writes an array of references.
     pub(crate) fn objects(&mut self, id: u64, class: u64, elements: &[u64]) -> &mut Dump {
         let mut body = Vec::new();
         self.put_id(&mut body, id);
@@ -207,7 +206,7 @@ impl Dump {
         self
     }
 
-    /// An array of primitives, by its big-endian bytes.
+    /// Writes an array of primitives from its big-endian bytes.
     pub(crate) fn array(&mut self, id: u64, element: BasicType, data: &[u8]) -> &mut Dump {
         let length = (data.len() / element.bytes(8)) as u32;
         self.array_without_data(0x23, id, element, length);
@@ -216,12 +215,12 @@ impl Dump {
         self
     }
 
-    /// An array whose values were left out.
+    /// Writes an array whose values were left out.
     pub(crate) fn nodata(&mut self, id: u64, element: BasicType, length: u32) -> &mut Dump {
         self.array_without_data(0xc3, id, element, length)
     }
 
-    /// The head of an array.
+    /// Writes the header of an array.
     pub(crate) fn array_without_data(
         &mut self,
         tag: u8,
@@ -238,18 +237,18 @@ impl Dump {
         self
     }
 
-    /// An array of characters.
+    /// Writes an array of characters.
     pub(crate) fn chars(&mut self, id: u64, text: &str) -> &mut Dump {
         let data: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
         self.array(id, BasicType::Char, &data)
     }
 
-    /// A root of one of the tags that have nothing but an id.
+    /// Writes a root whose tag has nothing but an ID.
     pub(crate) fn root(&mut self, tag: u8, id: u64) -> &mut Dump {
         self.root_of(tag, id, &[])
     }
 
-    /// A root with further numbers: thread, frame.
+    /// Writes a root with further numbers: thread, frame.
     pub(crate) fn root_of(&mut self, tag: u8, id: u64, numbers: &[u32]) -> &mut Dump {
         let mut body = Vec::new();
         self.put_id(&mut body, id);
@@ -263,7 +262,7 @@ impl Dump {
         self
     }
 
-    /// The heap that what follows lies in.
+    /// Writes the heap of the objects that follow.
     pub(crate) fn heap(&mut self, heap: u8, name: &str) -> &mut Dump {
         let name = self.name(name);
         let mut body = u32::from(heap).to_be_bytes().to_vec();
@@ -272,21 +271,21 @@ impl Dump {
         self
     }
 
-    /// Bytes among the sub-records.
+    /// Writes bytes among the sub-records.
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> &mut Dump {
         let segment = self.segments.last_mut().expect("there is always one");
         segment.extend(bytes);
         self
     }
 
-    /// A top-level record.
+    /// Writes a top-level record.
     pub(crate) fn record(&mut self, tag: u8, body: &[u8]) -> &mut Dump {
         put_record(&mut self.records, tag, body, body.len() as u32);
         self
     }
 
-    /// A stack of frames (class's place among those loaded, method, source, line), the innermost
-    /// first. Frames get ids from the stack's number.
+    /// Writes a stack of frames (index of the class among the loaded ones, method, source, line),
+    /// the innermost first. The IDs of frames derive from the number of the stack.
     pub(crate) fn stack(
         &mut self,
         serial: u32,
@@ -315,7 +314,7 @@ impl Dump {
         self.record(tag::TRACE, &body)
     }
 
-    /// The file up to its segments.
+    /// Returns the file up to its segments.
     pub(crate) fn front(&self) -> Vec<u8> {
         let mut file = self.version.as_bytes().to_vec();
         file.push(0);
@@ -338,12 +337,12 @@ impl Dump {
         file
     }
 
-    /// The whole file.
+    /// Returns the whole file.
     pub(crate) fn finish(&self) -> Vec<u8> {
         self.finish_with(|_, bytes| bytes)
     }
 
-    /// The whole file, with what the dump records claim as their lengths, by their number.
+    /// Returns the whole file, with declared lengths of the dump records chosen by `claim`.
     pub(crate) fn finish_with(&self, claim: impl Fn(usize, u32) -> u32) -> Vec<u8> {
         let mut file = self.front();
         for (at, segment) in self.segments.iter().enumerate() {
@@ -357,7 +356,7 @@ impl Dump {
     }
 }
 
-/// A top-level record that claims that length.
+/// Appends a top-level record that declares that length.
 pub(crate) fn put_record(file: &mut Vec<u8>, tag: u8, body: &[u8], claimed: u32) {
     file.push(tag);
     file.extend(0u32.to_be_bytes());

@@ -1,4 +1,4 @@
-//! Whole dumps, made by [`dump::Dump`], read back.
+//! Whole dumps, made by [`dump::Dump`] and read back.
 
 mod contents;
 mod damaged;
@@ -17,12 +17,12 @@ fn graph_of(file: Vec<u8>) -> HeapGraph {
     read(Bytes::from(file), &Options::default()).expect("it has a header")
 }
 
-/// The object with that id.
+/// Returns the object with that ID.
 fn object(graph: &HeapGraph, id: u64) -> ObjectIndex {
     graph.find(ObjectId(id)).expect("the dump has it")
 }
 
-/// Ids that an object refers to, without referents; 0 for what the dump has not.
+/// Returns the IDs that an object refers to, without referents; 0 for IDs missing in the dump.
 fn references(graph: &HeapGraph, id: u64) -> Vec<u64> {
     let targets = graph.references(object(graph, id)).iter();
     let id_of = |&target: &ObjectIndex| match target {
@@ -32,7 +32,7 @@ fn references(graph: &HeapGraph, id: u64) -> Vec<u64> {
     targets.map(id_of).collect()
 }
 
-/// All fields of an object by name (elements by number) and value.
+/// Returns all fields of an object by name (elements by number) and value.
 fn fields(graph: &HeapGraph, id: u64) -> Vec<(String, Value)> {
     let mut all = Vec::new();
     graph
@@ -46,7 +46,7 @@ fn fields(graph: &HeapGraph, id: u64) -> Vec<(String, Value)> {
     all
 }
 
-/// Name of an object's class.
+/// Returns the name of an object's class.
 fn class_name(graph: &HeapGraph, id: u64) -> &str {
     &graph.class(graph.class_of(object(graph, id))).name
 }

@@ -1,5 +1,5 @@
-//! Random heaps, written in random order into random segments, and read back: the graph is the
-//! heap, whatever the order, the width of ids and the number of threads.
+//! Random heaps, written in random order into random segments, and read back: the graph equals the
+//! heap for every order, width of IDs and number of threads.
 
 use super::dump::{ClassSpec, Dump, Val};
 use super::{class_name, references};
@@ -15,8 +15,8 @@ const NODE: u64 = 0x100;
 const PAIR: u64 = 0x110;
 const ARRAY: u64 = 0x120;
 
-/// An object of the heap: what sort, and what it refers to by number; a number beyond the heap is
-/// null.
+/// An object of the heap: its kind, and the numbers of the objects it refers to; a number beyond
+/// the heap is null.
 #[derive(Debug, Clone)]
 struct Thing {
     sort: u8,
@@ -33,7 +33,7 @@ fn id(number: usize) -> u64 {
     0x1000 + 8 * number as u64
 }
 
-/// The ids that a thing holds, null as 0.
+/// Returns the IDs that a thing holds, null as 0.
 fn targets(heap: &[Thing], thing: &Thing) -> Vec<u64> {
     let width = match thing.sort {
         0 => 1,
@@ -65,7 +65,7 @@ fn write_class(dump: &mut Dump, class: u64) {
     let pair = [("other", Object)];
     let (name, superclass, fields): (_, _, &[_]) = match class {
         NODE => ("a.Node", 0, &node),
-        // Its data are its own field, then those of its superclass.
+        // Its own field comes first, then those of its superclass.
         PAIR => ("a.Pair", NODE, &pair),
         _ => ("java.lang.Object[]", 0, &[]),
     };
@@ -89,7 +89,7 @@ proptest! {
     ) {
         let id_size = if wide { IdSize::Eight } else { IdSize::Four };
         let mut dump = Dump::new("JAVA PROFILE 1.0.2", id_size);
-        // Objects, then classes and roots by numbers behind them, shuffled.
+        // Objects, then classes and roots with the numbers after them, shuffled.
         let classes = [NODE, PAIR, ARRAY];
         let mut jobs: Vec<usize> = (0..heap.len() + classes.len() + roots.len()).collect();
         let mut rng = fastrand::Rng::with_seed(order);

@@ -1,4 +1,4 @@
-//! The shapes that runtimes write.
+//! Dumps as the runtimes write them.
 
 use super::dump::{ClassSpec, Dump, Val};
 use super::{class_name, fields, graph_of, object, references};
@@ -15,8 +15,8 @@ const CLASS: u64 = 0x110;
 pub(super) const NODE: u64 = 0x120;
 pub(super) const ARRAY: u64 = 0x130;
 
-/// `java.lang.Object`, `java.lang.Class`, a class with a reference and a number, and arrays of
-/// objects, named as the runtime does.
+/// Adds `java.lang.Object`, `java.lang.Class`, a class with a reference and a number, and arrays of
+/// objects, with the runtime's names.
 pub(super) fn with_classes(dump: &mut Dump) -> &mut Dump {
     dump.class(&ClassSpec {
         id: OBJECT,
@@ -209,7 +209,7 @@ fn what_art_writes_for_a_class_is_its_object_and_not_objects_of_the_program() {
     for id in [0x1000, 0x1010, 0x1020] {
         dump.instance(id, OBJECT, &[Val::Ref(OBJECT), Val::Int(0)]);
     }
-    // Odd, but no class claims it: an array like any other.
+    // The ID is odd, but no class claims it: an ordinary array.
     dump.array(0x1031, Byte, &[1, 2]);
     let file = dump.finish();
     let graph = graph_of(file.clone());
@@ -222,7 +222,7 @@ fn what_art_writes_for_a_class_is_its_object_and_not_objects_of_the_program() {
     assert_eq!(graph.shallow_bytes(own), 4 * 4 + 4 + 40);
     assert!(
         references(&graph, 0x1010).is_empty(),
-        "shadow$_klass_ is no reference"
+        "shadow$_klass_ is not a reference"
     );
     assert_eq!(class_name(&graph, 0x1031), "byte[]");
     let loader = graph
@@ -458,7 +458,7 @@ fn a_class_that_only_its_instances_hold_is_held_by_them() {
         "the leaked loader"
     );
 
-    // Where something else holds the loader, instances do not.
+    // If something else holds the loader, instances do not.
     dump.root_of(0x01, 0x2000, &[]);
     let graph = graph_of(dump.finish());
     assert_eq!(references(&graph, 0x1000), [0x1010]);
@@ -480,10 +480,10 @@ fn arrays_that_exist_in_dumps_of_art_only_take_no_memory_there() {
     dump.chars(0x1010, "abc");
     dump.instance(0x1020, 0x200, &[Val::Int(0), Val::Ref(0x1028)]);
     dump.array(0x1028, Byte, &[]);
-    // One of Dalvik: its array is a real one.
+    // A string of Dalvik, whose array is a real one.
     dump.instance(0x1040, 0x200, &[Val::Int(3), Val::Ref(0x1060)]);
     dump.chars(0x1060, "abc");
-    // What a loader holds.
+    // The objects that a loader holds.
     dump.objects(0x1084, ARRAY, &[NODE; 4]);
     let file = Bytes::from(dump.finish());
     let sizes = |sizes| {

@@ -1,7 +1,7 @@
-//! What becomes of a mapped file that is cut short while it is read. On Unix whoever reads behind
-//! its new end gets SIGBUS, which ends a process. Here such a read finds zeros instead, and the
-//! file is remembered, so that the command can end with an error and keep what it read. On
-//! Windows a file that is mapped cannot be cut short.
+//! Guard for mapped files that are cut short while they are read. On Unix a read beyond the new end
+//! raises SIGBUS, which ends a process. This guard makes such a read find zeros and records the
+//! file, so that the command can end with an error and keep the data it has read. On Windows a
+//! mapped file cannot be cut short.
 
 use memmap2::Mmap;
 use std::path::Path;
@@ -26,7 +26,7 @@ impl Guarded {
     }
 }
 
-/// Files that became shorter while they were mapped; here none can.
+/// Returns the files that became shorter while they were mapped: none on this system.
 #[cfg(not(unix))]
 pub fn cut_short() -> Vec<std::path::PathBuf> {
     Vec::new()
@@ -42,26 +42,26 @@ mod unix {
     use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
     use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-    /// A place for the range of a map, where the handler of the signal finds it. Places are never
-    /// freed, but used again: the handler may look at any at any time.
+    /// A slot for the range of a map, where the signal handler finds it. Slots are never freed but
+    /// reused, because the handler can read any of them at any time.
     struct Place {
-        /// 0 while it stands for no map.
+        /// 0 while the slot is unused.
         start: AtomicUsize,
         end: AtomicUsize,
         is_cut: AtomicBool,
         next: *const Place,
     }
 
-    // SAFETY: `next` is set before others see the place, and what it refers to is never freed.
+    // SAFETY: `next` is set before other threads see the slot, and its target is never freed.
     unsafe impl Sync for Place {}
 
     static PLACES: AtomicPtr<Place> = AtomicPtr::new(ptr::null_mut());
 
-    /// Which place stands for which file.
+    /// The slot of each mapped file.
     struct Files {
         free: Vec<&'static Place>,
         mapped: Vec<(&'static Place, PathBuf)>,
-        /// Those that were cut short and are mapped no more.
+        /// Files that were cut short and are no longer mapped.
         cut: Vec<PathBuf>,
     }
 
@@ -75,10 +75,10 @@ mod unix {
         FILES.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What handled the signal before; `None` where it cannot be handled.
+    /// The previous handler of the signal; `None` if the signal cannot be handled.
     static BEFORE: OnceLock<Option<libc::sigaction>> = OnceLock::new();
 
-    /// A map of a file, of which the handler knows.
+    /// A map of a file that is registered with the handler.
     pub(in crate::bytes) struct Guarded {
         map: Mmap,
         place: &'static Place,
@@ -88,7 +88,7 @@ mod unix {
         /// Guards a map of a whole file.
         ///
         /// # Errors
-        /// Where the signal can't be handled.
+        /// Returns an error if the signal can't be handled.
         pub(in crate::bytes) fn new(map: Mmap, path: &Path) -> io::Result<Guarded> {
             if BEFORE.get_or_init(handle).is_none() {
                 return Err(io::Error::other("cannot handle SIGBUS"));
@@ -110,7 +110,7 @@ mod unix {
 
     impl Drop for Guarded {
         fn drop(&mut self) {
-            // Before the range is unmapped, and may become somebody else's.
+            // Cleared before the range is unmapped and possibly reused.
             self.place.start.store(0, Ordering::SeqCst);
             let mut files = files();
             let is_this = |(place, _): &(&Place, _)| ptr::eq(*place, self.place);
@@ -124,7 +124,8 @@ mod unix {
         }
     }
 
-    /// Files that became shorter while they were mapped, as far as what is gone was read.
+    /// Returns the files that became shorter while they were mapped, if their missing part was
+    /// read.
     pub fn cut_short() -> Vec<PathBuf> {
         let files = files();
         let mapped = files.mapped.iter();
@@ -137,7 +138,7 @@ mod unix {
     }
 
     fn new_place() -> &'static Place {
-        // Only who holds `FILES` makes one.
+        // Only the holder of `FILES` creates one.
         let place = Box::leak(Box::new(Place {
             start: AtomicUsize::new(0),
             end: AtomicUsize::new(0),
@@ -148,10 +149,10 @@ mod unix {
         place
     }
 
-    /// Has the signal handled here; what was there before.
+    /// Installs the signal handler; returns the previous one.
     fn handle() -> Option<libc::sigaction> {
-        // SAFETY: both are plain data that zeros are right for, and `on_bus` keeps to what a
-        // handler may do: it reads atomics and calls `mmap` and `sigaction`.
+        // SAFETY: both are plain data for which zeros are valid, and `on_bus` does only what a
+        // handler can safely do: it reads atomics and calls `mmap` and `sigaction`.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             let mut before: libc::sigaction = std::mem::zeroed();
@@ -164,29 +165,30 @@ mod unix {
     }
 
     extern "C" fn on_bus(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-        // SAFETY: the kernel gives a handler with SA_SIGINFO what the signal is about.
+        // SAFETY: the kernel passes valid signal information to a handler with SA_SIGINFO.
         let address = unsafe { (*info).si_addr() } as usize;
         if !replaced(address) {
             pass_on(signal, info, context);
         }
     }
 
-    /// Puts zeros into a map from an address to its end; `false` where no map has the address.
+    /// Maps zeros over a map from an address to its end; returns `false` if no map contains the
+    /// address.
     fn replaced(address: usize) -> bool {
         let mut next: *const Place = PLACES.load(Ordering::SeqCst);
-        // SAFETY: places are never freed.
+        // SAFETY: slots are never freed.
         while let Some(place) = unsafe { next.as_ref() } {
             let start = place.start.load(Ordering::SeqCst);
             let end = place.end.load(Ordering::SeqCst);
             if start != 0 && (start..end).contains(&address) {
                 place.is_cut.store(true, Ordering::SeqCst);
-                // SAFETY: asks for a number of the system.
+                // SAFETY: reads a constant of the system.
                 let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
                 let from = address - address % page;
                 let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_FIXED;
                 let to = from as *mut c_void;
-                // SAFETY: the range lies in a map that is read only, and alive, since a thread
-                // reads in it. Its pages there are gone, so nothing is lost.
+                // SAFETY: the range is in a map that is read only, and that exists because a thread
+                // reads from it. Its pages there are gone, so nothing is lost.
                 let put = unsafe { libc::mmap(to, end - from, libc::PROT_READ, flags, -1, 0) };
                 return put != libc::MAP_FAILED;
             }
@@ -195,11 +197,11 @@ mod unix {
         false
     }
 
-    /// Leaves the signal to whatever handled it before.
+    /// Passes the signal to the previous handler.
     fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
         if let Some(Some(before)) = BEFORE.get() {
-            // SAFETY: it is what the system gave for this signal. Should it be no function of
-            // this kind, the instruction that failed fails again, and then ends the process.
+            // SAFETY: the system returned this handler for this signal. If it is not a function of
+            // this kind, the failed instruction runs again, fails again, and then ends the process.
             unsafe {
                 libc::sigaction(signal, before, ptr::null_mut());
                 let is_function = before.sa_flags & libc::SA_SIGINFO != 0

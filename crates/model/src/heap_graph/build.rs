@@ -1,8 +1,8 @@
-//! A graph from objects that come in any order, with references by id. Readers that can do
-//! better (two passes over a mapped file) fill the columns themselves.
+//! Builder of a graph from objects in any order, with references by ID. Readers with a better
+//! method (two passes over a mapped file) fill the columns themselves.
 //!
-//! Ids that fit 32 bits are kept in so many, as are those of heap graphs, and resolved where they
-//! stand; objects that came in ascending order, as most do, stay where they are.
+//! IDs that fit 32 bits, like those of heap graphs, are stored in 32 bits and resolved in place.
+//! Objects that come in ascending order, as most do, are not moved.
 
 use super::class::Class;
 use super::class_column::ClassColumn;
@@ -15,38 +15,37 @@ use super::root::{Root, RootKind};
 use std::collections::BTreeMap;
 use std::num::NonZero;
 
-/// A graph holds so many objects, and so many references.
+/// Maximum number of objects, and of references, in a graph.
 const MOST: usize = u32::MAX as usize - 1;
 /// Fewer references than this are resolved by one thread.
 const WORTH_A_THREAD: usize = 1 << 16;
 
-/// Why there is no graph.
+/// Reason why a graph cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
-    /// Indices have 32 bits.
+    /// The heap has more than 32-bit indices can number.
     #[error("the heap has more than {most} {what}")]
     TooLarge {
-        /// Objects or references.
+        /// `objects` or `references`.
         what: &'static str,
-        /// What a graph holds.
+        /// Maximum number in a graph.
         most: u64,
     },
 }
 
-/// An object as a reader found it.
+/// An object from a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewObject {
-    /// Its id in the dump.
+    /// ID of the object in the dump.
     pub id: ObjectId,
-    /// Its class, by index into what [`GraphBuilder::finish`] is given.
+    /// Index of the class in the argument of [`GraphBuilder::finish`].
     pub class: ClassIndex,
     /// Shallow size in bytes.
     pub shallow_bytes: u64,
-    /// Its heap.
     pub heap: HeapKind,
 }
 
-/// Ids in the order in which they came, in 32 bits while they fit.
+/// IDs in the order of arrival, in 32 bits while they fit.
 enum IdColumn {
     Narrow(Vec<u32>),
     Wide(Vec<u64>),
@@ -89,7 +88,7 @@ impl IdColumn {
         }
     }
 
-    /// The objects with these ids, and ids that no object has, as often as they occur.
+    /// Returns the objects with these IDs, and each occurrence of an ID without an object.
     fn resolved(self, ids: &Ids) -> (Vec<ObjectIndex>, Vec<Missing>) {
         match self {
             IdColumn::Narrow(narrow) => {
@@ -112,7 +111,7 @@ impl IdColumn {
     }
 }
 
-/// An id that no object has, and where it stands.
+/// An ID without an object, and its position.
 struct Missing {
     at: usize,
     id: u64,
@@ -135,7 +134,7 @@ fn resolve<'a>(
     missing
 }
 
-/// Has parts of the slots worked on at once, each with the index of its first.
+/// Processes parts of the slots in parallel, each with the index of its first slot.
 fn in_parts(
     slots: &mut [ObjectIndex],
     work: impl Fn(usize, &mut [ObjectIndex]) -> Vec<Missing> + Sync,
@@ -172,19 +171,19 @@ fn in_parts(
     missing.collect()
 }
 
-/// Gathers objects, then makes a graph of them.
+/// Collects objects and builds a graph from them.
 #[derive(Default)]
 pub struct GraphBuilder {
     ids: IdColumn,
     class_of: Vec<ClassIndex>,
-    /// As in [`HeapGraph`], `huge` by order of arrival.
+    /// Like [`HeapGraph`]'s; `huge` is in order of arrival.
     shallow: Vec<u32>,
     huge: BTreeMap<ObjectIndex, u64>,
     heaps: Vec<HeapKind>,
-    /// Where each object's references begin.
+    /// Index of each object's first reference.
     starts: Vec<u32>,
     references: IdColumn,
-    /// Which of the references are referents, ascending.
+    /// Indices of the references that are referents, ascending.
     referents: Vec<(u32, ReferenceKind)>,
     roots: Vec<(u64, RootKind, Option<u32>, Option<u32>)>,
     native: Vec<(u64, u64)>,
@@ -192,8 +191,8 @@ pub struct GraphBuilder {
 }
 
 impl GraphBuilder {
-    /// Adds an object; references added next are its own. One that comes again replaces the
-    /// earlier.
+    /// Adds an object; the references added next belong to it. A repeated ID replaces the earlier
+    /// object.
     pub fn object(&mut self, object: NewObject) {
         if self.ids.len() >= MOST {
             self.too_large = Some("objects");
@@ -213,7 +212,7 @@ impl GraphBuilder {
         self.starts.push(self.references.len() as u32);
     }
 
-    /// Adds a reference of the last object; id 0 is null.
+    /// Adds a reference of the last object; ID 0 is null.
     #[inline]
     pub fn reference(&mut self, target: ObjectId) {
         if self.references.len() >= MOST {
@@ -239,11 +238,11 @@ impl GraphBuilder {
         self.native.push((id.0, bytes));
     }
 
-    /// The graph. References to ids that no object has become placeholders where
-    /// `keep_dangling`, else nulls; both are counted.
+    /// Builds the graph. References to IDs without an object become placeholders with
+    /// `keep_dangling`, and nulls otherwise; both are counted.
     ///
     /// # Errors
-    /// Where indices of 32 bits do not do.
+    /// Returns an error if the heap has too many objects or references for 32-bit indices.
     pub fn finish(
         self,
         mut classes: Vec<Class>,
@@ -337,7 +336,7 @@ impl GraphBuilder {
     }
 }
 
-/// The same ids and those that are missing; targets are told anew.
+/// Returns the IDs together with the missing ones; renumbers the targets.
 fn with_placeholders(own: Ids, missing: &[Missing], targets: &mut [ObjectIndex]) -> Ids {
     let mut all = IdsBuilder::new();
     own.iter().for_each(|id| all.insert(id));
@@ -353,15 +352,15 @@ fn with_placeholders(own: Ids, missing: &[Missing], targets: &mut [ObjectIndex])
     all
 }
 
-/// A referent that is set apart.
+/// A referent removed from the references.
 struct TakenOut {
-    /// Its place among the references.
+    /// Index of the referent among the references.
     at: u32,
     kind: ReferenceKind,
     target: ObjectIndex,
 }
 
-/// Makes the referents nulls, and tells those that are not.
+/// Replaces the referents by nulls and returns those that were not null.
 fn taken_out(referents: &[(u32, ReferenceKind)], targets: &mut [ObjectIndex]) -> Vec<TakenOut> {
     let taken = referents.iter().map(|&(at, kind)| TakenOut {
         at,
@@ -371,14 +370,14 @@ fn taken_out(referents: &[(u32, ReferenceKind)], targets: &mut [ObjectIndex]) ->
     taken.filter(|t| t.target != ObjectIndex::NONE).collect()
 }
 
-/// Brings columns from the order in which objects came into that of their ids.
+/// Sorts the columns from the order of arrival into the order of IDs.
 fn sort(graph: &mut HeapGraph, class_of: Vec<ClassIndex>, came: &IdColumn, taken_out: &[TakenOut]) {
     let referent = |owner: usize, taken: &TakenOut| Referent {
         owner: ObjectIndex(owner as u32),
         target: taken.target,
         kind: taken.kind,
     };
-    // Ids that ascend are numbered as they came.
+    // Objects with ascending IDs are numbered in the order of arrival.
     let sorted = came.len() == graph.ids.len() && came.iter().is_sorted();
     if sorted && graph.starts[0] == 0 {
         let mut owner = 0;
@@ -391,7 +390,7 @@ fn sort(graph: &mut HeapGraph, class_of: Vec<ClassIndex>, came: &IdColumn, taken
         graph.class_of = class_of.into();
         return;
     }
-    // The last object of an id wins; placeholders came from nowhere.
+    // The last object of an ID is used; placeholders have no source.
     let mut source = vec![u32::MAX; graph.ids.len()];
     for (at, id) in came.iter().enumerate() {
         if let Some(index) = graph.ids.find(ObjectId(id)) {
@@ -427,7 +426,7 @@ fn sort(graph: &mut HeapGraph, class_of: Vec<ClassIndex>, came: &IdColumn, taken
     graph.targets = targets;
 }
 
-/// A column in the order of `source`; `none` for whom it names nobody.
+/// Returns a column in the order of `source`; `none` for rows without a source.
 fn gathered<T: Copy>(column: &[T], source: &[u32], none: T) -> Vec<T> {
     let value = |&at: &u32| column.get(at as usize).copied().unwrap_or(none);
     source.iter().map(value).collect()
@@ -474,7 +473,7 @@ mod tests {
         assert_eq!(graph.root_kind(largest), Some(RootKind::JniGlobal));
     }
 
-    /// A heap told by a map from ids, built in a random order, with ids that come twice.
+    /// Checks a heap against a map from IDs: built in random order, with repeated IDs.
     fn built_as_told(random: &mut fastrand::Rng, objects: usize, spacing: u64, base: u64) {
         let id = |n: u64| base + n * spacing;
         let mut told: BTreeMap<u64, (NewObject, Vec<u64>, Option<u64>)> = BTreeMap::new();

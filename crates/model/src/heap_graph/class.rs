@@ -2,18 +2,18 @@
 
 use super::ids::{ClassIndex, ObjectIndex};
 
-/// So many classes are looked at from one upwards: no program has as many above each other, a
-/// hostile dump may have a chain of millions.
+/// Maximum number of superclasses that are followed: no program has such a deep hierarchy, but a
+/// hostile dump can have a chain of millions.
 pub const DEEPEST: usize = 255;
 
-/// A class and those above it, nearest first, at most [`DEEPEST`]. Ends where they go round in a
-/// circle, though not before some have come again.
+/// Returns a class and its superclasses, nearest first, at most [`DEEPEST`]. Ends at a cycle,
+/// possibly after some classes are repeated.
 pub fn upwards<T: Copy + PartialEq>(
     class: T,
     above: impl Fn(T) -> Option<T>,
 ) -> impl Iterator<Item = T> {
     let mut next = Some(class);
-    // Brent: `anchor` jumps ahead at powers of two, and a cycle comes back to it.
+    // Brent's algorithm: `anchor` jumps ahead at powers of two, and a cycle returns to it.
     let (mut anchor, mut steps, mut limit) = (None, 0u32, 1u32);
     std::iter::from_fn(move || {
         let now = next.filter(|&now| anchor != Some(now))?;
@@ -29,38 +29,38 @@ pub fn upwards<T: Copy + PartialEq>(
     .take(DEEPEST)
 }
 
-/// A class or array type. Two classes may have one name: by two loaders, or from two files.
+/// A class or array type. Two classes can have the same name if they have different loaders or
+/// files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Class {
-    /// Its name as Java writes it: `java.lang.String`, `int[][]`. In a heap graph the type of a
-    /// class object is `java.lang.Class<the.Name>`.
+    /// Name as Java writes it: `java.lang.String`, `int[][]`. In a heap graph the type of a class
+    /// object is `java.lang.Class<the.Name>`.
     pub name: String,
-    /// The name before it was obfuscated, once a mapping file gave it.
+    /// Original name from an R8 mapping.
     pub deobfuscated: Option<String>,
-    /// The file it was loaded from, where the dump says.
+    /// File that the class was loaded from, if the dump has it.
     pub location: Option<String>,
-    /// Its superclass, where the dump says and has it. May be part of a cycle in a hostile dump:
+    /// Superclass, if the dump has it. Can be part of a cycle in a hostile dump:
     /// [`super::HeapGraph::ancestry`] is bounded.
     pub superclass: Option<ClassIndex>,
-    /// The object that loaded it.
+    /// The class loader object.
     pub loader: Option<ObjectIndex>,
-    /// The `java.lang.Class` object that stands for it; statics are that object's fields.
+    /// The `java.lang.Class` object of the class; its fields are the statics of the class.
     pub object: Option<ObjectIndex>,
-    /// What sort of class.
     pub kind: ClassKind,
-    /// Shallow size of an instance in bytes, where all have the same.
+    /// Shallow size of an instance in bytes, if all have the same.
     pub instance_bytes: Option<u64>,
-    /// Its own instance fields in declared order, without those of superclasses.
+    /// Instance fields that the class itself declares, in declared order.
     pub fields: Vec<FieldDecl>,
 }
 
 impl Class {
-    /// The name to show: deobfuscated where it can be.
+    /// Returns the name to show: the deobfuscated one if known.
     pub fn shown(&self) -> &str {
         self.deobfuscated.as_deref().unwrap_or(&self.name)
     }
 
-    /// Whether it is an array of any kind.
+    /// Returns whether it is an array of any kind.
     pub fn is_array(&self) -> bool {
         self.kind == ClassKind::Array || self.name.ends_with("[]")
     }
@@ -69,14 +69,14 @@ impl Class {
 /// A field that a class declares.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FieldDecl {
-    /// Its name, without the class.
+    /// Name without the class.
     pub name: String,
-    /// The name before it was obfuscated.
+    /// Original name from an R8 mapping.
     pub deobfuscated: Option<String>,
-    /// The name of its type as Java writes it, where the dump says; `None` for an HPROF's
-    /// object fields, whose [`FieldDecl::basic`] is [`BasicType::Object`].
+    /// Name of the type as Java writes it, if the dump has it; `None` for an HPROF's object fields,
+    /// whose [`FieldDecl::basic`] is [`BasicType::Object`].
     pub type_name: Option<String>,
-    /// Its basic type, where the dump says.
+    /// Basic type, if the dump has it.
     pub basic: Option<BasicType>,
 }
 
@@ -105,7 +105,7 @@ pub enum BasicType {
 }
 
 impl BasicType {
-    /// The type with that code.
+    /// Returns the type with that code.
     pub fn of_code(code: u8) -> Option<BasicType> {
         use BasicType::*;
         Some(match code {
@@ -122,7 +122,7 @@ impl BasicType {
         })
     }
 
-    /// Bytes of a value in a dump whose ids have `id_bytes`.
+    /// Returns the bytes of a value in a dump whose IDs have `id_bytes`.
     pub fn bytes(self, id_bytes: usize) -> usize {
         use BasicType::*;
         match self {
@@ -134,7 +134,7 @@ impl BasicType {
         }
     }
 
-    /// As Java writes it; `Object` for references.
+    /// Returns the name as Java writes it; `Object` for references.
     pub fn name(self) -> &'static str {
         use BasicType::*;
         match self {
@@ -151,7 +151,7 @@ impl BasicType {
     }
 }
 
-/// What sort of class; Perfetto's `HeapGraphType.Kind`, computed by superclass for HPROF.
+/// Kind of class; Perfetto's `HeapGraphType.Kind`, computed from superclasses for HPROF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[allow(missing_docs)]
 pub enum ClassKind {

@@ -1,8 +1,7 @@
-//! The class of each object, in 16 bits where there are few enough classes, as there mostly are.
+//! The class of each object, in 16 bits if there are few enough classes, which is usual.
 
 use super::ids::{ClassIndex, ObjectIndex};
 
-/// Classes by object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassColumn(Column);
 

@@ -1,5 +1,5 @@
-//! What only the dump itself can tell of an object, as plain values: its fields by name and
-//! value, its elements, its thread. Asked for the few objects that are shown or inspected, never
+//! Facts about an object that only the dump has, as plain values: its fields by name and value, its
+//! elements, its thread. They are requested for the few objects that are shown or inspected, never
 //! in a walk over all.
 
 use super::class::BasicType;
@@ -8,11 +8,11 @@ use super::ids::{ClassIndex, ObjectId, ObjectIndex};
 /// The value of a field or an element.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
-    /// No object.
+    /// A null reference.
     Null,
     /// An object of the graph.
     Object(ObjectIndex),
-    /// An id that the dump has no object for.
+    /// An ID without an object in the dump.
     Dangling(ObjectId),
     /// `boolean`.
     Boolean(bool),
@@ -33,7 +33,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The object it refers to.
+    /// Returns the object that the value refers to.
     pub fn object(self) -> Option<ObjectIndex> {
         match self {
             Value::Object(object) => Some(object),
@@ -41,7 +41,7 @@ impl Value {
         }
     }
 
-    /// Its type; `Object` of whatever refers to one, or to none.
+    /// Returns the type of the value; `Object` for references, including null.
     pub fn basic_type(self) -> BasicType {
         match self {
             Value::Null | Value::Object(_) | Value::Dangling(_) => BasicType::Object,
@@ -56,7 +56,7 @@ impl Value {
         }
     }
 
-    /// A whole number of any width; not a `char` or a `boolean`.
+    /// Returns a whole number of any width; `None` for a `char` or a `boolean`.
     pub fn integer(self) -> Option<i64> {
         Some(match self {
             Value::Byte(n) => n.into(),
@@ -67,7 +67,7 @@ impl Value {
         })
     }
 
-    /// A `boolean`.
+    /// Returns the value of a `boolean`.
     pub fn boolean(self) -> Option<bool> {
         match self {
             Value::Boolean(b) => Some(b),
@@ -79,17 +79,16 @@ impl Value {
 /// A field of an object, an element of an array, or a static of a class object.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Field<'a> {
-    /// Its name; `None` where the dump does not tell, and for elements of arrays.
+    /// Name; `None` if the dump does not have it, and for elements of arrays.
     pub name: Option<&'a str>,
     /// Index of the element, in arrays.
     pub element: Option<u32>,
-    /// The name of its type, where the dump tells.
+    /// Name of the type, if the dump has it.
     pub type_name: Option<&'a str>,
-    /// The class that declares it, where that is known.
+    /// Class that declares the field, if known.
     pub declared_in: Option<ClassIndex>,
-    /// Whether it is a static of the class that this class object stands for.
+    /// The field is a static of the class that this class object represents.
     pub is_static: bool,
-    /// What it holds.
     pub value: Value,
 }
 
@@ -100,56 +99,56 @@ pub struct PrimitiveArray<'a> {
     pub element: BasicType,
     /// Number of elements.
     pub length: u32,
-    /// Their values, big-endian, where the dump has them.
+    /// Values of the elements, big-endian, if the dump has them.
     pub bytes: Option<&'a [u8]>,
 }
 
-/// The field that a reference is, as the dump has it.
+/// The field of a reference, as named in the dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReferenceName<'a> {
-    /// With the class that declares it: `com.example.Cache.entries`.
+    /// Name with the declaring class: `com.example.Cache.entries`.
     pub qualified: &'a str,
-    /// The name of its type, where the dump tells.
+    /// Name of the type, if the dump has it.
     pub type_name: Option<&'a str>,
-    /// Its class and name before they were obfuscated, where a map knows.
+    /// Original class and name, if an R8 mapping has them.
     pub original: Option<(&'a str, &'a str)>,
 }
 
-/// A field as it was before it was obfuscated.
+/// Original class and name of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OriginalField {
-    /// The class it was written in, which may not be the one that declares it now.
+    /// Class that originally declared the field; it can differ from the current one.
     pub class: String,
-    /// Its name.
     pub name: String,
 }
 
-/// Knows what fields were called before they were obfuscated.
+/// Source of original field names.
 pub trait FieldRenamer {
-    /// The class and the name of a field, given the class that declares it, its own name and that of its type
-    /// where known, all as the dump has them; `None` where nothing is known of it.
+    /// Returns the original class and name of a field, given the class that declares it, its own
+    /// name and the name of its type if known, all as in the dump; `None` if they are unknown.
     fn field(&self, class: &str, field: &str, type_name: Option<&str>) -> Option<OriginalField>;
 
-    /// The name of a type, arrays and class objects too; `None` where nothing is known of it.
+    /// Returns the original name of a type, including arrays and class objects; `None` if it is
+    /// unknown.
     fn type_name(&self, name: &str) -> Option<String>;
 }
 
-/// A thread of the program at the moment of the dump.
+/// A thread of the program at the time of the dump.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ThreadFacts {
-    /// Its name, where the dump has it.
+    /// Name, if the dump has it.
     pub name: Option<String>,
-    /// Its `java.lang.Thread`.
+    /// The `java.lang.Thread` object.
     pub object: Option<ObjectIndex>,
-    /// Its stack, the innermost frame first, so that [`super::Root::frame`] is an index; such as
-    /// `lab.LeakLab.main (LeakLab.java:42)`. Empty where the dump has none.
+    /// Stack of the thread, the innermost frame first, so that [`super::Root::frame`] is an index;
+    /// such as `lab.LeakLab.main (LeakLab.java:42)`. Empty if the dump has no stack.
     pub frames: Vec<String>,
 }
 
-/// A stack at which objects were allocated.
+/// A stack that allocated objects.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AllocationSite {
-    /// The thread, by name where the dump has it, else by serial number.
+    /// Name of the thread if the dump has it, its serial number otherwise.
     pub thread: String,
     /// Frames, the allocating one first, such as `lab.LeakLab.fill (LeakLab.java:42)`.
     pub frames: Vec<String>,

@@ -1,16 +1,16 @@
-//! What a walk over a graph goes along: references and the referents that are followed.
+//! The edges of a walk over a graph: references and the followed referents.
 
 use super::follow::Follow;
 use super::graph::{HeapGraph, Referent};
 use super::ids::ObjectIndex;
 use super::object_set::ObjectSet;
 
-/// The references that count, for a walk over all objects: asks for referents only where there
-/// are any that are followed.
+/// The edges for a walk over all objects; searches referents only for objects that have followed
+/// ones.
 pub(super) struct Edges<'a> {
     pub(super) graph: &'a HeapGraph,
     follow: Follow,
-    /// Owners of referents that are followed; `None` where nobody is.
+    /// Owners of followed referents; `None` if there are none.
     owners: Option<ObjectSet>,
 }
 
@@ -30,7 +30,7 @@ impl<'a> Edges<'a> {
         }
     }
 
-    /// Where an object's references stand in the graph's `targets`.
+    /// Returns the range of an object's references in the graph's `targets`.
     #[inline]
     pub(super) fn range(&self, object: ObjectIndex) -> (usize, usize) {
         let starts = &self.graph.starts;
@@ -40,7 +40,7 @@ impl<'a> Edges<'a> {
         )
     }
 
-    /// Whether an object has referents that are followed.
+    /// Returns whether an object has followed referents.
     #[inline]
     pub(super) fn has_referents(&self, object: ObjectIndex) -> bool {
         match &self.owners {
@@ -49,7 +49,7 @@ impl<'a> Edges<'a> {
         }
     }
 
-    /// Targets of an object's referents that are followed.
+    /// Returns the targets of an object's followed referents.
     pub(super) fn referents(&self, object: ObjectIndex) -> impl Iterator<Item = ObjectIndex> + 'a {
         let all: &[Referent] = match self.has_referents(object) {
             true => self.graph.referents_of(object),
@@ -60,12 +60,12 @@ impl<'a> Edges<'a> {
         followed.map(|r| r.target)
     }
 
-    /// Whether that referent is followed.
+    /// Returns whether that referent is followed.
     pub(super) fn follows(&self, referent: &Referent) -> bool {
         self.follow.follows(referent.kind)
     }
 
-    /// All that an object keeps; may repeat.
+    /// Returns all objects that an object keeps alive; can repeat.
     #[inline]
     pub(super) fn of(&self, object: ObjectIndex) -> impl Iterator<Item = ObjectIndex> + 'a {
         let references = self.graph.references(object).iter().copied();

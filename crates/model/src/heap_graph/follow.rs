@@ -1,9 +1,9 @@
-//! Which references keep what they refer to. `java.lang.ref.Reference.referent` is set apart
-//! from all other fields when a graph is built; this says which sorts of it are followed.
+//! The references that keep their target alive. `java.lang.ref.Reference.referent` is separated
+//! from all other fields when a graph is built; [`Follow`] selects the kinds that are followed.
 
 use super::class::ClassKind;
 
-/// Sorts of `java.lang.ref.Reference`, strongest first.
+/// Kinds of `java.lang.ref.Reference`, strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReferenceKind {
     /// Cleared when memory is short.
@@ -12,12 +12,12 @@ pub enum ReferenceKind {
     Weak,
     /// Kept for a finalizer to run.
     Finalizer,
-    /// Told of, never handed out; `Cleaner` is one.
+    /// Enqueued after collection, never returned; `Cleaner` is one.
     Phantom,
 }
 
 impl ReferenceKind {
-    /// The sort that instances of such a class are.
+    /// Returns the kind of a class's instances.
     pub fn of_class(kind: ClassKind) -> Option<ReferenceKind> {
         Some(match kind {
             ClassKind::SoftReference => ReferenceKind::Soft,
@@ -29,8 +29,8 @@ impl ReferenceKind {
     }
 }
 
-/// Which referents are followed. The default is Perfetto's since May 2026 and ahat's: soft
-/// references are, the others are not.
+/// Selection of the followed referents. The default is that of ahat and of Perfetto since May 2026:
+/// only soft references are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Follow {
@@ -52,7 +52,7 @@ impl Default for Follow {
 }
 
 impl Follow {
-    /// Only references that always keep their referent: none of the four.
+    /// Follows only references that always keep their referent: none of the four kinds.
     pub const STRONG: Follow = Follow {
         soft: false,
         weak: false,
@@ -60,7 +60,7 @@ impl Follow {
         phantom: false,
     };
 
-    /// All of them.
+    /// Follows all kinds.
     pub const ALL: Follow = Follow {
         soft: true,
         weak: true,
@@ -68,7 +68,7 @@ impl Follow {
         phantom: true,
     };
 
-    /// Whether referents of that sort are followed.
+    /// Returns whether referents of that kind are followed.
     pub fn follows(self, kind: ReferenceKind) -> bool {
         match kind {
             ReferenceKind::Soft => self.soft,

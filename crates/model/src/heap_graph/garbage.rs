@@ -1,6 +1,6 @@
-//! Garbage: objects that no root reaches and that were not collected yet. Without a collection
-//! before it, most of a dump may be such. They are told apart by default; rooted, they get
-//! dominators, retained sizes and paths as all others.
+//! Garbage: objects that no root reaches and that were not collected yet. Without a GC before the
+//! dump, most of it can be garbage. It is separated by default; with roots, garbage has dominators,
+//! retained sizes and paths like all other objects.
 
 use super::edges::Edges;
 use super::follow::Follow;
@@ -11,9 +11,10 @@ use super::reach::Reachable;
 use super::root::{Root, RootKind};
 
 impl HeapGraph {
-    /// Makes roots of kind [`RootKind::Unreachable`] so that all objects are reachable, and says
-    /// how many: garbage to which no garbage refers, and the first object of each cycle that is
-    /// left. So who was the top of a structure still is. Twice is as good as once.
+    /// Makes roots of kind [`RootKind::Unreachable`] so that all objects are reachable, and returns
+    /// their number. The new roots are garbage to which no garbage refers, and the first object of
+    /// each remaining cycle, so the top of a structure stays its top. A second call changes
+    /// nothing.
     pub fn root_unreachable(&mut self, follow: Follow) -> usize {
         let reachable = Reachable::of(self, follow);
         let roots = {

@@ -1,4 +1,4 @@
-//! The columns of a graph, how they are asked, and where the contents of its objects come from.
+//! The columns of a graph, their accessors, and the source of the contents of its objects.
 
 use super::class::{Class, upwards};
 use super::class_column::ClassColumn;
@@ -13,58 +13,54 @@ use super::root::{Root, RootKind};
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 
-/// A Java heap. Made by [`super::GraphBuilder`] or from columns that a reader filled itself. Has at
-/// most 2^32 - 2 objects, and as many references and referents together; every index of an object
-/// or class in it is one of its own, or `NONE` where said.
+/// A Java heap, built by [`super::GraphBuilder`] or from columns that a reader filled itself. Has
+/// at most 2^32 - 2 objects, and as many references and referents together. Every index of an
+/// object or class in it is valid, or `NONE` where documented.
 pub struct HeapGraph {
     pub ids: Ids,
     /// Class by object.
     pub class_of: ClassColumn,
-    /// Shallow size by object in bytes; [`u32::MAX`] where `huge` has it.
+    /// Shallow size by object in bytes; [`u32::MAX`] if `huge` has it.
     pub shallow: Vec<u32>,
-    /// Shallow sizes that no `u32` holds.
+    /// Shallow sizes that exceed a `u32`.
     pub huge: BTreeMap<ObjectIndex, u64>,
     /// Native bytes that objects own, ascending by object, none 0.
     pub native: Vec<(ObjectIndex, u64)>,
-    /// Heap by object; empty where all lie in one, `only_heap`.
+    /// Heap by object; empty if all objects are in one, `only_heap`.
     pub heaps: Vec<HeapKind>,
     pub only_heap: HeapKind,
-    /// Where each object's references begin in `targets`; one more than objects.
+    /// Index of each object's first reference in `targets`; one more entry than objects.
     pub starts: Vec<u32>,
-    /// Targets in the dump's order, [`ObjectIndex::NONE`] for null where the reader keeps nulls.
-    /// `Reference.referent` fields are `NONE` here and stand in `referents`.
+    /// Targets in the dump's order, [`ObjectIndex::NONE`] for null if the reader keeps nulls.
+    /// `Reference.referent` fields are `NONE` here; `referents` has them.
     pub targets: Vec<ObjectIndex>,
-    /// `Reference.referent`s that are not null, ascending by owner.
+    /// Non-null `Reference.referent`s, ascending by owner.
     pub referents: Vec<Referent>,
     pub classes: Vec<Class>,
     /// Ascending by object; those of one object in the dump's order.
     pub roots: Vec<Root>,
-    /// Objects that are referred to but were never dumped (heap graphs), ascending. Their
-    /// shallow size counts as 0 and their class says nothing.
+    /// Objects that are referred to but were never dumped (heap graphs), ascending. Their shallow
+    /// size counts as 0 and their class is meaningless.
     pub placeholders: Vec<ObjectIndex>,
-    /// Class objects and the classes they stand for, ascending by object.
+    /// Class objects and the classes they represent, ascending by object.
     pub class_objects: Vec<(ObjectIndex, ClassIndex)>,
     pub contents: Box<dyn Contents>,
-    /// By object: its place in the order in which the dump first names objects, as themselves or
-    /// as what others refer to. Of equals, Perfetto's shortest paths take who was named first.
-    /// Empty where that is the order of ids.
+    /// By object: its position in the order in which the dump first names objects, as themselves or
+    /// as targets. Among equals, Perfetto's shortest paths prefer the first. Empty if that is the
+    /// order of IDs.
     pub first_named: Vec<u32>,
-    /// What is known of the dump as a whole.
     pub facts: DumpFacts,
 }
 
 /// The referent of a `java.lang.ref.Reference`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Referent {
-    /// The `Reference` object.
     pub owner: ObjectIndex,
-    /// What it refers to.
     pub target: ObjectIndex,
-    /// Its sort.
     pub kind: ReferenceKind,
 }
 
-/// Which of ART's heaps an object lies in.
+/// Heap of ART that contains an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[allow(missing_docs)]
 pub enum HeapKind {
@@ -76,7 +72,7 @@ pub enum HeapKind {
 }
 
 impl HeapKind {
-    /// For people and `--heap`: `app`, `zygote`, `image`; empty where unknown.
+    /// Returns the name shown and accepted by `--heap`: `app`, `zygote`, `image`; empty if unknown.
     pub fn name(self) -> &'static str {
         match self {
             HeapKind::Unknown => "",
@@ -88,18 +84,18 @@ impl HeapKind {
 }
 
 impl HeapGraph {
-    /// Number of objects.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.class_of.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the graph has no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Where an object comes among equals: in a heap graph in the order in which its packets first
-    /// name objects, else in the order of ids.
+    /// Returns the rank of an object among equals: in a heap graph the order in which its packets
+    /// first name objects, otherwise the order of IDs.
     #[inline]
     pub fn place(&self, object: ObjectIndex) -> u32 {
         match self.first_named.get(object.at()) {
@@ -108,56 +104,55 @@ impl HeapGraph {
         }
     }
 
-    /// All objects, ascending by id.
+    /// Returns all objects, ascending by ID.
     pub fn objects(
         &self,
     ) -> impl ExactSizeIterator<Item = ObjectIndex> + DoubleEndedIterator + use<> {
         (0..self.len() as u32).map(ObjectIndex)
     }
 
-    /// The dump's id of an object.
+    /// Returns the dump's ID of an object.
     pub fn id(&self, object: ObjectIndex) -> ObjectId {
         self.ids.id(object)
     }
 
-    /// The object with that id.
+    /// Returns the object with that ID.
     pub fn find(&self, id: ObjectId) -> Option<ObjectIndex> {
         self.ids.find(id)
     }
 
-    /// All classes; an index into them is a [`ClassIndex`].
+    /// Returns all classes; an index into them is a [`ClassIndex`].
     pub fn classes(&self) -> &[Class] {
         &self.classes
     }
 
-    /// The same, to give them deobfuscated names.
+    /// Returns all classes for changes, such as deobfuscated names.
     pub fn classes_mut(&mut self) -> &mut [Class] {
         &mut self.classes
     }
 
-    /// A class.
     pub fn class(&self, class: ClassIndex) -> &Class {
         &self.classes[class.at()]
     }
 
-    /// The class of an object.
+    /// Returns the class of an object.
     pub fn class_of(&self, object: ObjectIndex) -> ClassIndex {
         self.class_of.get(object)
     }
 
-    /// A class and its superclasses, nearest first; ends where they go round in a circle, though
-    /// not before some have come again, and at 255, more than any program has above each other.
+    /// Returns a class and its superclasses, nearest first. Ends at a cycle, possibly after some
+    /// classes are repeated, and at 255, which exceeds the depth of any program.
     pub fn ancestry(&self, class: ClassIndex) -> impl Iterator<Item = ClassIndex> + '_ {
         upwards(class, |at| self.class(at).superclass)
     }
 
-    /// Whether the class or one of its superclasses has that (obfuscated or plain) name.
+    /// Returns whether the class or one of its superclasses has that (obfuscated or original) name.
     pub fn is_a(&self, class: ClassIndex, name: &str) -> bool {
         self.ancestry(class)
             .any(|c| self.class(c).name == name || self.class(c).shown() == name)
     }
 
-    /// Shallow size in bytes.
+    /// Returns the shallow size in bytes.
     pub fn shallow_bytes(&self, object: ObjectIndex) -> u64 {
         match self.shallow[object.at()] {
             u32::MAX => self.huge.get(&object).copied().unwrap_or(u32::MAX.into()),
@@ -165,7 +160,7 @@ impl HeapGraph {
         }
     }
 
-    /// Native bytes that the object owns by a `NativeAllocationRegistry`.
+    /// Returns the native bytes that the object owns through a `NativeAllocationRegistry`.
     pub fn native_bytes(&self, object: ObjectIndex) -> u64 {
         match self.native.binary_search_by_key(&object, |n| n.0) {
             Ok(at) => self.native[at].1,
@@ -173,12 +168,12 @@ impl HeapGraph {
         }
     }
 
-    /// All objects that own native bytes, ascending.
+    /// Returns all objects that own native bytes, ascending.
     pub fn natives(&self) -> &[(ObjectIndex, u64)] {
         &self.native
     }
 
-    /// The heap it lies in.
+    /// Returns the heap of the object.
     pub fn heap_of(&self, object: ObjectIndex) -> HeapKind {
         match self.heaps.get(object.at()) {
             Some(&heap) => heap,
@@ -186,42 +181,43 @@ impl HeapGraph {
         }
     }
 
-    /// References of an object without referents of `java.lang.ref.Reference`, in the dump's
-    /// order; [`ObjectIndex::NONE`] is null. May repeat.
+    /// Returns the references of an object without referents of `java.lang.ref.Reference`, in the
+    /// dump's order; [`ObjectIndex::NONE`] is null. Can repeat.
     pub fn references(&self, object: ObjectIndex) -> &[ObjectIndex] {
         let (from, to) = (self.starts[object.at()], self.starts[object.at() + 1]);
         &self.targets[from as usize..to as usize]
     }
 
-    /// How many references there are in all, those of [`HeapGraph::references`].
+    /// Returns the number of all references that [`HeapGraph::references`] returns.
     pub fn reference_count(&self) -> usize {
         self.targets.len()
     }
 
-    /// Where an object's references stand among those of all objects.
+    /// Returns the range of an object's references among those of all objects.
     pub fn reference_range(&self, object: ObjectIndex) -> Range<usize> {
         self.starts[object.at()] as usize..self.starts[object.at() + 1] as usize
     }
 
-    /// Whose reference it is that stands there among all, below [`HeapGraph::reference_count`].
+    /// Returns the owner of the reference at that index among all, below
+    /// [`HeapGraph::reference_count`].
     pub fn owner_of_reference(&self, at: usize) -> ObjectIndex {
         let behind = self.starts.partition_point(|&start| start as usize <= at);
         ObjectIndex(behind as u32 - 1)
     }
 
-    /// Referents of all `java.lang.ref.Reference`s, ascending by owner.
+    /// Returns the referents of all `java.lang.ref.Reference`s, ascending by owner.
     pub fn referents(&self) -> &[Referent] {
         &self.referents
     }
 
-    /// Referents of one object.
+    /// Returns the referents of one object.
     pub fn referents_of(&self, object: ObjectIndex) -> &[Referent] {
         let from = self.referents.partition_point(|r| r.owner < object);
         let count = self.referents[from..].partition_point(|r| r.owner == object);
         &self.referents[from..from + count]
     }
 
-    /// What an object keeps: references that are not null, and the referents that are followed.
+    /// Returns the objects that an object keeps alive: non-null references and followed referents.
     pub fn kept_by(
         &self,
         object: ObjectIndex,
@@ -240,20 +236,20 @@ impl HeapGraph {
             .chain(followed.map(|r| r.target))
     }
 
-    /// All root entries, ascending by object; those of one object in the dump's order.
+    /// Returns all root entries, ascending by object; those of one object in the dump's order.
     pub fn roots(&self) -> &[Root] {
         &self.roots
     }
 
-    /// Root entries of one object.
+    /// Returns the root entries of one object.
     pub fn roots_of(&self, object: ObjectIndex) -> &[Root] {
         let from = self.roots.partition_point(|r| r.object < object);
         let count = self.roots[from..].partition_point(|r| r.object == object);
         &self.roots[from..from + count]
     }
 
-    /// The one kind to show for a root, as Perfetto chooses it: sticky class, then JNI global,
-    /// then JNI local, then the first that the dump lists.
+    /// Returns the one kind to show for a root, as Perfetto chooses it: sticky class, then JNI
+    /// global, then JNI local, then the first that the dump lists.
     pub fn root_kind(&self, object: ObjectIndex) -> Option<RootKind> {
         let roots = self.roots_of(object);
         let first = roots.first()?.kind;
@@ -264,22 +260,22 @@ impl HeapGraph {
         Some(best.unwrap_or(first))
     }
 
-    /// Whether it is referred to but was never dumped.
+    /// Returns whether the object is referred to but was never dumped.
     pub fn is_placeholder(&self, object: ObjectIndex) -> bool {
         self.placeholders.binary_search(&object).is_ok()
     }
 
-    /// What only the dump itself can tell of its objects.
+    /// Returns the source of the objects' contents.
     pub fn contents(&self) -> &dyn Contents {
         &*self.contents
     }
 
-    /// The same, to give fields other names.
+    /// Returns the source of the contents for changes, such as new names of fields.
     pub fn contents_mut(&mut self) -> &mut dyn Contents {
         &mut *self.contents
     }
 
-    /// The class that a class object stands for.
+    /// Returns the class that a class object represents.
     pub fn class_behind(&self, object: ObjectIndex) -> Option<ClassIndex> {
         let at = self
             .class_objects
@@ -289,10 +285,10 @@ impl HeapGraph {
     }
 }
 
-/// Where contents of objects come from. Any thread may ask.
+/// Source of the contents of objects. Any thread can use it.
 pub trait Contents: Send + Sync {
-    /// Hands out the fields (elements, statics) of an object, nulls too, in the dump's order,
-    /// until `visit` breaks. A heap graph has references only; an HPROF has all.
+    /// Visits the fields (elements, statics) of an object, including nulls, in the dump's order,
+    /// until `visit` breaks. A heap graph has references only; an HPROF has all fields.
     fn fields(
         &self,
         graph: &HeapGraph,
@@ -300,9 +296,9 @@ pub trait Contents: Send + Sync {
         visit: &mut dyn FnMut(Field<'_>) -> ControlFlow<()>,
     );
 
-    /// What the dump itself calls the reference at a position of [`HeapGraph::references`], the
-    /// declaring class and all; `None` where it does not name it, or where positions there are
-    /// none of the dump's (HPROF). Cheap: a walk over all references may ask.
+    /// Returns the dump's name of the reference at an index of [`HeapGraph::references`], including
+    /// the declaring class; `None` if the dump does not name it, or if such indices do not exist in
+    /// the dump (HPROF). Cheap enough for a walk over all references.
     fn reference_name(
         &self,
         graph: &HeapGraph,
@@ -313,15 +309,16 @@ pub trait Contents: Send + Sync {
         None
     }
 
-    /// Whether [`Contents::fields`] knows primitive values: `false` means that a missing field
-    /// tells nothing.
+    /// Returns whether [`Contents::fields`] includes primitive values: if not, a missing field has
+    /// no meaning.
     fn has_values(&self) -> bool;
 
-    /// An array of primitives.
+    /// Returns an array of primitives.
     fn primitive_array(&self, graph: &HeapGraph, object: ObjectIndex)
     -> Option<PrimitiveArray<'_>>;
 
-    /// Number of elements of an array of objects, nulls too; `None` for any other object.
+    /// Returns the number of elements of an array of objects, including nulls; `None` for any other
+    /// object.
     fn object_array_length(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<u32> {
         let mut length = None;
         self.fields(graph, object, &mut |field| match field.element {
@@ -335,38 +332,37 @@ pub trait Contents: Send + Sync {
         length.or_else(|| is_array().then_some(0))
     }
 
-    /// The text of a `java.lang.String`.
+    /// Returns the text of a `java.lang.String`.
     fn string(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<String>;
 
-    /// Where the object was allocated, frames top first, and the thread's name or id, where
-    /// allocations were tracked.
+    /// Returns the stack that allocated the object, top frame first, and the thread's name or ID,
+    /// if allocations were tracked.
     fn allocated_at(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<AllocationSite> {
         let _ = (graph, object);
         None
     }
 
-    /// A thread, by the serial number that [`super::Root::thread`] has.
+    /// Returns a thread by the serial number in [`super::Root::thread`].
     fn thread(&self, graph: &HeapGraph, serial: u32) -> Option<ThreadFacts> {
         let _ = (graph, serial);
         None
     }
 
-    /// What `System.identityHashCode` says of an object and logs show behind the `@`, where the
-    /// dump has it: ART keeps it in `shadow$_monitor_` once somebody asked.
+    /// Returns the object's `System.identityHashCode`, which logs show after the `@`, if the dump
+    /// has it: ART keeps it in `shadow$_monitor_` after the first request.
     fn identity_hash(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<u32> {
         let _ = (graph, object);
         None
     }
 
-    /// Gives fields the names they had before they were obfuscated; [`Contents::fields`] hands
-    /// those out from then on. For what is not in [`super::Class::fields`]: statics, and names
-    /// that objects bring along.
+    /// Gives fields their original names, which [`Contents::fields`] returns from then on. For
+    /// names outside [`super::Class::fields`]: statics, and names stored with objects.
     fn rename_fields(&mut self, renamer: &dyn FieldRenamer) {
         let _ = renamer;
     }
 }
 
-/// A dump of which nothing but the graph is known.
+/// Contents of a dump of which only the graph is known.
 pub struct NoContents;
 
 impl Contents for NoContents {

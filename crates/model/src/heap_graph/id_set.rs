@@ -1,25 +1,25 @@
-//! The ids of all objects of a graph and the numbers they have there: a bitmap with ranks where
-//! ids are addresses that lie close together, sorted numbers where they are not. A bitmap needs
-//! one or two bytes an object, is built without sorting, by several threads, each with an
-//! [`IdsBuilder`] of its own, and answers by one count of bits.
+//! The IDs of all objects of a graph and their numbers: a bitmap with ranks if IDs are addresses
+//! that are close together, sorted numbers otherwise. A bitmap needs one or two bytes per object,
+//! is built without sorting by several threads, each with its own [`IdsBuilder`], and answers with
+//! one bit count.
 
 use super::ids::{ObjectId, ObjectIndex};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// A page covers so many bits of an id: 32 KiB of addresses.
+/// Number of ID bits that a page covers: 32 KiB of addresses.
 const PAGE_BITS: u32 = 15;
 /// Pages are multiples of this many words, so that the low bits of a place are free.
 const PAGE_UNIT: u32 = 64;
-/// A bitmap may have so many words for each id, and [`FREE_WORDS`] besides; then ids are too far
-/// apart and are sorted instead. This bounds what ids spread over all of 64 bits can ask for.
+/// Maximum number of bitmap words for each ID, in addition to [`FREE_WORDS`]. Beyond it IDs are too
+/// far apart and are sorted instead, which bounds the memory for IDs spread over all of 64 bits.
 const WORDS_PER_ID: u64 = 8;
 const FREE_WORDS: u64 = 1 << 18;
-/// Ids in a bucket of sorted ones, on average.
+/// Average number of sorted IDs in a bucket.
 const BUCKET: usize = 8;
 
-/// Place and grain of a page: index of its first word, a multiple of [`PAGE_UNIT`], plus the
-/// number of low bits that all its ids have as zeros (0, 2 or 3).
+/// Place and grain of a page: index of its first word, a multiple of [`PAGE_UNIT`], plus the number
+/// of low bits that are zero in all its IDs (0, 2 or 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place(u32);
 
@@ -36,7 +36,7 @@ impl Place {
         1 << (PAGE_BITS - 6 - self.shift())
     }
 
-    /// Word and bit of an id that lies in this page, where the grain allows it.
+    /// Returns the word and bit of an ID of this page, if the grain allows it.
     fn bit(self, id: u64) -> Option<(usize, u32)> {
         let at = (id % (1 << PAGE_BITS)) as u32;
         let bit = at >> self.shift();
@@ -44,7 +44,7 @@ impl Place {
     }
 }
 
-/// The coarsest grain that an id fits in. ART's arrays that exist in dumps only have ids that
+/// Returns the coarsest grain that fits an ID. ART's arrays that exist only in dumps have IDs that
 /// are 4 beyond an object's.
 fn grain(id: u64) -> u32 {
     match id.trailing_zeros() {
@@ -54,42 +54,41 @@ fn grain(id: u64) -> u32 {
     }
 }
 
-/// Gathers ids in any order.
+/// Collects IDs in any order.
 #[derive(Debug, Clone, Default)]
 pub struct IdsBuilder {
-    /// Ids that came, with repeated ones.
+    /// Number of inserted IDs, including repeated ones.
     inserted: u64,
-    /// Distinct ids, while they are in the bitmap.
+    /// Distinct IDs while they are in the bitmap.
     distinct: u64,
-    /// As many distinct ids are known to come.
+    /// Number of distinct IDs that are known to come.
     known: u64,
     by_number: HashMap<u64, u32>,
     pages: Vec<(u64, Place)>,
     words: Vec<u64>,
-    /// The page of the last id: ids mostly ascend.
+    /// The page of the last ID, because IDs mostly ascend.
     last: Option<(u64, Place)>,
-    /// All ids, once a bitmap does not pay.
+    /// All IDs, once a bitmap would be too large.
     spread: Option<Vec<u64>>,
 }
 
 impl IdsBuilder {
-    /// None yet.
     pub fn new() -> IdsBuilder {
         IdsBuilder::default()
     }
 
-    /// Adds an id; one that came before changes nothing but [`IdsBuilder::inserted`].
+    /// Adds an ID; a repeated one changes only [`IdsBuilder::inserted`].
     pub fn insert(&mut self, id: ObjectId) {
         self.inserted += 1;
         self.add(id.0);
     }
 
-    /// How many were inserted, with repeated ones.
+    /// Returns the number of inserted IDs, including repeated ones.
     pub fn inserted(&self) -> u64 {
         self.inserted
     }
 
-    /// Adds all that another one has: each thread gathers into its own.
+    /// Adds all IDs of another builder: each thread fills its own.
     pub fn merge(&mut self, other: IdsBuilder) {
         self.inserted += other.inserted;
         if let Some(ids) = other.spread {
@@ -114,12 +113,12 @@ impl IdsBuilder {
         }
     }
 
-    /// The ids, numbered.
+    /// Numbers the IDs.
     pub fn finish(mut self) -> Ids {
         if let Some(mut ids) = self.spread {
             ids.sort_unstable();
             ids.dedup();
-            // With all of them known, a bitmap may pay after all.
+            // Now that all IDs are known, a bitmap might be small enough.
             self = IdsBuilder {
                 known: ids.len() as u64,
                 ..IdsBuilder::default()
@@ -158,7 +157,7 @@ impl IdsBuilder {
         }
     }
 
-    /// Sets the bit of an id; `false` where the bitmap would get too large for it.
+    /// Sets the bit of an ID; returns `false` if the bitmap would become too large for it.
     fn add_to_page(&mut self, id: u64) -> bool {
         let number = id >> PAGE_BITS;
         let place = match self.last {
@@ -196,8 +195,8 @@ impl IdsBuilder {
         }
     }
 
-    /// The page of that number, made in that grain where there is none; `None` where the bitmap
-    /// would get too large.
+    /// Returns the page of that number and creates a missing one in that grain; `None` if the
+    /// bitmap would become too large.
     fn page(&mut self, number: u64, shift: u32) -> Option<Place> {
         let place = match self.by_number.entry(number) {
             Entry::Occupied(slot) => self.pages[*slot.get() as usize].1,
@@ -231,7 +230,7 @@ impl IdsBuilder {
     }
 }
 
-/// Room for a page at the end of `words`, unless that makes too many for `ids`.
+/// Allocates a page at the end of `words`, unless that makes too many for `ids`.
 fn allocate(words: &mut Vec<u64>, shift: u32, ids: u64) -> Option<Place> {
     let at = words.len() as u64;
     let most = (ids * WORDS_PER_ID + FREE_WORDS).min(u64::from(u32::MAX) - (1 << PAGE_BITS));
@@ -243,7 +242,7 @@ fn allocate(words: &mut Vec<u64>, shift: u32, ids: u64) -> Option<Place> {
     Some(place)
 }
 
-/// Numbers of the bits that are set, ascending.
+/// Returns the indices of the set bits, ascending.
 fn bits_of(words: &[u64]) -> impl Iterator<Item = u64> + '_ {
     words.iter().enumerate().flat_map(|(at, &word)| {
         let mut rest = word;
@@ -255,7 +254,7 @@ fn bits_of(words: &[u64]) -> impl Iterator<Item = u64> + '_ {
     })
 }
 
-/// Ids of all objects, each once, numbered in ascending order. Any thread may ask.
+/// IDs of all objects, each once, numbered in ascending order. Any thread can use it.
 #[derive(Debug, Clone)]
 pub struct Ids {
     kind: Kind,
@@ -282,7 +281,7 @@ impl FromIterator<u64> for Ids {
 }
 
 impl Ids {
-    /// Number of objects.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         match &self.kind {
             Kind::Paged(paged) => paged.len,
@@ -290,12 +289,12 @@ impl Ids {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of the object with that id.
+    /// Returns the number of the object with that ID.
     #[inline]
     pub fn find(&self, id: ObjectId) -> Option<ObjectIndex> {
         match &self.kind {
@@ -304,10 +303,10 @@ impl Ids {
         }
     }
 
-    /// The id of an object of this graph.
+    /// Returns the ID of an object of this graph.
     ///
     /// # Panics
-    /// Where there is no such object.
+    /// Panics if the object does not exist.
     pub fn id(&self, object: ObjectIndex) -> ObjectId {
         ObjectId(match &self.kind {
             Kind::Paged(paged) => paged.select(object.0),
@@ -315,7 +314,7 @@ impl Ids {
         })
     }
 
-    /// All, ascending: faster than [`Ids::id`] of each.
+    /// Returns all IDs, ascending: faster than [`Ids::id`] for each.
     pub fn iter(&self) -> Box<dyn Iterator<Item = ObjectId> + '_> {
         match &self.kind {
             Kind::Paged(paged) => Box::new(paged.iter().map(ObjectId)),
@@ -330,11 +329,11 @@ struct Paged {
     len: usize,
     numbers: Vec<u64>,
     pages: Vec<Page>,
-    /// Where page numbers lie close: index into `pages` by number less the first, plus 1; 0 for
-    /// pages without ids. Empty where they do not.
+    /// If page numbers are close together: index into `pages` by number minus the first, plus 1; 0
+    /// for pages without IDs. Empty otherwise.
     direct: Vec<u32>,
     words: Vec<u64>,
-    /// Ids of the same page before each word.
+    /// IDs of the same page before each word.
     before: Vec<u16>,
 }
 
@@ -363,7 +362,7 @@ impl Paged {
             });
             let mut inside = 0;
             for word in &paged.words[place.word()..place.word() + place.words()] {
-                // At most 2^15 less 64: the page's last word does not count.
+                // At most 2^15 - 64: the page's last word does not count.
                 paged.before.push(inside as u16);
                 inside += word.count_ones();
             }
@@ -431,17 +430,17 @@ impl Paged {
     }
 }
 
-/// Sorted ids, in buckets of equal width.
+/// Sorted IDs, in buckets of equal width.
 #[derive(Debug, Clone)]
 struct Spread {
     sorted: Vec<u64>,
     shift: u32,
-    /// Index of the first id of each bucket, and the end.
+    /// Index of the first ID of each bucket, and the end.
     buckets: Vec<u32>,
 }
 
 impl Spread {
-    /// From ids that ascend.
+    /// Creates buckets from ascending IDs.
     fn new(mut sorted: Vec<u64>) -> Spread {
         sorted.shrink_to_fit();
         let width = match (sorted.first(), sorted.last()) {
@@ -522,7 +521,7 @@ mod tests {
         check(&aligned, true);
         random.shuffle(&mut aligned);
         check(&aligned, true);
-        // Some have a twin 4 further on, some an odd one: their pages get finer.
+        // Some have a twin 4 further on, some an odd one, which makes their pages finer.
         aligned.extend((0..300u64).map(|n| 0x7000_0000 + n * 2400 + 4));
         check(&aligned, true);
         aligned.extend((0..30u64).map(|n| 0x7000_0000 + n * 24000 + 1));
@@ -539,11 +538,12 @@ mod tests {
         check(&ids, false);
         ids.extend((0..5000u64).map(|n| 0x7000_0000 + n * 8));
         check(&ids, false);
-        // Few far apart come first, then many close together: a bitmap after all.
+        // Few IDs far apart come first, then many close together, so a bitmap is small enough
+        // again.
         ids.truncate(2_000);
         ids.extend((0..100_000u64).map(|n| 0x7000_0000 + n * 8));
         check(&ids, true);
-        // Eight ids to a page, one of them odd: the pages would be the most that pages can be.
+        // Eight IDs to a page, one of them odd: the pages take the maximum size.
         let mut builder = IdsBuilder::new();
         for page in 0..100_000u64 {
             for n in [8, 16, 24, 32, 40, 48, 56, 57] {

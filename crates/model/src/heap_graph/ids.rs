@@ -1,9 +1,9 @@
-//! Object ids as dumps have them (addresses, mostly), and the dense numbers given to objects.
+//! Object IDs of dumps (mostly addresses), and the dense numbers of objects.
 
 use std::fmt;
 
-/// What the dump calls an object: in an HPROF its address, in a heap graph an address or a hash
-/// of one.
+/// The dump's ID of an object: in an HPROF its address, in a heap graph an address or a hash of
+/// one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ObjectId(pub u64);
 
@@ -13,15 +13,15 @@ impl fmt::Display for ObjectId {
     }
 }
 
-/// The number of an object in its graph: 0 for the smallest id, and so on.
+/// The number of an object in its graph: 0 for the smallest ID, and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ObjectIndex(pub u32);
 
 impl ObjectIndex {
-    /// No object: a null reference, or nobody.
+    /// No object, such as a null reference.
     pub const NONE: ObjectIndex = ObjectIndex(u32::MAX);
 
-    /// For slices by object.
+    /// Returns the index into slices by object.
     pub fn at(self) -> usize {
         self.0 as usize
     }
@@ -32,7 +32,7 @@ impl ObjectIndex {
 pub struct ClassIndex(pub u32);
 
 impl ClassIndex {
-    /// For slices by class.
+    /// Returns the index into slices by class.
     pub fn at(self) -> usize {
         self.0 as usize
     }

@@ -1,28 +1,27 @@
-//! The Java heap at one moment, whatever it was dumped by: objects, classes, references, roots.
-//! One compact graph behind Perfetto's heap graphs and HPROF files, and what can be computed on
-//! it alone: what is reachable, by which shortest path, and who dominates whom. Knows no wire
-//! format, no file, and nothing of Android's classes.
+//! The Java heap at one time, from any kind of dump: objects, classes, references, roots. One
+//! compact graph for Perfetto's heap graphs and HPROF files, and its algorithms: reachability,
+//! shortest paths and dominators. Does not depend on wire formats, files or Android's classes.
 //!
-//! Columns of plain numbers, 32-bit indices: objects are numbered in ascending order of the ids
-//! that the dump gives them, so that "in order of ids" is "in order of indices".
+//! Columns of plain numbers with 32-bit indices: objects are numbered in ascending order of the
+//! dump's IDs, so that "in order of IDs" means "in order of indices".
 //!
 //! | file | owns |
 //! |---|---|
-//! | `ids` | object ids and the numbers given to them |
-//! | `id_set` | the set of all ids, numbered |
+//! | `ids` | object IDs and the numbers of objects |
+//! | `id_set` | the set of all IDs, numbered |
 //! | `class` | classes, their hierarchy and fields |
 //! | `class_column` | the class of each object |
-//! | `root` | why an object is a root |
-//! | `contents` | what only the source knows of an object: fields by name, arrays, threads |
-//! | `facts` | what is known of a dump as a whole |
-//! | `graph` | the columns, and how they are asked; where contents come from |
-//! | `build` | a graph from objects that come in any order |
-//! | `follow` | which references keep an object alive |
-//! | `edges` | what a walk over all objects goes along |
+//! | `root` | roots and their kinds |
+//! | `contents` | facts that only the source has: fields by name, arrays, threads |
+//! | `facts` | facts about a dump as a whole |
+//! | `graph` | the columns and their accessors; the source of contents |
+//! | `build` | a graph from objects in any order |
+//! | `follow` | the references that keep an object alive |
+//! | `edges` | the edges of a walk over all objects |
 //! | `object_set` | a bit for each object |
-//! | `reach` | what is reachable, and the shortest paths to it |
-//! | `garbage` | roots for what no root reaches |
-//! | `referrers` | who refers to whom |
+//! | `reach` | reachability and shortest paths |
+//! | `garbage` | roots for unreachable objects |
+//! | `referrers` | reversed references |
 //! | `dominators` | the dominator tree, retained sizes |
 
 mod build;

@@ -9,20 +9,20 @@ pub struct ObjectSet {
 }
 
 impl ObjectSet {
-    /// None, of a graph with that many objects.
+    /// Creates an empty set for a graph with that many objects.
     pub fn new(objects: usize) -> ObjectSet {
         ObjectSet {
             bits: vec![0; objects.div_ceil(64)],
         }
     }
 
-    /// Whether the object is in it.
+    /// Returns whether the set contains the object.
     #[inline]
     pub fn contains(&self, object: ObjectIndex) -> bool {
         self.bits[object.at() / 64] >> (object.at() % 64) & 1 == 1
     }
 
-    /// Adds an object; `false` where it was in already.
+    /// Adds an object; returns `false` if the set already contains it.
     #[inline]
     pub fn insert(&mut self, object: ObjectIndex) -> bool {
         let word = &mut self.bits[object.at() / 64];
@@ -32,12 +32,12 @@ impl ObjectSet {
         new
     }
 
-    /// How many are in it.
+    /// Returns the number of objects in the set.
     pub fn count(&self) -> u64 {
         self.bits.iter().map(|w| u64::from(w.count_ones())).sum()
     }
 
-    /// They, ascending.
+    /// Returns the objects in the set, ascending.
     pub fn iter(&self) -> impl Iterator<Item = ObjectIndex> + '_ {
         self.bits.iter().enumerate().flat_map(|(at, &word)| {
             let mut rest = word;

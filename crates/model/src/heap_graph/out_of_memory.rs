@@ -1,27 +1,26 @@
-//! The OutOfMemoryError at which a heap was dumped.
+//! The OutOfMemoryError that caused a heap dump.
 
-/// An OutOfMemoryError at which a heap was dumped.
+/// An OutOfMemoryError that caused a heap dump.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OutOfMemory {
     /// Bytes of the allocation that failed.
     pub allocation_bytes: u64,
     /// Bytes free in the heap.
     pub free_bytes: u64,
-    /// Bytes that could still have been allocated, in all.
+    /// Bytes that could still have been allocated in total.
     pub free_until_oom_bytes: u64,
-    /// The error's message.
     pub message: String,
-    /// Where it was thrown, the throwing frame first.
+    /// Stack that threw the error, the throwing frame first.
     pub stack: Vec<ThrownFrame>,
 }
 
-/// A frame of the stack at which the error was thrown.
+/// A frame of the stack that threw the error.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ThrownFrame {
     /// The method, without return type and parameters: `com.example.Cache.grow`.
     pub method: String,
-    /// The source file; empty where not known.
+    /// Source file; empty if unknown.
     pub file: String,
-    /// The line; 0 where not known.
+    /// Line number; 0 if unknown.
     pub line: u32,
 }

@@ -1,4 +1,4 @@
-//! What is reachable from the roots, and the tree of shortest paths to them.
+//! Reachability from the roots, and the tree of shortest paths.
 
 use super::edges::Edges;
 use super::follow::Follow;
@@ -7,14 +7,14 @@ use super::ids::ObjectIndex;
 use super::object_set::ObjectSet;
 use super::root::Root;
 
-/// A set of objects: those that roots reach.
+/// The set of objects that roots reach.
 #[derive(Debug, Clone, Default)]
 pub struct Reachable {
     set: ObjectSet,
 }
 
 impl Reachable {
-    /// The closure of the roots under references and followed referents.
+    /// Computes the closure of the roots under references and followed referents.
     pub fn of(graph: &HeapGraph, follow: Follow) -> Reachable {
         let edges = Edges::new(graph, follow);
         let mut set = ObjectSet::new(graph.len());
@@ -34,54 +34,54 @@ impl Reachable {
         Reachable { set }
     }
 
-    /// Whether roots reach the object.
+    /// Returns whether roots reach the object.
     pub fn contains(&self, object: ObjectIndex) -> bool {
         self.set.contains(object)
     }
 
-    /// How many are.
+    /// Returns the number of reachable objects.
     pub fn count(&self) -> u64 {
         self.set.count()
     }
 
-    /// They, as a set.
+    /// Returns the reachable objects as a set.
     pub fn objects(&self) -> &ObjectSet {
         &self.set
     }
 }
 
-/// Says how much a root entry counts: 0 the most, `None` not at all.
+/// Returns the rank of a root entry: 0 comes first; `None` excludes it.
 pub type RootRank<'a> = &'a dyn Fn(&Root) -> Option<u8>;
 
-/// How a walk from the roots goes.
+/// Options for a walk from the roots.
 #[derive(Clone, Copy, Default)]
 pub struct Walk<'a> {
-    /// Which referents are followed.
+    /// Selection of the followed referents.
     pub follow: Follow,
-    /// Which root entries count, and how much: the walk from those of rank 0 ends before that
-    /// from rank 1 begins, and so on, so that a path starts at a root of a higher rank only where
-    /// no root of a lower one reaches the object; `None` is no root. Without it all are alike.
+    /// Rank of root entries: the walk from those of rank 0 ends before that from rank 1 begins, and
+    /// so on. So a path starts at a root of a higher rank only if no root of a lower rank reaches
+    /// the object. `None` excludes an entry. Without this function all entries are equal.
     pub rank: Option<RootRank<'a>>,
-    /// The walk ends when it has reached all of these; without any it goes on to the end.
+    /// The walk ends after it has reached all of these; if empty, it continues to the end.
     pub until: &'a [ObjectIndex],
 }
 
-/// The breadth-first tree from all roots: each object's parent lies on a shortest path. Roots
-/// start in the order of (class name, place), neighbours come in ascending order of places, and
-/// whoever reaches an object first is its parent: Perfetto's rule, so that its flamegraph comes
-/// out. An object's place is that of its id, or, in a heap graph, the order in which the packets
-/// first name it.
+/// The breadth-first tree from all roots: each object's parent is on a shortest path. Roots start
+/// in the order of (class name, place), neighbors follow in ascending order of places, and the
+/// first object to reach another is its parent. This is Perfetto's rule, so its flamegraph results.
+/// The place of an object is the order of its ID or, in a heap graph, the order in which the
+/// packets first name it.
 #[derive(Debug, Clone, Default)]
 pub struct ShortestPaths {
-    /// Parent by object, plus 1; 0 for roots and what is not reached: pages that nobody writes to
-    /// then need no memory.
+    /// Parent by object, plus 1; 0 for roots and unreached objects, so that pages without other
+    /// values need no memory.
     above: Vec<u32>,
     /// Reached objects in order of the walk: parents before children.
     order: Vec<ObjectIndex>,
 }
 
 impl ShortestPaths {
-    /// Walks the graph from all roots. Needs 8 bytes an object.
+    /// Walks the graph from all roots. Needs 8 bytes per object.
     pub fn of(graph: &HeapGraph, follow: Follow) -> ShortestPaths {
         let walk = Walk {
             follow,
@@ -90,8 +90,9 @@ impl ShortestPaths {
         ShortestPaths::by(graph, &walk)
     }
 
-    /// Walks the graph from roots that tell the most first, by [`RootKind::rank`](super::RootKind::rank):
-    /// for paths that people read, which are then not always the shortest.
+    /// Walks the graph from the most informative roots first, by
+    /// [`RootKind::rank`](super::RootKind::rank): for paths that users read, which are not always
+    /// the shortest.
     pub fn from_best_roots(graph: &HeapGraph, follow: Follow) -> ShortestPaths {
         let walk = Walk {
             follow,
@@ -101,8 +102,8 @@ impl ShortestPaths {
         ShortestPaths::by(graph, &walk)
     }
 
-    /// The same, but only as far as it takes to reach these objects: what is large mostly lies
-    /// near the roots.
+    /// Walks the graph like `from_best_roots`, but only until it has reached these objects: large
+    /// ones are mostly near the roots.
     pub fn to(graph: &HeapGraph, follow: Follow, objects: &[ObjectIndex]) -> ShortestPaths {
         let walk = Walk {
             follow,
@@ -112,7 +113,7 @@ impl ShortestPaths {
         ShortestPaths::by(graph, &walk)
     }
 
-    /// Walks the graph in a certain way.
+    /// Walks the graph with the given options.
     pub fn by(graph: &HeapGraph, walk: &Walk<'_>) -> ShortestPaths {
         let mut ends = ObjectSet::default();
         if !walk.until.is_empty() {
@@ -147,18 +148,18 @@ impl ShortestPaths {
         search.paths
     }
 
-    /// Who comes before it on the path; `None` for roots and what no root reaches.
+    /// Returns the previous object on the path; `None` for roots and unreachable objects.
     pub fn parent(&self, object: ObjectIndex) -> Option<ObjectIndex> {
         self.above[object.at()].checked_sub(1).map(ObjectIndex)
     }
 
-    /// What roots reach, each after its parent.
+    /// Returns the reached objects, each after its parent.
     pub fn order(&self) -> &[ObjectIndex] {
         &self.order
     }
 
-    /// The path from a root to the object, both included; the object alone where nothing reaches
-    /// it.
+    /// Returns the path from a root to the object, including both; only the object if it is
+    /// unreachable.
     pub fn path(&self, object: ObjectIndex) -> Vec<ObjectIndex> {
         let mut path = vec![object];
         let mut at = object;
@@ -170,8 +171,8 @@ impl ShortestPaths {
         path
     }
 
-    /// How many references each object is away from the root of its path, by object; `u32::MAX`
-    /// where no root reaches it.
+    /// Returns the distance of each object from the root of its path in references, by object;
+    /// `u32::MAX` for unreachable objects.
     pub fn distances(&self) -> Vec<u32> {
         let mut distances = vec![u32::MAX; self.above.len()];
         for &object in &self.order {
@@ -182,20 +183,20 @@ impl ShortestPaths {
     }
 }
 
-/// A walk on its way.
+/// State of a walk.
 struct Search<'a> {
     edges: Edges<'a>,
     seen: ObjectSet,
     paths: ShortestPaths,
-    /// How many in the order have been gone on from.
+    /// Number of objects in the order whose edges were followed.
     next: usize,
-    /// Where the walk is to get, and how many of those are left; empty where it goes to the end.
+    /// Objects to reach, and the number of those left; empty for a complete walk.
     ends: ObjectSet,
     left: u64,
 }
 
 impl Search<'_> {
-    /// Goes on from all that were reached; `false` where nothing is left to reach.
+    /// Continues from all reached objects; returns `false` if nothing is left to reach.
     fn exhaust(&mut self) -> bool {
         let graph = self.edges.graph;
         let order = &mut self.paths.order;
@@ -228,8 +229,8 @@ impl Search<'_> {
     }
 }
 
-/// Root objects in the order in which they start: by rank, class name, id. The second number
-/// stands for the class name.
+/// Returns the root objects in their starting order: by rank, class name, ID. The second number
+/// represents the class name.
 fn starts(graph: &HeapGraph, rank: Option<RootRank<'_>>) -> Vec<(u8, u32, ObjectIndex)> {
     let name = |class: usize| graph.classes()[class].name.as_str();
     let mut by_name: Vec<usize> = (0..graph.classes().len()).collect();

@@ -1,28 +1,28 @@
-//! Who refers to whom, asked backwards: "who holds this", all paths to the roots.
+//! Reversed references, for the holders of an object and all paths to the roots.
 
 use super::edges::Edges;
 use super::follow::Follow;
 use super::graph::HeapGraph;
 use super::ids::ObjectIndex;
 
-/// References turned round. Needs 4 bytes an object and 4 a reference that is not null; to build
-/// it is a walk over all references, so do it once, where it is asked for.
+/// Reversed references. Needs 4 bytes per object and 4 per non-null reference. Building it is a
+/// walk over all references, so do it once and only on request.
 #[derive(Debug, Clone, Default)]
 pub struct Referrers {
-    /// Where each object's owners begin; one more than objects.
+    /// Index of each object's first owner; one more entry than objects.
     starts: Vec<u32>,
     owners: Vec<ObjectIndex>,
 }
 
 impl Referrers {
-    /// Of all objects, reachable or not.
+    /// Reverses the references of all objects, reachable or not.
     pub fn of(graph: &HeapGraph, follow: Follow) -> Referrers {
         let edges = Edges::new(graph, follow);
         let mut starts = vec![0u32; graph.len() + 1];
         for owner in graph.objects() {
             let mut last = ObjectIndex::NONE;
             for target in edges.of(owner) {
-                // Neighbouring slots of an array often hold the same object.
+                // Neighboring slots of an array often hold the same object.
                 if target != last {
                     starts[target.at()] += 1;
                 }
@@ -34,7 +34,7 @@ impl Referrers {
             sum += *start;
             *start = sum;
         }
-        // From the back, so that owners end up ascending and each start where it belongs.
+        // From the end, so that owners are ascending and each start is correct afterwards.
         let mut owners = vec![ObjectIndex::NONE; sum as usize];
         for owner in graph.objects().rev() {
             let mut last = ObjectIndex::NONE;
@@ -50,7 +50,7 @@ impl Referrers {
         Referrers { starts, owners }
     }
 
-    /// Who refers to an object, ascending, each once.
+    /// Returns the objects that refer to an object, ascending, each once.
     pub fn to(&self, object: ObjectIndex) -> impl Iterator<Item = ObjectIndex> + '_ {
         let (from, to) = (self.starts[object.at()], self.starts[object.at() + 1]);
         let owners = &self.owners[from as usize..to as usize];

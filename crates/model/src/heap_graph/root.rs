@@ -1,18 +1,16 @@
-//! Roots: why the collector starts at an object.
+//! Roots: objects from which the collector starts, and their kinds.
 
 use super::ids::ObjectIndex;
 use std::fmt;
 
-/// A root entry of the dump. An object may have several.
+/// A root entry of the dump. An object can have several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Root {
-    /// The object.
     pub object: ObjectIndex,
-    /// Why.
     pub kind: RootKind,
-    /// Serial number of the thread whose root it is, where the dump says (HPROF).
+    /// Serial number of the root's thread, if the dump has it (HPROF).
     pub thread: Option<u32>,
-    /// Number of the frame in that thread's stack, 0 at the top, where the dump says.
+    /// Number of the frame in that thread's stack, 0 at the top, if the dump has it.
     pub frame: Option<u32>,
 }
 
@@ -41,7 +39,7 @@ pub enum RootKind {
 }
 
 impl RootKind {
-    /// By the number in `HeapGraphRoot.root_type`; what is not known there is `Unknown`.
+    /// Returns the kind of a `HeapGraphRoot.root_type`; `Unknown` for other numbers.
     pub fn of_heap_graph(number: u64) -> RootKind {
         use RootKind::*;
         const ALL: [RootKind; 15] = [
@@ -64,9 +62,10 @@ impl RootKind {
         ALL.get(number as usize).copied().unwrap_or(Unknown)
     }
 
-    /// How much such a root tells people of why an object is alive: 0 the most. What a frame holds
-    /// may be gone a moment later; the zygote's objects and interned strings are roots by the
-    /// hundred thousand, whoever uses them; what waits for its finalizer is as good as gone.
+    /// Returns the rank of the root as an explanation of why an object is alive: 0 explains most.
+    /// An object held by a frame can be gone a moment later. The zygote's objects and interned
+    /// strings are roots by the hundred thousand, whether the app uses them or not. An object that
+    /// waits for its finalizer is almost gone.
     pub fn rank(self) -> u8 {
         use RootKind::*;
         match self {
@@ -77,7 +76,7 @@ impl RootKind {
         }
     }
 
-    /// Perfetto's name, such as `ROOT_JNI_GLOBAL`.
+    /// Returns Perfetto's name, such as `ROOT_JNI_GLOBAL`.
     pub fn name(self) -> &'static str {
         use RootKind::*;
         match self {
@@ -100,7 +99,7 @@ impl RootKind {
         }
     }
 
-    /// For people, such as `JNI global`.
+    /// Returns the name for messages, such as `JNI global`.
     pub fn in_words(self) -> &'static str {
         use RootKind::*;
         match self {

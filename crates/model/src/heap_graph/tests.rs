@@ -1,5 +1,5 @@
-//! The walks of this folder beside plain ones that follow the definitions, on small random graphs,
-//! and on large ones of awkward shapes.
+//! Compares the walks of this directory with plain ones that follow the definitions, on small
+//! random graphs, and on large ones of awkward shapes.
 
 use super::graph::NoContents;
 use super::*;
@@ -33,18 +33,18 @@ const FOLLOWED: [Follow; 4] = [
     },
 ];
 
-/// A heap by numbers: object `n` has id `8 * (n + 1)`.
+/// A heap by numbers: object `n` has ID `8 * (n + 1)`.
 #[derive(Debug, Clone, Default)]
 struct Heap {
     /// Index into [`KINDS`].
     classes: Vec<usize>,
-    /// Owner, target, whether it is the referent of a `Reference`. A target beyond the objects is
-    /// null or an id that no object has.
+    /// Owner, target, and whether it is the referent of a `Reference`. A target beyond the objects
+    /// is null or an ID without an object.
     references: Vec<(usize, usize, bool)>,
     roots: Vec<usize>,
-    /// Bytes of the first object; the nth has n times as many.
+    /// Bytes of the first object; the nth object has n times as many.
     unit: u64,
-    /// Whether the dump names objects in another order than that of their ids.
+    /// The dump names objects in another order than that of their IDs.
     backwards: bool,
 }
 
@@ -103,7 +103,7 @@ impl Heap {
         for &root in &self.roots {
             builder.root(id(root), RootKind::JniGlobal, None, None);
         }
-        // Names in another order than numbers; two classes share one.
+        // Names are in another order than numbers; two classes share one name.
         let names = ["d", "c", "b", "a", "e", "f", "d"];
         let classes = names.iter().zip(KINDS).map(|(name, kind)| Class {
             name: (*name).to_owned(),
@@ -139,7 +139,7 @@ fn heaps() -> impl Strategy<Value = Heap> {
     })
 }
 
-/// What roots reach where nothing goes through `without`.
+/// Returns the objects that roots reach without passing through `without`.
 fn reached(graph: &HeapGraph, follow: Follow, without: Option<ObjectIndex>) -> Vec<bool> {
     let mut seen = vec![false; graph.len()];
     let mut todo: Vec<ObjectIndex> = graph.roots().iter().map(|root| root.object).collect();
@@ -151,7 +151,7 @@ fn reached(graph: &HeapGraph, follow: Follow, without: Option<ObjectIndex>) -> V
     seen
 }
 
-/// Dominators by their definition: whoever is out of reach without `d` is dominated by it.
+/// Dominators by their definition: `d` dominates every object that is unreachable without `d`.
 fn check_dominators(graph: &HeapGraph, follow: Follow) {
     let fast = Dominators::compute(graph, follow);
     let all = reached(graph, follow, None);
@@ -218,7 +218,7 @@ fn check_dominators(graph: &HeapGraph, follow: Follow) {
     assert_eq!(fast.total().count, count as u64);
 }
 
-/// Perfetto's rule, word by word.
+/// Perfetto's rule, implemented literally.
 fn check_paths(graph: &HeapGraph, follow: Follow) {
     let fast = ShortestPaths::of(graph, follow);
     let mut roots: Vec<ObjectIndex> = graph.roots().iter().map(|root| root.object).collect();
@@ -257,7 +257,7 @@ fn check_paths(graph: &HeapGraph, follow: Follow) {
     }
 }
 
-/// A walk that ends early finds the paths that one to the end does.
+/// A walk that ends early finds the same paths as a complete one.
 fn check_ways_to_few(graph: &HeapGraph) {
     let all = ShortestPaths::from_best_roots(graph, Follow::ALL);
     let last = ObjectIndex(graph.len() as u32 - 1);
@@ -335,7 +335,7 @@ fn garbage_is_rooted_at_its_tops_and_once_a_cycle() {
 
 #[test]
 fn a_walk_by_rank_exhausts_better_roots_first() {
-    // Root 0 is far from 4, root 5 next to it; root 6 counts for nothing.
+    // Root 0 is far from 4, root 5 next to it; root 6 is excluded.
     let mut heap = Heap::of(9);
     for (owner, target) in [
         (0, 1),
@@ -393,7 +393,7 @@ fn paths_that_tell_the_most_start_at_interned_strings_only_where_nothing_else_do
     let telling = ShortestPaths::from_best_roots(&graph, Follow::STRONG);
     assert_eq!(telling.parent(ObjectIndex(2)), Some(ObjectIndex(1)));
     assert_eq!(telling.order().len(), 4);
-    // Only as far as it takes: nobody asks for 2.
+    // The walk ends early: 2 is not requested.
     let near = ShortestPaths::to(&graph, Follow::STRONG, &[ObjectIndex(1), ObjectIndex(1)]);
     assert_eq!(near.path(ObjectIndex(1)), telling.path(ObjectIndex(1)));
     assert_eq!(near.parent(ObjectIndex(2)), None);
@@ -445,7 +445,7 @@ fn chains_of_classes_end_early_and_circles_sooner() {
     assert_eq!(graph.ancestry(ClassIndex(0)).count(), 255);
     assert_eq!(graph.ancestry(ClassIndex(99_999)).count(), 2);
     assert!(graph.is_a(ClassIndex(99_800), "Top"));
-    // Asked of every class, it takes no time to speak of.
+    // The request for every class takes little time.
     let all = (0..=100_000).map(ClassIndex);
     let below_top = all.filter(|&class| graph.is_a(class, "Top")).count();
     assert_eq!(below_top, 255);
@@ -472,7 +472,7 @@ fn ladders_stars_and_grids_have_the_dominators_they_must_have() {
         dominators.idom(ObjectIndex(N as u32 - 1)),
         Some(ObjectIndex(1))
     );
-    // A ladder whose rungs go both ways: nothing below the two poles dominates anything.
+    // A ladder whose rungs go both ways: no object below the two poles dominates another.
     let mut ladder = Heap::of(2 * N);
     for n in 0..N {
         ladder.refer(2 * n, 2 * n + 1);
@@ -486,7 +486,7 @@ fn ladders_stars_and_grids_have_the_dominators_they_must_have() {
     let graph = ladder.graph();
     let dominators = Dominators::compute(&graph, Follow::STRONG);
     assert_eq!(dominators.top().count(), 2 * N);
-    // A grid with one way in: all crossings but those at the edges are reached by two ways.
+    // A grid with one entry: all crossings except those at the edges are reached by two paths.
     const SIDE: usize = 300;
     let mut grid = Heap::of(SIDE * SIDE);
     for at in 0..SIDE * SIDE {

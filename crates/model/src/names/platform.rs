@@ -1,7 +1,7 @@
-//! Which classes come with Android and its languages, by their packages.
+//! Classes of Android and its languages, identified by their packages.
 
 /// Packages of the platform, of AndroidX, and of Java's and Kotlin's own libraries. Below `org.`
-/// are apps as well as a few libraries that come with Android.
+/// there are apps and a few libraries of Android.
 const PACKAGES: [&str; 17] = [
     "android.",
     "androidx.",
@@ -22,7 +22,7 @@ const PACKAGES: [&str; 17] = [
     "sun.",
 ];
 
-/// Whether a class, or a method by its full name, comes with the platform or its languages.
+/// Returns whether a class, or a method by its full name, belongs to the platform or its languages.
 pub fn is_platform(name: &str) -> bool {
     PACKAGES.iter().any(|package| name.starts_with(package))
 }

@@ -1,11 +1,11 @@
-//! One heap of one process at one moment.
+//! One heap of one process at one time.
 
 use super::tables::CallsiteId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What one callsite has done since profiling began. Bytes are already scaled up by the
-/// sampling; counts are numbers of *sampled* allocations.
+/// Figures of one callsite since profiling began. Bytes are already scaled up for the sampling;
+/// counts are numbers of *sampled* allocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Figures {
     /// Bytes allocated since profiling began.
@@ -19,7 +19,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Adds, saturating: a hostile or overflowing trace may not wrap.
+    /// Adds with saturation: a hostile or overflowing trace must not wrap.
     pub fn add(&mut self, other: &Figures) {
         self.alloc_space = self.alloc_space.saturating_add(other.alloc_space);
         self.alloc_objects = self.alloc_objects.saturating_add(other.alloc_objects);
@@ -28,27 +28,27 @@ impl Figures {
     }
 }
 
-/// What the figures of a dump mean.
+/// Meaning of the figures of a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DumpKind {
-    /// Cumulative allocations and what is still held.
+    /// Cumulative allocations and unreleased memory.
     #[default]
     Cumulative,
-    /// `dump_at_max`: the state when the heap was largest; nothing is known of frees.
+    /// `dump_at_max`: the state when the heap was largest; frees are unknown.
     AtMaximum,
-    /// `com.android.art`: allocations only, frees are not known.
+    /// `com.android.art`: allocations only, frees are unknown.
     AllocationsOnly,
 }
 
 /// Flags of one dump, as heapprofd reports them for a process and heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DumpFlags {
-    /// Hooked at launch; otherwise earlier allocations are unseen.
+    /// The process was hooked at launch; otherwise earlier allocations are missing.
     pub from_startup: bool,
     /// Another session owns the process; there are no samples.
     pub rejected_concurrent: bool,
-    /// The target left before the session ended.
+    /// The target disconnected before the session ended.
     pub disconnected: bool,
     /// The shared buffer was full and the client gave up.
     pub buffer_overran: bool,
@@ -56,26 +56,26 @@ pub struct DumpFlags {
     pub buffer_corrupted: bool,
     /// A memory or CPU limit of the daemon was hit.
     pub hit_guardrail: bool,
-    /// 0 none, 1 hit timeout, 2 invalid stack bounds; others as the wire has them.
+    /// 0 none, 1 hit timeout, 2 invalid stack bounds; other values as in the trace.
     pub client_error: u32,
 }
 
-/// Before the number of a client's error.
+/// Prefix of the number of a client error.
 const CLIENT_ERROR: &str = "client_error=";
 
 impl DumpFlags {
-    /// Whether heapprofd followed the process no longer, because that failed: what came after is
+    /// Returns whether heapprofd stopped profiling the process because of a failure: later data is
     /// missing.
     pub fn is_cut_short(&self) -> bool {
         self.buffer_overran || self.buffer_corrupted || self.hit_guardrail || self.client_error != 0
     }
 
-    /// Whether nobody followed the process any more when the recording ended, or ever.
+    /// Returns whether the process was not profiled any more, or never, when the recording ended.
     pub fn has_ended(&self) -> bool {
         self.rejected_concurrent || self.disconnected || self.is_cut_short()
     }
 
-    /// The flags that say why data are missing, in words that [`DumpFlags::set`] knows again:
+    /// Returns the flags that explain missing data, in the words that [`DumpFlags::set`] accepts:
     /// `disconnected`, `client_error=1`.
     pub fn words(&self) -> Vec<String> {
         let named = [
@@ -93,7 +93,7 @@ impl DumpFlags {
         words
     }
 
-    /// Sets the flag that a word stands for; words it does not know are left alone.
+    /// Sets the flag of a word; ignores unknown words.
     pub fn set(&mut self, word: &str) {
         match word {
             "rejected_concurrent" => self.rejected_concurrent = true,
@@ -111,31 +111,31 @@ impl DumpFlags {
     }
 }
 
-/// One heap of one process at one moment.
+/// One heap of one process at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HeapDump {
-    /// Process id on the device.
+    /// Process ID on the device.
     pub pid: u64,
-    /// Process name where the trace has one, else empty.
+    /// Process name; empty if the trace does not have it.
     pub process: String,
     /// `libc.malloc`, `com.android.art`, a custom heap; `unknown` before Android 12.
     pub heap: String,
-    /// Trace time (BOOTTIME) of the dump in ns; `None` where no clock converts it.
+    /// Trace time (BOOTTIME) of the dump in ns; `None` if no clock converts it.
     pub time_ns: Option<u64>,
-    /// Wall-clock time of the dump, ns since 1970; `None` where no clock converts it.
+    /// Wall-clock time of the dump, ns since 1970; `None` if no clock converts it.
     pub wall_time_ns: Option<u64>,
-    /// Trace time at which profiling of this heap began; `None` where unknown.
+    /// Trace time at which profiling of this heap began; `None` if unknown.
     pub start_ns: Option<u64>,
-    /// The dump's own timestamp as it stands in the trace (MONOTONIC_COARSE, ns).
+    /// Unconverted timestamp of the dump (MONOTONIC_COARSE, ns).
     pub raw_time_ns: u64,
-    /// When the daemon wrote the dump, trace time (BOOTTIME) in ns; `None` where the trace does
-    /// not say. `time_ns` is that of the last event in it, and may be long before.
+    /// Trace time (BOOTTIME) in ns at which the daemon wrote the dump; `None` if the trace does not
+    /// have it. `time_ns` is the time of the last event in the dump, and can be much earlier.
     pub written_ns: Option<u64>,
-    /// Final sampling interval in bytes; 0 where the trace does not say.
+    /// Final sampling interval in bytes; 0 if the trace does not have it.
     pub sampling_interval_bytes: u64,
-    /// The configured interval, where it differs or is stated; 0 otherwise.
+    /// The configured interval if it differs or is stated; 0 otherwise.
     pub orig_sampling_interval_bytes: u64,
-    /// What the figures mean.
+    /// Meaning of the figures.
     pub kind: DumpKind,
     /// The daemon's flags.
     pub flags: DumpFlags,
@@ -143,33 +143,33 @@ pub struct HeapDump {
     pub unwinding_errors: u64,
     /// Samples unwound since profiling began.
     pub heap_samples: u64,
-    /// µs that the daemon took to unwind them.
+    /// Time that the daemon took to unwind them, µs.
     pub unwinding_time_us: u64,
-    /// µs for which the client was blocked on its lock.
+    /// Time for which the client was blocked on its lock, µs.
     pub client_spinlock_blocked_us: u64,
-    /// The last packet of the dump never came, or one of its packets is lost or damaged:
-    /// what is here is a lower bound.
+    /// The last packet of the dump is missing, or one of its packets is lost or damaged: the
+    /// figures are a lower bound.
     pub unfinished: bool,
-    /// The file ends before the dump does: it is still being written, or was cut off.
+    /// The file ends before the dump does: it is still being written or was cut off.
     pub open: bool,
-    /// Callsites with their cumulative figures, in order of [`CallsiteId`]; a callsite that
-    /// freed all it allocated stays.
+    /// Callsites with their cumulative figures, in order of [`CallsiteId`]; a callsite that freed
+    /// everything it allocated stays.
     pub samples: Vec<(CallsiteId, Figures)>,
 }
 
-/// Numbers the dumps of a recording as people name them: from 1 for each process and heap.
+/// Numbers of the dumps of a recording as users see them: from 1 for each process and heap.
 #[derive(Debug, Clone, Default)]
 pub struct DumpNumbers(BTreeMap<u64, BTreeMap<String, u32>>);
 
 impl DumpNumbers {
-    /// The number of the next dump of a process and heap.
+    /// Returns the number of the next dump of a process and heap.
     pub fn next(&mut self, pid: u64, heap: &str) -> u32 {
         let last = self.last(pid, heap);
         *last = last.saturating_add(1);
         *last
     }
 
-    /// Takes a number that is known: later ones come behind it.
+    /// Records a used number: later dumps get higher ones.
     pub fn take(&mut self, pid: u64, heap: &str, number: u32) {
         let last = self.last(pid, heap);
         *last = number.max(*last);
@@ -182,7 +182,7 @@ impl DumpNumbers {
 }
 
 impl HeapDump {
-    /// Sums over all callsites (saturating).
+    /// Returns the sums over all callsites (saturating).
     pub fn totals(&self) -> Figures {
         let mut total = Figures::default();
         for (_, figures) in &self.samples {

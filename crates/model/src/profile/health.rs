@@ -1,110 +1,109 @@
-//! What was lost or damaged between the phone's heap and the model, as counts and places.
-//! Words and remedies are [`super::summary`]'s.
+//! Loss and damage between the heap on the device and the model, as counts and offsets.
+//! The findings of the program have the messages and remedies.
 
 use serde::{Deserialize, Serialize};
 
-/// At most so many places of damage are kept one by one; the rest is counted.
+/// Maximum number of damaged stretches that are listed; the rest is only counted.
 const PLACES: usize = 32;
 
 /// A stretch of the file that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Damage {
-    /// First byte, counted in the uncompressed trace.
+    /// Offset of the first byte in the uncompressed trace.
     pub offset: u64,
-    /// Bytes passed over.
+    /// Number of skipped bytes.
     pub bytes: u64,
-    /// What is wrong there.
+    /// Description of the damage.
     pub what: String,
 }
 
 /// Loss and damage of a whole recording.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Health {
-    /// Unreadable stretches, in order of the file; at most 32.
+    /// Unreadable stretches, in file order; at most 32.
     pub damage: Vec<Damage>,
-    /// All unreadable stretches, kept or not.
+    /// Number of all unreadable stretches, listed or not.
     pub damage_count: u64,
-    /// Bytes of the packet inside which the file ends; its rest is not written yet, or cut off.
+    /// Bytes of the packet within which the file ends; the rest is not written yet or cut off.
     pub cut_bytes: u64,
-    /// Profile packets that never came, by gaps in their numbering.
+    /// Missing profile packets, counted by gaps in their numbering.
     pub missing_profile_packets: u64,
-    /// Profile packets that stood out of order in the file and were put right.
+    /// Profile packets that were out of order in the file and were reordered.
     pub reordered_profile_packets: u64,
     /// Profile packets whose numbering contradicts itself: traces mixed into one another.
     pub inconsistent_profile_packets: u64,
-    /// Profile packets that stood under a foreign sequence and were attributed by their numbers.
+    /// Profile packets with a foreign sequence, assigned by their numbers.
     pub adopted_profile_packets: u64,
-    /// Profile packets that stand twice.
+    /// Profile packets that occur twice.
     pub repeated_profile_packets: u64,
-    /// Dumps whose last packet never came.
+    /// Dumps whose last packet is missing.
     pub unfinished_dumps: u64,
-    /// Samples whose callstack the trace does not define, kept without names.
+    /// Samples whose callstack the trace does not define; they are kept without names.
     pub lost_callstacks: u64,
-    /// Frames the trace does not define, kept without names.
+    /// Frames that the trace does not define; they are kept without names.
     pub lost_frames: u64,
-    /// Samples that went backwards and were passed over.
+    /// Samples whose figures decreased; they were skipped.
     pub malformed_samples: u64,
-    /// Dumps whose time no clock of the trace converts.
+    /// Dumps whose time cannot be converted by any clock of the trace.
     pub dumps_without_clock: u64,
-    /// Sequences on which the service reports lost packets.
+    /// Sequences for which the service reports lost packets.
     pub sequences_with_loss: u64,
-    /// Profile packets without a sequence, whose names can't be told.
+    /// Profile packets without a sequence, whose names are unknown.
     pub packets_without_sequence: u64,
-    /// The trace stops before the tracing service said that it was done: the file was cut off,
-    /// or the service was killed.
+    /// The trace stops before the tracing service reported its end: the file was cut off, or the
+    /// service was killed.
     pub ends_early: bool,
-    /// When the stop began, trace time (BOOTTIME) in ns, that a data source did not answer within
-    /// the service's limit: what it would have written last is missing.
+    /// Trace time (BOOTTIME) in ns of a stop that a data source did not answer within the service's
+    /// limit: its last data is missing.
     pub stop_timed_out_ns: Option<u64>,
-    /// Processes and heaps that were followed to the end and have no dump from then: the final
-    /// one is missing.
+    /// Processes and heaps that were profiled to the end but have no dump from then: the final one
+    /// is missing.
     pub final_dumps_missing: Vec<LastDump>,
-    /// Packets of mappings that contradict themselves or break off.
+    /// Packets of memory mappings that contradict themselves or break off.
     pub smaps_errors: u64,
     /// Packets of Java heap dumps, which are not profiles of the native heap.
     pub heap_graph_packets: u64,
-    /// All profile packets, also those that hold nothing.
+    /// All profile packets, including empty ones.
     pub profile_packets: u64,
-    /// The tracing service's own account, where the trace holds it.
+    /// Statistics of the tracing service, if the trace has them.
     pub service: Option<ServiceStats>,
 }
 
-/// The last dump of a heap that a trace holds.
+/// The last dump of a heap in a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LastDump {
-    /// Process id.
+    /// Process ID.
     pub pid: u64,
-    /// Process name where the trace has one, else empty.
+    /// Process name; empty if the trace does not have it.
     pub process: String,
-    /// The heap.
     pub heap: String,
-    /// Its time, as [`HeapDump::time_ns`](super::HeapDump::time_ns).
+    /// Time of the dump, as in [`HeapDump::time_ns`](super::HeapDump::time_ns).
     pub time_ns: Option<u64>,
 }
 
-/// The last account of the tracing service of its buffers.
+/// The last statistics of the tracing service about its buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ServiceStats {
     /// Chunks of a ring buffer overwritten before they were read.
     pub chunks_overwritten: u64,
-    /// Chunks that came when a buffer was full.
+    /// Chunks that arrived while a buffer was full.
     pub chunks_discarded: u64,
     /// Packets that writers report as lost.
     pub writer_packet_loss: u64,
-    /// Patches that came too late for their chunk.
+    /// Patches that arrived too late for their chunk.
     pub patches_failed: u64,
     /// Violations of the shared memory protocol.
     pub abi_violations: u64,
-    /// Packets the service refused.
+    /// Packets that the service rejected.
     pub invalid_packets: u64,
-    /// Flushes that failed.
+    /// Failed flushes.
     pub flushes_failed: u64,
-    /// Whether the flush at the end failed.
+    /// The flush at the end failed.
     pub final_flush_failed: bool,
 }
 
 impl Health {
-    /// Notes an unreadable stretch of the file.
+    /// Records an unreadable stretch of the file.
     pub fn add_damage(&mut self, offset: u64, bytes: u64, what: impl Into<String>) {
         self.damage_count += 1;
         if self.damage.len() < PLACES {
@@ -116,14 +115,13 @@ impl Health {
         }
     }
 
-    /// Whether nothing is wrong with the bytes but that they break off: what a writer leaves
-    /// that was stopped while it wrote.
+    /// Returns whether the file breaks off but is intact otherwise, as when its writer was stopped.
     pub fn breaks_off(&self) -> bool {
         self.ends_early && self.damage_count == 0
     }
 
-    /// Whether the file itself is damaged: bytes that can't be read, or parts that are missing
-    /// or contradict each other in a way that no recording produces.
+    /// Returns whether the file itself is damaged: it has unreadable bytes, or parts that are
+    /// missing or contradict each other in a way that no recording produces.
     pub fn is_damaged(&self) -> bool {
         self.damage_count > 0
             || self.reordered_profile_packets > 0

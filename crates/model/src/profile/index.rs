@@ -1,11 +1,11 @@
-//! An open-addressing index from content to dense ids, the one hash table behind all tables
-//! of the model. Owns hashing and probing; the content itself stays in the caller's arena, so
-//! that an entry costs eight bytes and no allocation of its own.
+//! An open-addressing index from content to dense IDs: the one hash table of all tables of the
+//! model. Owns hashing and probing. The content itself stays in the caller's arena, so an entry
+//! costs eight bytes and no allocation of its own.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// Hashes short byte and word strings. Seeded per process, so that a crafted file cannot aim
-/// for collisions; nothing that is written depends on the order of hashes.
+/// Hash function for short byte and word strings. The seed is different for each process, so that a
+/// crafted file cannot cause collisions; no output depends on the order of hashes.
 #[derive(Debug, Clone, Copy)]
 pub struct Seed(u64);
 
@@ -24,7 +24,7 @@ fn fold(a: u64, b: u64) -> u64 {
 }
 
 impl Seed {
-    /// Hash of a byte string.
+    /// Returns the hash of a byte string.
     #[inline]
     pub fn bytes(self, bytes: &[u8]) -> u64 {
         let mut hash = self.0 ^ bytes.len() as u64;
@@ -39,7 +39,7 @@ impl Seed {
         fold(hash ^ u64::from_le_bytes(word), MULTIPLIER)
     }
 
-    /// Hash of a string of 32-bit words.
+    /// Returns the hash of a string of 32-bit words.
     #[inline]
     pub fn words(self, words: &[u32]) -> u64 {
         let mut hash = self.0 ^ words.len() as u64;
@@ -52,18 +52,18 @@ impl Seed {
         fold(hash ^ last, MULTIPLIER)
     }
 
-    /// Hash of one number.
+    /// Returns the hash of one number.
     #[inline]
     pub fn number(self, number: u64) -> u64 {
         fold(number ^ self.0, MULTIPLIER)
     }
 }
 
-/// The hash of [`Seed::number`] for maps of the standard library that are keyed by a number.
+/// The hash of [`Seed::number`] for standard maps with numbers as keys.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FastHash(Seed);
 
-/// See [`FastHash`].
+/// Hasher of [`FastHash`].
 #[derive(Debug)]
 pub struct FastHasher {
     seed: Seed,
@@ -97,17 +97,17 @@ impl Hasher for FastHasher {
 
 const EMPTY: u32 = u32::MAX;
 
-/// From hash to id; equality is asked of the caller.
+/// Index from hash to ID; the caller compares the content.
 #[derive(Debug, Clone, Default)]
 pub struct Index {
-    /// Upper half of the hash and the id; the length is a power of two, or zero.
+    /// Upper half of the hash, and the ID; the length is a power of two or zero.
     slots: Vec<(u32, u32)>,
     used: usize,
 }
 
 impl Index {
-    /// The id of the entry for which `same` holds, or `next` after having entered it.
-    /// The flag says whether it was there.
+    /// Returns the ID of the entry for which `same` is true, or inserts `next`. The flag is true if
+    /// the entry existed.
     #[inline]
     pub fn find_or_insert(
         &mut self,

@@ -1,10 +1,10 @@
-//! Things that are kept once and told apart by dense ids, in order of first appearance: texts in
-//! one flat string, and entries of any other kind. What the tables of all models are made of.
+//! Interned values with dense IDs in order of first appearance: texts in one flat string, and
+//! entries of any other type. All tables of the models use them.
 
 use super::index::{Index, Seed};
 use std::ops::Range;
 
-/// The part of a flat array that belongs to entry `id`, given where each entry ends.
+/// Returns the range of entry `id` in a flat array, given the end of each entry.
 #[inline]
 pub fn span(ends: &[usize], id: u32) -> Range<usize> {
     let id = id as usize;
@@ -12,13 +12,13 @@ pub fn span(ends: &[usize], id: u32) -> Range<usize> {
     start..ends[id]
 }
 
-/// The id of the entry after `len` others.
+/// Returns the ID of the entry after `len` others.
 #[inline]
 pub fn next_id(len: usize) -> u32 {
-    u32::try_from(len).expect("a table outgrows memory before it has 2^32 entries")
+    u32::try_from(len).expect("a table exhausts memory before it has 2^32 entries")
 }
 
-/// Texts, each once; 0 is the empty one.
+/// Interned texts; ID 0 is the empty one.
 #[derive(Debug, Clone)]
 pub struct Texts {
     seed: Seed,
@@ -41,7 +41,7 @@ impl Default for Texts {
 }
 
 impl Texts {
-    /// The id of a text.
+    /// Returns the ID of a text, which is added if it is new.
     pub fn id(&mut self, text: &str) -> u32 {
         let hash = self.seed.bytes(text.as_bytes());
         let next = next_id(self.ends.len());
@@ -56,26 +56,26 @@ impl Texts {
         id
     }
 
-    /// The text of an id.
+    /// Returns the text of an ID.
     #[inline]
     pub fn get(&self, id: u32) -> &str {
         &self.text[span(&self.ends, id)]
     }
 
-    /// How many there are.
-    #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
+    /// Returns the number of texts.
+    #[allow(clippy::len_without_is_empty, reason = "not needed")]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Gives back what only interning needs, once nothing more will be interned.
+    /// Frees the memory that only interning needs, after the last text.
     pub fn seal(&mut self) {
         self.index = Index::default();
         self.text.shrink_to_fit();
     }
 }
 
-/// Entries, each once.
+/// Interned entries.
 #[derive(Debug, Clone)]
 pub struct Interned<T> {
     index: Index,
@@ -92,7 +92,7 @@ impl<T> Default for Interned<T> {
 }
 
 impl<T: PartialEq> Interned<T> {
-    /// The id of an entry; equal ones have equal hashes.
+    /// Returns the ID of an entry, which is added if it is new; equal entries have equal hashes.
     #[inline]
     pub fn id(&mut self, hash: u64, entry: T) -> u32 {
         let next = next_id(self.all.len());
@@ -106,13 +106,13 @@ impl<T: PartialEq> Interned<T> {
         id
     }
 
-    /// All, in order of their ids.
+    /// Returns all entries, in order of their IDs.
     #[inline]
     pub fn all(&self) -> &[T] {
         &self.all
     }
 
-    /// Gives back what only interning needs, once nothing more will be interned.
+    /// Frees the memory that only interning needs, after the last entry.
     pub fn seal(&mut self) {
         self.index = Index::default();
         self.all.shrink_to_fit();

@@ -1,13 +1,13 @@
-//! The model of a sampled native heap: what every importer ends in and every exporter starts
-//! from. Plain data; knows neither wire formats nor files.
+//! The model of a sampled native heap: every importer produces it and every exporter reads it.
+//! Plain data; does not depend on wire formats or files.
 //!
-//! Shapes:
+//! Types:
 //! * [`Tables`]: strings, mappings, frames and callsites, shared by all dumps of a recording;
-//! * [`Symbols`]: names that symbolization and deobfuscation add, by frame;
-//! * [`NameMaps`]: what a trace says of renamed classes and members, by package;
-//! * [`Recording`]: both tables, and what the trace says beside its samples;
-//! * [`HeapDump`]: one heap of one process at one moment, as cumulative figures by callsite;
-//! * [`Health`]: what was lost or damaged on the way here.
+//! * [`Symbols`]: names from symbolization and deobfuscation, by frame;
+//! * [`NameMaps`]: the trace's original names of classes and members, by package;
+//! * [`Recording`]: both tables, and the facts of the trace other than samples;
+//! * [`HeapDump`]: one heap of one process at one time, as cumulative figures by callsite;
+//! * [`Health`]: loss and damage on the way here.
 
 mod dump;
 mod health;

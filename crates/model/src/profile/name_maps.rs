@@ -1,41 +1,42 @@
-//! What a compiler renamed, as the packets of a trace say it: classes, fields and methods, by
-//! package. Kept in rows over one text, since a map may be as large as the app it is of.
-//! Which name a frame gets from it is not decided here.
+//! Names that a compiler changed, from the packets of a trace: classes, fields and methods, by
+//! package. Stored in rows over one text, because a map can be as large as its app. The choice of a
+//! frame's name is made elsewhere.
 
 use std::collections::BTreeMap;
 
-/// Maps of all packages, in order of their names; several packets of one package add up.
+/// Maps of all packages, in order of their names; several packets of one package are merged.
 #[derive(Debug, Clone, Default)]
 pub struct NameMaps {
     maps: BTreeMap<String, NameMap>,
 }
 
 impl NameMaps {
-    /// The map of a package, to add to.
+    /// Returns the map of a package for additions.
     pub fn entry(&mut self, package: &str) -> &mut NameMap {
         if !self.maps.contains_key(package) {
             self.maps.insert(package.to_owned(), NameMap::default());
         }
-        self.maps.get_mut(package).expect("entered just above")
+        self.maps.get_mut(package).expect("inserted just above")
     }
 
-    /// The map of a package. That of no package (`""`) is meant for classes of heap graphs.
+    /// Returns the map of a package. The map without a package (`""`) is for classes of heap
+    /// graphs.
     pub fn get(&self, package: &str) -> Option<&NameMap> {
         self.maps.get(package)
     }
 
-    /// All maps, in order of their packages.
+    /// Returns all maps, in order of their packages.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &NameMap)> {
         self.maps.iter().map(|(package, map)| (&**package, map))
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no maps.
     pub fn is_empty(&self) -> bool {
         self.maps.is_empty()
     }
 }
 
-/// What was renamed in one package.
+/// Changed names of one package.
 #[derive(Debug, Clone, Default)]
 pub struct NameMap {
     text: String,
@@ -43,7 +44,7 @@ pub struct NameMap {
     members: Vec<MemberRow>,
 }
 
-/// Both names stand one behind the other in the text.
+/// Position and lengths of two names, which are adjacent in the text.
 #[derive(Debug, Clone, Copy)]
 struct Names {
     start: usize,
@@ -64,7 +65,7 @@ struct MemberRow {
     lines: PacketLines,
 }
 
-/// Lines of a renamed method; what a packet leaves out is `None`.
+/// Lines of a renamed method; `None` for those missing in the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PacketLines {
     /// First line in the obfuscated method.
@@ -77,12 +78,11 @@ pub struct PacketLines {
     pub source_end: Option<u32>,
 }
 
-/// A class of a [`NameMap`].
 #[derive(Debug, Clone, Copy)]
 pub struct RenamedClass<'a> {
-    /// Its name in the app.
+    /// Name in the app.
     pub obfuscated: &'a str,
-    /// Its name in the source.
+    /// Name in the source.
     pub original: &'a str,
     map: &'a NameMap,
     first_member: usize,
@@ -92,19 +92,19 @@ pub struct RenamedClass<'a> {
 /// A field or method of a [`RenamedClass`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RenamedMember<'a> {
-    /// Its name in the app.
+    /// Name in the app.
     pub obfuscated: &'a str,
-    /// Its name in the source; with a dot it is whole, class and all: the member was merged or
+    /// Name in the source. With a dot it is complete, including the class: the member was merged or
     /// inlined from another class.
     pub original: &'a str,
-    /// A method, else a field.
+    /// True for a method, false for a field.
     pub is_method: bool,
-    /// Of a method.
+    /// Lines of a method.
     pub lines: PacketLines,
 }
 
 impl NameMap {
-    /// Adds a class; members that are added next belong to it.
+    /// Adds a class; the members added next belong to it.
     pub fn add_class(&mut self, obfuscated: &str, original: &str) {
         let names = self.add_names(obfuscated, original);
         self.classes.push(ClassRow {
@@ -113,12 +113,12 @@ impl NameMap {
         });
     }
 
-    /// Adds a field of the class that was added last.
+    /// Adds a field of the last added class.
     pub fn add_field(&mut self, obfuscated: &str, original: &str) {
         self.add_member(obfuscated, original, false, PacketLines::default());
     }
 
-    /// Adds a method of the class that was added last.
+    /// Adds a method of the last added class.
     pub fn add_method(&mut self, obfuscated: &str, original: &str, lines: PacketLines) {
         self.add_member(obfuscated, original, true, lines);
     }
@@ -158,12 +158,12 @@ impl NameMap {
         (&self.text[names.start..middle], &self.text[middle..end])
     }
 
-    /// Number of classes.
+    /// Returns the number of classes.
     pub fn class_count(&self) -> usize {
         self.classes.len()
     }
 
-    /// The class at a position, in order of addition.
+    /// Returns the class at a position, in order of addition.
     pub fn class(&self, at: usize) -> RenamedClass<'_> {
         let (obfuscated, original) = self.names(self.classes[at].names);
         RenamedClass {
@@ -180,7 +180,7 @@ impl NameMap {
 }
 
 impl<'a> RenamedClass<'a> {
-    /// Its fields and methods, in order of addition.
+    /// Returns the fields and methods, in order of addition.
     pub fn members(self) -> impl Iterator<Item = RenamedMember<'a>> {
         let rows = self.map.members[self.first_member..self.end].iter();
         rows.map(move |row| {

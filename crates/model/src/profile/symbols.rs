@@ -1,5 +1,5 @@
-//! Names that came on top of what the unwinder recorded: symbolized lines and deobfuscated
-//! names, by frame. Side tables: the profile itself never changes.
+//! Names added to the unwinder's output: symbolized lines and deobfuscated names, by frame. They
+//! are side tables; the profile itself never changes.
 
 use super::tables::{FrameId, StringId};
 use std::collections::HashMap;
@@ -9,25 +9,25 @@ use std::collections::HashMap;
 pub struct Line {
     /// Function, already demangled by the symbolizer.
     pub function: StringId,
-    /// The function's linkage name; equal to `function` where only that is known, as in traces
-    /// that somebody else symbolized.
+    /// The function's linkage name; equal to `function` if only that is known, as in traces that
+    /// another tool symbolized.
     pub linkage: StringId,
-    /// Source file; empty where unknown.
+    /// Source file; empty if unknown.
     pub file: StringId,
-    /// Line; 0 where unknown.
+    /// Line number; 0 if unknown.
     pub line: u32,
 }
 
-/// What symbolization and deobfuscation add to the frames of a recording.
+/// Symbolized lines and deobfuscated names of a recording's frames.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
-    /// Lines of all frames; frames with the same share them.
+    /// Lines of all frames; frames with equal lines share them.
     table: Vec<Line>,
     lines: HashMap<FrameId, Lines>,
     names: HashMap<FrameId, StringId>,
 }
 
-/// A row of lines, for any number of frames.
+/// A range of lines that any number of frames can share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Lines {
     start: u32,
@@ -35,7 +35,7 @@ pub struct Lines {
 }
 
 impl Symbols {
-    /// Enters a row of lines, innermost first. `None` where there is no room for more.
+    /// Adds lines, innermost first. Returns `None` if the table is full.
     pub fn add_lines(&mut self, innermost_first: &[Line]) -> Option<Lines> {
         let start = u32::try_from(self.table.len()).ok()?;
         let end = u32::try_from(self.table.len() + innermost_first.len()).ok()?;
@@ -43,17 +43,17 @@ impl Symbols {
         Some(Lines { start, end })
     }
 
-    /// Sets the lines of a frame; a later call wins.
+    /// Sets the lines of a frame; a later call overrides an earlier one.
     pub fn set_lines(&mut self, frame: FrameId, lines: Lines) {
         self.lines.insert(frame, lines);
     }
 
-    /// The row of lines a frame has.
+    /// Returns the range of a frame's lines.
     pub fn row(&self, frame: FrameId) -> Option<Lines> {
         self.lines.get(&frame).copied()
     }
 
-    /// Whether a frame's lines say what `other` does not: where the code was written.
+    /// Returns whether a frame's lines have names, and source files if `other` has them.
     pub fn knows_more(&self, frame: FrameId, other: Lines) -> bool {
         let has_file = |lines: &[Line]| lines.iter().any(|l| l.file != StringId::default());
         let is_named = |lines: &[Line]| lines.iter().any(|l| l.function != StringId::default());
@@ -61,7 +61,7 @@ impl Symbols {
         is_named(own) && (has_file(own) || !has_file(self.of_row(other)))
     }
 
-    /// How many lines are held, shared ones once.
+    /// Returns the number of stored lines; shared ones count once.
     pub fn held(&self) -> usize {
         self.table.len()
     }
@@ -71,7 +71,7 @@ impl Symbols {
         self.names.insert(frame, name);
     }
 
-    /// The symbolized lines of a frame, innermost first; empty where there are none.
+    /// Returns the symbolized lines of a frame, innermost first; empty if it has none.
     pub fn lines(&self, frame: FrameId) -> &[Line] {
         self.row(frame).map_or(&[], |lines| self.of_row(lines))
     }
@@ -80,7 +80,7 @@ impl Symbols {
         &self.table[lines.start as usize..lines.end as usize]
     }
 
-    /// The deobfuscated name of a frame.
+    /// Returns the deobfuscated name of a frame.
     pub fn name(&self, frame: FrameId) -> Option<StringId> {
         self.names.get(&frame).copied()
     }

@@ -1,7 +1,7 @@
-//! The tables that all dumps of a recording share: strings, mappings, frames, callsites.
-//! Each entry stands once; ids are dense and given in order of first appearance, so that
-//! equal input gives equal ids. A callsite is its frames in one flat array, packed as varints,
-//! leaf first: no allocation per frame or callsite, and one or two bytes a frame.
+//! The tables that all dumps of a recording share: strings, mappings, frames, callsites. Each entry
+//! is stored once. IDs are dense and follow the order of first appearance, so that equal input
+//! gives equal IDs. The frames of a callsite are in one flat array, packed as varints, leaf first:
+//! no allocation per frame or callsite, and one or two bytes per frame.
 
 use super::index::{Index, Seed};
 use super::interned::{Interned, Texts, next_id, span};
@@ -25,7 +25,7 @@ pub struct CallsiteId(pub u32);
 pub struct Mapping {
     /// Path as Perfetto composes it (leading `/`), possibly empty.
     pub path: StringId,
-    /// GNU build ID; empty where unknown.
+    /// GNU build ID; empty if unknown.
     pub build_id: BuildId,
     /// First address.
     pub start: u64,
@@ -39,47 +39,47 @@ pub struct Mapping {
     pub load_bias: u64,
 }
 
-/// A code location: identity is (mapping, rel_pc, recorded name); of a frame without mapping
-/// (name, file, line).
+/// A code location. Its identity is (mapping, rel_pc, recorded name), or (name, file, line) for a
+/// frame without a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// The mapping, where there is one.
+    /// Mapping of the frame, if it has one.
     pub mapping: Option<MappingId>,
     /// ELF virtual address (dex offset for dex frames).
     pub rel_pc: u64,
     /// Name as recorded: mangled, a Java method, or empty.
     pub name: StringId,
-    /// Source file, of a frame without mapping only; else empty.
+    /// Source file, only for a frame without a mapping; empty otherwise.
     pub file: StringId,
-    /// Line in `file`; 0 where unknown.
+    /// Line in `file`; 0 if unknown.
     pub line: u32,
 }
 
-/// Strings, mappings, frames and callsites. Append-only: an id once given stays valid.
+/// Strings, mappings, frames and callsites. Append-only: an ID stays valid.
 #[derive(Debug, Clone, Default)]
 pub struct Tables {
     seed: Seed,
     texts: Texts,
     mappings: Interned<Mapping>,
     frames: Interned<Frame>,
-    /// Of each callsite its frames, id + 1 as a varint (LEB128), leaf first.
+    /// Frames of each callsite, ID + 1 as a varint (LEB128), leaf first.
     stacks: Vec<u8>,
     stack_ends: Vec<usize>,
     stack_index: Index,
 }
 
 impl Tables {
-    /// The id of a text.
+    /// Returns the ID of a text.
     pub fn intern_str(&mut self, text: &str) -> StringId {
         StringId(self.texts.id(text))
     }
 
-    /// The id of a text that may not be UTF-8; what is not becomes U+FFFD.
+    /// Returns the ID of a text that might not be UTF-8; invalid bytes become U+FFFD.
     pub fn intern_bytes(&mut self, text: &[u8]) -> StringId {
         self.intern_str(&String::from_utf8_lossy(text))
     }
 
-    /// The id of a mapping.
+    /// Returns the ID of a mapping.
     pub fn intern_mapping(&mut self, mapping: Mapping) -> MappingId {
         let words = [
             u64::from(mapping.path.0),
@@ -97,7 +97,7 @@ impl Tables {
         MappingId(self.mappings.id(hash, mapping))
     }
 
-    /// The id of a frame.
+    /// Returns the ID of a frame.
     pub fn intern_frame(&mut self, frame: Frame) -> FrameId {
         let mapping = frame
             .mapping
@@ -111,9 +111,9 @@ impl Tables {
         FrameId(self.frames.id(hash, frame))
     }
 
-    /// The id of a callstack, given as raw [`FrameId`]s, leaf first.
+    /// Returns the ID of a callstack, given as raw [`FrameId`]s, leaf first.
     pub fn intern_callsite(&mut self, leaf_first: &[u32]) -> CallsiteId {
-        // Packed behind those that are there; taken back if it is one of them.
+        // Packed after the existing ones, and removed again if it is a duplicate.
         let start = self.stacks.len();
         for &frame in leaf_first {
             let mut rest = u64::from(frame) + 1;
@@ -138,22 +138,22 @@ impl Tables {
         CallsiteId(id)
     }
 
-    /// The text of an id of these tables.
+    /// Returns the text of an ID of these tables.
     pub fn string(&self, id: StringId) -> &str {
         self.texts.get(id.0)
     }
 
-    /// The mapping of an id of these tables.
+    /// Returns the mapping of an ID of these tables.
     pub fn mapping(&self, id: MappingId) -> &Mapping {
         &self.mappings.all()[id.0 as usize]
     }
 
-    /// The frame of an id of these tables.
+    /// Returns the frame of an ID of these tables.
     pub fn frame(&self, id: FrameId) -> &Frame {
         &self.frames.all()[id.0 as usize]
     }
 
-    /// The frames of a callsite, leaf first.
+    /// Returns the frames of a callsite, leaf first.
     pub fn callsite(&self, id: CallsiteId) -> impl Iterator<Item = FrameId> + '_ {
         let mut packed = self.packed_callsite(id).iter();
         std::iter::from_fn(move || {
@@ -170,27 +170,27 @@ impl Tables {
         })
     }
 
-    /// The frames of a callsite as they are kept: id + 1 as a varint, leaf first.
+    /// Returns the frames of a callsite in their packed form: ID + 1 as a varint, leaf first.
     pub fn packed_callsite(&self, id: CallsiteId) -> &[u8] {
         &self.stacks[span(&self.stack_ends, id.0)]
     }
 
-    /// All mappings, in order of their ids.
+    /// Returns all mappings, in order of their IDs.
     pub fn mappings(&self) -> &[Mapping] {
         self.mappings.all()
     }
 
-    /// All frames, in order of their ids.
+    /// Returns all frames, in order of their IDs.
     pub fn frames(&self) -> &[Frame] {
         self.frames.all()
     }
 
-    /// Number of distinct callsites.
+    /// Returns the number of distinct callsites.
     pub fn callsite_count(&self) -> usize {
         self.stack_ends.len()
     }
 
-    /// Gives back what only interning needs, once nothing more will be interned.
+    /// Frees the memory that only interning needs, after the last entry.
     pub fn seal(&mut self) {
         self.texts.seal();
         self.mappings.seal();

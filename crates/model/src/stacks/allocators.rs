@@ -1,9 +1,9 @@
-//! Functions that hand out memory for others. Who called them is what matters: the terminal's
-//! summary skips them, and a profile tells its viewers to (`drop_frames`).
+//! Functions that allocate memory for others. Their caller matters: the terminal's summary skips
+//! them, and profiles tell viewers to do so (`drop_frames`).
 
 use std::sync::LazyLock;
 
-/// As recorded or demangled, without parameters.
+/// Names as recorded or demangled, without parameters.
 const NAMES: [&str; 22] = [
     "malloc",
     "calloc",
@@ -43,13 +43,13 @@ const PREFIXES: [&str; 12] = [
     "alloc::alloc::",
 ];
 
-/// Whether a function, with or without its parameters, is an allocator's.
+/// Returns whether a function, with or without its parameters, is an allocator.
 pub fn is_allocator(function: &str) -> bool {
     NAMES.contains(&function) || PREFIXES.iter().any(|p| function.starts_with(p))
 }
 
-/// The same as pprof's `drop_frames`: a regular expression over whole names without their
-/// parameters. Viewers take matching frames, and what they called, off the leaf of a stack.
+/// Returns the allocators as pprof's `drop_frames`: a regular expression over whole names without
+/// their parameters. Viewers remove matching frames and their callees from the leaf of a stack.
 pub fn drop_frames() -> &'static str {
     static PATTERN: LazyLock<String> = LazyLock::new(|| {
         let names = NAMES.iter().map(|name| (*name).to_owned());

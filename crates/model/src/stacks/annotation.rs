@@ -1,16 +1,16 @@
-//! How a frame's code was run, shown behind its name: ` [interp]`, ` [jit]`, ` [aot]`, and
-//! ` [common-frame]` for the runtime's own frames between managed ones. The rules are those of
-//! Perfetto's converter, so that profiles of both compare.
+//! Execution mode of a frame's code as a suffix of its name: ` [interp]`, ` [jit]`, ` [aot]`, and `
+//! [common-frame]` for the runtime's own frames between managed ones. The rules are those of
+//! Perfetto's converter, so that profiles of both are comparable.
 
 use super::table::Kind;
 use crate::names::{JavaCode, basename, java_code};
 use crate::profile::{Frame, FrameId, Recording};
 
-/// What is put behind a name.
+/// Suffix of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 #[repr(u8)]
 pub enum Annotation {
-    /// Nothing.
+    /// No suffix.
     #[default]
     None,
     /// Interpreted Java.
@@ -26,7 +26,7 @@ pub enum Annotation {
 }
 
 impl Annotation {
-    /// The suffix, with its leading space; empty for none.
+    /// Returns the suffix with its leading space; empty for none.
     pub fn suffix(self) -> &'static str {
         match self {
             Annotation::None => "",
@@ -39,7 +39,7 @@ impl Annotation {
     }
 }
 
-/// All that are shown.
+/// All visible annotations.
 const SHOWN: [Annotation; 5] = [
     Annotation::Interp,
     Annotation::Jit,
@@ -49,13 +49,13 @@ const SHOWN: [Annotation; 5] = [
 ];
 
 impl Annotation {
-    /// The one that stands behind a name.
+    /// Returns the annotation at the end of a name.
     pub(super) fn of_name(name: &str) -> Option<Annotation> {
         let is_it = |annotation: &Annotation| name.ends_with(annotation.suffix());
         SHOWN.into_iter().find(is_it)
     }
 
-    /// What functions are that it stands behind.
+    /// Returns the kind of functions with this annotation.
     pub(super) fn kind(self) -> Kind {
         match self {
             Annotation::None => Kind::Plain,
@@ -65,7 +65,7 @@ impl Annotation {
     }
 }
 
-/// What a frame is, looked at alone.
+/// Class of a single frame, without its stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameClass {
     Plain,
@@ -84,7 +84,6 @@ const INTERPRETER: [&str; 5] = [
     "_ZN3art11interpreter",
 ];
 
-/// Classes of all frames of a recording.
 #[derive(Debug)]
 pub struct Classes {
     of_frames: Vec<FrameClass>,
@@ -114,7 +113,7 @@ impl Classes {
         }
     }
 
-    /// Whether any frame can be annotated at all.
+    /// Returns whether any frame can be annotated.
     pub fn annotates(&self) -> bool {
         self.annotates
     }
@@ -126,7 +125,7 @@ impl Classes {
 }
 
 impl FrameClass {
-    /// Of a frame in a mapping of some class, by its recorded name.
+    /// Returns the class of a frame in a mapping of some class, by its recorded name.
     fn of(mapping: MappingClass, name: &str) -> FrameClass {
         if name == TRAMPOLINE {
             return FrameClass::Trampoline;
@@ -140,7 +139,7 @@ impl FrameClass {
         }
     }
 
-    /// Of a frame of a library, by the library's path and the name that was recorded.
+    /// Returns the class of a frame by the path of its library and its recorded name.
     pub fn of_path(path: &str, name: &str) -> FrameClass {
         FrameClass::of(MappingClass::of(path), name)
     }
@@ -168,7 +167,7 @@ impl MappingClass {
     }
 }
 
-/// Walks a callstack from root to leaf and says how each frame is annotated.
+/// Walks a callstack from root to leaf and returns the annotation of each frame.
 #[derive(Debug, Default)]
 pub struct Walk {
     below_managed: bool,
@@ -178,7 +177,7 @@ pub struct Walk {
 impl Walk {
     pub fn step(&mut self, class: FrameClass) -> Annotation {
         if std::mem::take(&mut self.below_trampoline) {
-            // It may be the native side of a Java method, also where it is in the runtime.
+            // It can be the native side of a Java method, even within the runtime.
             return Annotation::None;
         }
         match class {
@@ -267,7 +266,7 @@ mod tests {
                 None
             ]
         );
-        // Compiled into an oat file, with nothing managed above.
+        // Compiled into an oat file, without a managed frame above.
         let mut walk = Walk::default();
         let found: Vec<Annotation> = [Trampoline, Managed(Aot), runtime]
             .into_iter()

@@ -1,14 +1,14 @@
-//! The numbers: which columns there are, and each dump's values by callsite.
+//! The numbers: available columns, and each dump's values by callsite.
 
 use super::table::{NodeId, StackTable};
 use crate::profile::{DumpFlags, DumpKind};
 
-/// One of the four ways to count a sampled heap.
+/// One of the four measures of a sampled heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum View {
-    /// Bytes held.
+    /// Unreleased bytes.
     Space,
-    /// Sampled allocations held.
+    /// Sampled unreleased allocations.
     Objects,
     /// Bytes allocated since profiling began.
     AllocSpace,
@@ -17,7 +17,7 @@ pub enum View {
 }
 
 impl View {
-    /// All four, in the order in which they are shown.
+    /// All four views, in display order.
     pub const ALL: [View; 4] = [
         View::Space,
         View::AllocSpace,
@@ -25,7 +25,7 @@ impl View {
         View::AllocObjects,
     ];
 
-    /// `space`, `objects`, `alloc_space`, `alloc_objects`.
+    /// Returns `space`, `objects`, `alloc_space` or `alloc_objects`.
     pub fn name(self) -> &'static str {
         match self {
             View::Space => "space",
@@ -36,33 +36,32 @@ impl View {
     }
 }
 
-/// What a column counts.
+/// Unit of a column.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Unit {
     /// Bytes.
     Bytes,
-    /// Things.
+    /// Number of things.
     Count,
-    /// Something of another tool's, in its own word.
+    /// Unit of another tool, in its own word.
     Other(String),
 }
 
 /// A column of values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Measure {
-    /// Its name: that of the pprof's sample type.
+    /// Name, which is that of the pprof sample type.
     pub name: String,
-    /// What it counts.
     pub unit: Unit,
-    /// Which of the four views it is; `None` for other columns of other tools.
+    /// One of the four views; `None` for other columns of other tools.
     pub view: Option<View>,
-    /// The view of bytes of which it counts the samples that may be small, where callsites were
-    /// summed: of a sum they can't be told. It is for the error alone, and nothing to look at.
+    /// The view of bytes whose possibly small samples the column counts, for inputs with summed
+    /// callsites: they are unknown in a sum. Used only for the sampling error, not shown.
     pub small_of: Option<View>,
 }
 
 impl Measure {
-    /// The column of a view.
+    /// Returns the column of a view.
     pub fn of_view(view: View) -> Measure {
         Measure {
             name: view.name().to_owned(),
@@ -75,7 +74,7 @@ impl Measure {
         }
     }
 
-    /// The column of the small samples of a view of bytes.
+    /// Returns the column of the small samples of a view of bytes.
     pub fn small_samples(bytes: View) -> Measure {
         Measure {
             name: format!("small_{}", bytes.name()),
@@ -86,18 +85,18 @@ impl Measure {
     }
 }
 
-/// What is known of a dump beside its values.
+/// Facts about a dump other than its values.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Facts {
-    /// Which dump of its process and heap it is, from 1: `N` of `PATH@N`.
+    /// Number of the dump for its process and heap, from 1: `N` of `PATH@N`.
     pub number: u32,
-    /// The label of its snapshot.
+    /// Label of the dump's snapshot.
     pub label: Option<String>,
-    /// Process id on the device; 0 where not known.
+    /// Process ID on the device; 0 if unknown.
     pub pid: u64,
-    /// Process name; empty where not known.
+    /// Process name; empty if unknown.
     pub process: String,
-    /// `libc.malloc`, `com.android.art`, a custom heap; empty where not known.
+    /// `libc.malloc`, `com.android.art`, a custom heap; empty if unknown.
     pub heap: String,
     /// Trace time (BOOTTIME) in ns.
     pub time_ns: Option<u64>,
@@ -105,54 +104,54 @@ pub struct Facts {
     pub wall_time_ns: Option<u64>,
     /// Trace time at which profiling of this heap began, in ns.
     pub start_ns: Option<u64>,
-    /// Sampling interval in bytes at the end of the dump; 0 where not known, 1 is exact.
+    /// Sampling interval in bytes at the end of the dump; 0 if unknown, 1 is exact.
     pub sampling_interval_bytes: u64,
-    /// The interval that was asked for, where it differs (adaptive sampling); else 0.
+    /// The requested interval if it differs (adaptive sampling); 0 otherwise.
     pub orig_sampling_interval_bytes: u64,
-    /// What the values mean.
+    /// Meaning of the values.
     pub kind: DumpKind,
     /// The daemon's flags.
     pub flags: DumpFlags,
-    /// Something of it is missing: what is here is a lower bound.
+    /// A part is missing: the values are a lower bound.
     pub unfinished: bool,
-    /// The file ends before it does: it counts only where it is asked for, or is the only one.
+    /// The file ends before the dump does: it is used only on request, or if it is the only one.
     pub open: bool,
 }
 
 impl Facts {
-    /// Whether both are of one dump of one input.
+    /// Returns whether both belong to the same dump of one input.
     pub fn is_dump(&self, other: &Facts) -> bool {
         self.is_of_heap(other) && self.number == other.number
     }
 
-    /// Whether this dump, which comes behind `known` of the same heap, is the last one so far: one
-    /// that is still open is the last only where there is no other.
+    /// Returns whether this dump, which follows `known` of the same heap, is the last one so far: a
+    /// dump that is still open is the last only if there is no other.
     pub fn supersedes(&self, known: &Facts) -> bool {
         !self.open || known.open
     }
 
-    /// Whether both are of one heap of one process of an input.
+    /// Returns whether both belong to the same heap of one process of an input.
     pub fn is_of_heap(&self, other: &Facts) -> bool {
         (self.pid, &self.heap) == (other.pid, &other.heap)
     }
 }
 
-/// The heap of dumps of allocations that a Java runtime tracked, as our profiles call it: the
-/// innermost frames are classes.
+/// Heap name in our profiles for allocations that a Java runtime tracked: the innermost frames are
+/// classes.
 pub const TRACKED_HEAP: &str = "java-allocations";
 
-/// Values by callsite: one row a callsite, ascending, each once; one column a measure. They are
-/// the callsite's own (self): what was allocated by stacks that end there.
+/// Values by callsite: one row per callsite, ascending, without repetition; one column per measure.
+/// They are the callsite's own (self) values: allocations by stacks that end there.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Values {
     /// Callsites, ascending.
     pub nodes: Vec<NodeId>,
-    /// For each measure of the dump its values, in order of `nodes`.
+    /// Values of each measure of the dump, in order of `nodes`.
     pub columns: Vec<Vec<i64>>,
 }
 
 impl Values {
-    /// Sums rows by callsite (saturating): `value` gives that of a column and a row.
+    /// Sums rows by callsite (saturating): `value` returns the value of a column and a row.
     pub fn sum(
         mut rows: Vec<(NodeId, u32)>,
         columns: usize,
@@ -181,33 +180,32 @@ impl Values {
     }
 }
 
-/// One heap of one process at one moment.
+/// One heap of one process at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Dump {
-    /// What is known of it.
     pub facts: Facts,
-    /// Its columns. Those of one recording have the four views, or fewer: `com.android.art`
-    /// knows no frees.
+    /// Columns of the dump. Those of one recording have the four views, or fewer: `com.android.art`
+    /// has no frees.
     pub measures: Vec<Measure>,
-    /// Index of the measure that is shown where none was asked for.
+    /// Index of the measure that is shown by default.
     pub default_measure: usize,
-    /// The numbers.
+    /// Values of all threads.
     pub values: Values,
-    /// The same by thread, where threads are told apart.
+    /// Values by thread, if threads are distinguished.
     pub threads: Vec<ThreadValues>,
 }
 
-/// What one thread allocated.
+/// Allocations of one thread.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ThreadValues {
-    /// Its id, or what a tool calls it.
+    /// Thread ID, or the name that a tool uses.
     pub name: String,
-    /// Its part of the dump's values.
+    /// The thread's part of the dump's values.
     pub values: Values,
 }
 
 impl Dump {
-    /// Moves all numbers to the callsites of another table; `nodes` by those of this one.
+    /// Moves all numbers to the callsites of another table; `nodes` maps the callsites of this one.
     pub fn move_to(&mut self, nodes: &[NodeId]) {
         self.values = self.values.through(nodes);
         for thread in &mut self.threads {
@@ -215,7 +213,7 @@ impl Dump {
         }
     }
 
-    /// The column of a view, if the dump has it.
+    /// Returns the column of a view if the dump has it.
     pub fn column(&self, view: View) -> Option<&[i64]> {
         let at = self.measures.iter().position(|m| m.view == Some(view))?;
         self.values.columns.get(at).map(Vec::as_slice)
@@ -227,7 +225,7 @@ impl Dump {
 pub struct StackProfile {
     /// Names, frames, callsites.
     pub table: StackTable,
-    /// The dumps, in order of time, then process and heap.
+    /// Dumps in order of time, then process and heap.
     pub dumps: Vec<Dump>,
 }
 

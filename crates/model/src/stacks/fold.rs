@@ -1,5 +1,5 @@
-//! What stays of a name from one build to the next: the rules by which functions and libraries
-//! of two builds are taken for the same. Pure text; idempotent.
+//! Stable parts of names across builds: the rules that match functions and libraries of two builds.
+//! Pure text; idempotent.
 //!
 //! | of a library | becomes |
 //! |---|---|
@@ -19,10 +19,10 @@ use super::annotation::Annotation;
 use crate::names::module;
 use std::borrow::Cow;
 
-/// What a library is called in every build.
+/// Returns the name of a library that is equal in every build.
 pub fn library(path: &str) -> Cow<'_, str> {
     let name = module(path);
-    // `.so` ends the name, or a version follows.
+    // `.so` ends the name or precedes a version.
     let ends_there = |at: usize| {
         let rest = &name[at + 3..];
         rest.is_empty() || rest.starts_with('.') && is_version(&rest[1..])
@@ -49,11 +49,11 @@ fn is_version(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_digit() || b == b'.')
 }
 
-/// What a function is called in every build. `is_java` tells whose rules hold: methods may be
-/// called `cold`, functions of C++ may be called `lambda$f`.
+/// Returns the name of a function that is equal in every build. `is_java` selects the rules:
+/// methods can be called `cold`, C++ functions can be called `lambda$f`.
 pub fn function(name: &str, is_java: bool) -> Cow<'_, str> {
     let mut folded = once(name, is_java);
-    // What is taken out may leave something to take out; a crafted name does so for long.
+    // A removal can expose another part to remove; in a crafted name this repeats many times.
     for _ in 0..ROUNDS {
         let next = match once(&folded, is_java) {
             next if next.len() == folded.len() => break,
@@ -84,7 +84,7 @@ fn without_annotation(name: &str) -> &str {
     name.strip_suffix(suffix).unwrap_or(name)
 }
 
-/// What compilers append to copies of a function, each with numbers behind it.
+/// Suffixes that compilers append to copies of a function, each followed by numbers.
 const CLONES: [&str; 9] = [
     ".llvm.",
     ".cold",
@@ -111,7 +111,7 @@ fn without_clones(mut name: &str) -> &str {
     name
 }
 
-/// The name before ` (.cold)` at its end.
+/// Returns the name before ` (.cold)` at its end.
 fn enclosed<'a>(name: &'a str, open: &str, close: &str) -> Option<&'a str> {
     let inside = name.strip_suffix(close)?;
     let at = inside.rfind(open)?;
@@ -120,7 +120,7 @@ fn enclosed<'a>(name: &'a str, open: &str, close: &str) -> Option<&'a str> {
     suffix.bytes().all(is_suffix).then(|| &name[..at])
 }
 
-/// The name before `.cold` or `.llvm.123` at its end.
+/// Returns the name before `.cold` or `.llvm.123` at its end.
 fn appended(name: &str) -> Option<&str> {
     CLONES.iter().find_map(|clone| {
         let at = name.rfind(clone)?;
@@ -140,7 +140,7 @@ fn without_rust_hash(mut name: &str) -> &str {
     name
 }
 
-/// Takes numbers of lambdas, versions of namespaces and ABI tags out.
+/// Removes numbers of lambdas, versions of namespaces and ABI tags.
 fn native(name: &str) -> Cow<'_, str> {
     let mut made = String::with_capacity(name.len());
     let mut rest = name;
@@ -172,7 +172,8 @@ fn native(name: &str) -> Cow<'_, str> {
     Cow::Owned(made)
 }
 
-/// `'lambda0'` or `{closure#1}` at the start of a text: what stands for it, and what follows.
+/// Parses `'lambda0'` or `{closure#1}` at the start of a text; returns its replacement and the
+/// rest.
 fn numbered<'a>(text: &'a str, opens: &[&str], close: &str) -> Option<(Cow<'a, str>, &'a str)> {
     opens.iter().find_map(|open| {
         let rest = text.strip_prefix(open)?;
@@ -183,24 +184,24 @@ fn numbered<'a>(text: &'a str, opens: &[&str], close: &str) -> Option<(Cow<'a, s
     })
 }
 
-/// `{lambda(int)#2}` or `{unnamed type#2}` at the start of a text.
+/// Parses `{lambda(int)#2}` or `{unnamed type#2}` at the start of a text.
 fn brace(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let is_known = text.starts_with("{lambda(") || text.starts_with("{unnamed type");
     let (inside, after) = text.split_once('}').filter(|_| is_known)?;
     let (word, number) = inside.rsplit_once('#')?;
     let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-    // What is inside may hold more of them; they were numbered apart.
+    // The content can have more of them, which have their own numbers.
     (is_number && !word[1..].contains('{')).then(|| (Cow::Owned(format!("{word}}}")), after))
 }
 
-/// `$_3`, clang's word for a lambda without a name.
+/// Parses `$_3`, clang's name of a lambda.
 fn dollar(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let rest = text.strip_prefix("$_")?;
     let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
     (after.len() < rest.len()).then_some((Cow::Borrowed("$_"), after))
 }
 
-/// Words of D8 and javac behind which a lambda's number stands.
+/// Words of D8 and javac that precede a lambda's number.
 const SYNTHETIC: [&str; 3] = [
     "$$ExternalSyntheticLambda",
     "$$ExternalSyntheticOutline",
@@ -224,7 +225,7 @@ fn java(name: &str) -> Cow<'_, str> {
         if let Some(after) = rest.strip_prefix("lambda$") {
             made.push_str("lambda$");
             rest = after;
-            // The method it stands in, then its number.
+            // The enclosing method, then its number.
             let end = rest.find(['.', '(', ' ']).unwrap_or(rest.len());
             let (method, after) = rest.split_at(end);
             if let Some((method, number)) = method.rsplit_once('$')
@@ -335,7 +336,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the name is, folding once is enough.
+        /// Folding once is enough for any name.
         #[test]
         fn folding_twice_is_folding_once(
             parts in prop::collection::vec(

@@ -1,4 +1,4 @@
-//! Several profiles in one table of callsites, so that their numbers can be put side by side.
+//! Several profiles in one table of callsites, so that their numbers can be compared.
 
 use std::collections::HashMap;
 
@@ -9,32 +9,31 @@ use super::table::{
 };
 use crate::names::nowhere;
 
-/// What makes two frames of different profiles the same.
+/// Rule for matching frames of different profiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JoinBy {
-    /// Everything: function, library and build ID, file, line. For parts of one recording.
+    /// Match everything: function, library and build ID, file, line. For parts of one recording.
     Exact,
-    /// What stays from one build to the next: the names of function and library without
-    /// versions, hashes and numbers of lambdas (see `fold`). Files, lines, inlining, and how
-    /// Java code was run do not count. Addresses of frames without a name count only where all
-    /// inputs have the library in one build.
+    /// Match stable parts across builds: the names of function and library without versions, hashes
+    /// and numbers of lambdas (see `fold`). Ignored: files, lines, inlining, and the execution mode
+    /// of Java code. Addresses of frames without a name are compared only if all inputs have the
+    /// library in the same build.
     Name,
 }
 
-/// A table of several inputs.
 #[derive(Debug, Clone, Default)]
 pub struct Joined {
     /// All callsites of all inputs.
     pub table: StackTable,
-    /// For each input the callsite here of each of its callsites.
+    /// For each input, the callsite in this table of each of its callsites.
     pub nodes: Vec<Vec<NodeId>>,
 }
 
-/// The library of all Java code when joined by name: a method may be interpreted out of its
-/// APK on one side and compiled into memory on the other.
+/// Library of all Java code when joined by name: a method can be interpreted from its APK on one
+/// side and compiled into memory on the other.
 const JAVA: &str = "[java]";
 
-/// Joins tables. Time and memory follow their sum.
+/// Joins tables. Time and memory are proportional to their total size.
 pub fn join(inputs: &[&StackTable], by: JoinBy) -> Joined {
     let mut joined = Joined::default();
     match by {
@@ -73,8 +72,8 @@ pub fn join(inputs: &[&StackTable], by: JoinBy) -> Joined {
 }
 
 impl Values {
-    /// The same numbers at the callsites of a joined table; what comes to lie at one callsite
-    /// is added up (saturating).
+    /// Returns the same numbers at the callsites of a joined table; numbers of equal callsites are
+    /// added up (saturating).
     pub fn through(&self, nodes: &[NodeId]) -> Values {
         let rows = self.nodes.iter().zip(0..);
         let rows = rows.map(|(node, row)| (nodes[node.0 as usize], row));
@@ -84,7 +83,7 @@ impl Values {
     }
 }
 
-/// Enters all callsites of an input; `enter` gives the frame here of one of its frames.
+/// Adds all callsites of an input; `enter` returns the frame in this table of one of its frames.
 fn take(
     table: &mut StackTable,
     input: &StackTable,
@@ -134,7 +133,7 @@ fn exact(table: &mut StackTable, input: &StackTable, frame: &Frame) -> FrameId {
     })
 }
 
-/// Of each library by its folded name the build ID that all inputs agree on.
+/// Returns the build ID that all inputs agree on, by folded name of the library.
 fn builds(inputs: &[&StackTable]) -> HashMap<String, Option<String>> {
     let mut builds: HashMap<String, Option<String>> = HashMap::new();
     for input in inputs {
@@ -153,8 +152,7 @@ fn builds(inputs: &[&StackTable]) -> HashMap<String, Option<String>> {
 
 struct ByName {
     builds: HashMap<String, Option<String>>,
-    /// By name and library. Of functions that several builds see as different kinds the first
-    /// says what they are.
+    /// Functions by name and library. If several builds have different kinds, the first is used.
     functions: HashMap<(TextId, LibraryId), FunctionId>,
 }
 
@@ -195,7 +193,7 @@ impl ByName {
     }
 }
 
-/// The library of a frame without a name, which is called `libfoo.so+0x1f0`.
+/// Returns the library of a frame without a name, such as `libfoo.so+0x1f0`.
 fn offset_in<'a>(name: &'a str, library: &'a str) -> Option<&'a str> {
     let (module, offset) = match name.rsplit_once("+0x") {
         Some((_, offset)) => (library, offset),
@@ -218,7 +216,8 @@ mod tests {
     }
 
     impl Made {
-        /// Stacks root first, of function names in libraries; each has its position + 1 as value.
+        /// Creates stacks, root first, of function names in libraries; the value of each is its
+        /// position + 1.
         fn of(stacks: &[Vec<(&str, &str)>], build_id: &str) -> Made {
             let mut table = StackTable::default();
             let mut sums = std::collections::BTreeMap::new();
@@ -254,7 +253,7 @@ mod tests {
         }
     }
 
-    /// Stacks root first with their values, of one column.
+    /// Returns stacks, root first, with their values, of one column.
     fn rows(table: &StackTable, values: &Values) -> Vec<(Vec<String>, i64)> {
         let stack = |node| {
             let mut names: Vec<String> = table
@@ -343,7 +342,7 @@ mod tests {
     }
 
     proptest! {
-        /// Joining moves numbers and loses none; parts of one recording stay what they were.
+        /// Joining moves numbers without loss; parts of one recording stay the same.
         #[test]
         fn joining_loses_nothing(one in stacks(), other in stacks()) {
             let (one, other) = (Made::of(&one, "aa"), Made::of(&other, "bb"));
@@ -356,7 +355,7 @@ mod tests {
                     prop_assert!(through.nodes.is_sorted_by(|a, b| a < b));
                     let sum = |values: &Values| values.columns[0].iter().sum::<i64>();
                     prop_assert_eq!(sum(&through), sum(&made.values));
-                    // Depth stays, and so does who called whom.
+                    // Depth and callers stay the same.
                     for node in 0..made.table.node_count() as u32 {
                         let node = NodeId(node);
                         let parent = made.table.parent(node);

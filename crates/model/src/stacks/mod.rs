@@ -1,11 +1,11 @@
-//! Sampled memory as a tree of call stacks with named functions: what tables, flamegraphs,
-//! differences and exports are made of, whatever it was read from. A native heap and a pprof of
-//! any tool are projected into it once; nobody behind it knows addresses, mappings or traces.
+//! Sampled memory as a tree of call stacks with named functions: the source of tables, flamegraphs,
+//! differences and exports, for any input. A native heap and a pprof of any tool are projected into
+//! it once; the code that uses it does not depend on addresses, mappings or traces.
 //!
-//! Shapes:
+//! Types:
 //! * [`StackTable`]: texts, libraries, functions, frames, and the tree of callsites;
-//! * [`Measure`]: a column of numbers, its unit, and which of the four views it is;
-//! * [`Dump`]: one heap of one process at one moment: its facts, and its numbers by callsite;
+//! * [`Measure`]: a column of numbers, its unit, and its view if it has one;
+//! * [`Dump`]: one heap of one process at one time: its facts, and its numbers by callsite;
 //! * [`StackProfile`]: a table and all dumps that share it.
 
 pub mod allocators;

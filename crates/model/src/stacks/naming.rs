@@ -1,5 +1,5 @@
-//! What the frames of a recording are called, for everything that shows them: pprofs, tables,
-//! reports. A frame has one line, or several where the compiler put functions into each other.
+//! Names of the frames of a recording, for all output: pprofs, tables, reports. A frame has one
+//! line, or several if the compiler inlined functions.
 //!
 //! Order of preference: symbolized lines, the deobfuscated name, the recorded name demangled,
 //! library and offset.
@@ -14,29 +14,29 @@ use crate::names::{demangle, module, nameless};
 use crate::profile::index::FastHash;
 use crate::profile::{FrameId, Line, Recording, StringId};
 
-/// A function that a frame is in, and where.
+/// A function of a frame, with its source location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShownLine<'a> {
-    /// As it is shown, annotated; never empty.
+    /// Name for display, annotated; never empty.
     pub name: &'a str,
-    /// As it was recorded or linked; empty where neither is known.
+    /// Recorded or linkage name; empty if neither is known.
     pub system_name: &'a str,
-    /// Source file; empty where not known.
+    /// Source file; empty if unknown.
     pub file: &'a str,
-    /// Line in it; 0 where not known.
+    /// Line number; 0 if unknown.
     pub line: u32,
-    /// Whether the compiler put it into the line that comes next.
+    /// The compiler inlined the function into the next line.
     pub inlined: bool,
 }
 
-/// Whose names a frame's lines have.
+/// Source of the names of a frame's lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameSource {
-    /// A symbolizer's.
+    /// A symbolizer.
     Symbols,
-    /// The one that was recorded, or what stands for it in the source.
+    /// The recorded name, or its original in the source.
     Recorded,
-    /// None: library and offset.
+    /// No name: library and offset.
     Nowhere,
 }
 
@@ -44,7 +44,7 @@ pub enum NameSource {
 #[derive(Debug)]
 pub struct FrameNamer<'a> {
     recording: &'a Recording,
-    /// Only names that demangle to something else.
+    /// Demangled names that differ from the recorded ones.
     demangled: HashMap<u64, Option<Box<str>>, FastHash>,
     scratch: String,
 }
@@ -58,7 +58,8 @@ impl<'a> FrameNamer<'a> {
         }
     }
 
-    /// Demangles the names that these frames will want, on all processors where that pays.
+    /// Demangles the names of these frames in advance, with all processors if there are enough
+    /// names.
     pub fn prepare(&mut self, frames: impl Iterator<Item = FrameId>) {
         let tables = &self.recording.tables;
         let mut seen = vec![false; tables.frames().len()];
@@ -90,7 +91,7 @@ impl<'a> FrameNamer<'a> {
                 .chunks(share)
                 .map(|names| scope.spawn(move || demangle_all(names)))
                 .collect();
-            // What a worker did not do is done when it is asked for.
+            // Names that a worker did not process are demangled on request.
             let done = workers.into_iter().filter_map(|worker| worker.join().ok());
             done.collect()
         });
@@ -99,7 +100,7 @@ impl<'a> FrameNamer<'a> {
         }
     }
 
-    /// Hands out the lines of a frame, innermost first.
+    /// Passes the lines of a frame, innermost first.
     pub fn lines(
         &mut self,
         id: FrameId,
@@ -115,7 +116,7 @@ impl<'a> FrameNamer<'a> {
             nameless(mapping.map_or("", |m| tables.string(m.path)), frame.rel_pc)
         };
         let is_named = |line: &Line| line.function != StringId::default();
-        // A symbolizer that knew nothing leaves empty names: the recorded one is better.
+        // A symbolizer without a result leaves empty names: the recorded name is better.
         if symbols.iter().any(is_named) {
             for (at, symbol) in symbols.iter().enumerate() {
                 let nowhere;
@@ -166,12 +167,12 @@ impl<'a> FrameNamer<'a> {
         NameSource::Recorded
     }
 
-    /// The recording whose frames it names.
+    /// Returns the recording of the frames.
     pub fn recording(&self) -> &'a Recording {
         self.recording
     }
 
-    /// Whether every line of a frame, inlined calls included, allocates for its callers.
+    /// Returns whether every line of a frame, including inlined calls, allocates for its callers.
     pub fn is_allocators(&mut self, id: FrameId) -> bool {
         let tables = &self.recording.tables;
         let mapping = tables.frame(id).mapping.map(|id| tables.mapping(id));
@@ -184,10 +185,10 @@ impl<'a> FrameNamer<'a> {
     }
 }
 
-/// Names for which threads are begun: fewer are done before those run.
+/// Minimum number of names for threads: fewer are done before threads start.
 const WORTH_THREADS: usize = 2000;
 
-/// What a name demangles to; `None` where it stays.
+/// Returns the demangled name; `None` if it does not change.
 fn shown(raw: &str) -> Option<Box<str>> {
     match demangle(raw) {
         Cow::Borrowed(_) => None,
@@ -205,7 +206,7 @@ fn annotated<'a>(scratch: &'a mut String, name: &'a str, suffix: &str) -> &'a st
     scratch
 }
 
-/// Libraries that stand between an app and its allocator: all of their frames do.
+/// Libraries between an app and its allocator: all of their frames allocate for callers.
 const ALLOCATORS_LIBRARIES: [&str; 4] = [
     "libheapprofd_client.so",
     "libheapprofd_client_api.so",
@@ -214,13 +215,14 @@ const ALLOCATORS_LIBRARIES: [&str; 4] = [
 ];
 
 impl Kind {
-    /// What a function is, by its library's path, its shown name without annotation, and the
-    /// name that was recorded for its frame.
+    /// Returns the kind of a function by its library's path, its shown name without annotation, and
+    /// the recorded name of its frame.
     pub fn of_function(path: &str, name: &str, recorded: &str) -> Kind {
         Kind::of(FrameClass::of_path(path, recorded), path, name)
     }
 
-    /// The same where names may be annotated: that tells what paths of other tools do not.
+    /// Returns the kind of a function whose name can be annotated: annotations replace paths, which
+    /// other tools record differently.
     pub fn of_shown(path: &str, name: &str, recorded: &str) -> Kind {
         match (
             Kind::of_function(path, name, recorded),
@@ -231,7 +233,7 @@ impl Kind {
         }
     }
 
-    /// Whether it is an allocator's or the runtime's: both allocate for their callers.
+    /// Returns whether it belongs to an allocator or the runtime: both allocate for their callers.
     pub fn allocates_for_callers(self) -> bool {
         matches!(self, Kind::Allocator | Kind::Runtime)
     }
@@ -242,7 +244,7 @@ impl Kind {
             FrameClass::Runtime { .. } | FrameClass::Trampoline => return Kind::Runtime,
             FrameClass::Plain => {}
         }
-        // `void* operator new<int>(int)` is about operator new.
+        // `void* operator new<int>(int)` means operator new.
         let function = name.strip_prefix("void* ").unwrap_or(name);
         if is_allocator(function) {
             return Kind::Allocator;

@@ -1,6 +1,6 @@
-//! From a recording to named stacks. Time and memory follow the number of distinct callsites:
-//! each is turned into a node once, whatever number of dumps it is in; each frame is named
-//! once for each way it is annotated.
+//! Conversion of a recording to named stacks. Time and memory are proportional to the number of
+//! distinct callsites: each becomes a node once, regardless of the number of dumps; each frame is
+//! named once for each of its annotations.
 
 use super::annotation::{Annotation, Classes, Walk};
 use super::dump::{Dump, Facts, Measure, StackProfile, Values, View};
@@ -9,10 +9,10 @@ use super::table::{Frame, FrameId, Function, Kind, Library, LibraryId, NodeId};
 use crate::profile::interned::span;
 use crate::profile::{self, CallsiteId, DumpKind, DumpNumbers, Figures, HeapDump, Recording};
 
-/// How stacks are named.
+/// Options for naming stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProjectOptions {
-    /// Whether ` [jit]` and the like stand behind names, as in pprofs.
+    /// Append ` [jit]` and similar annotations to names, as in pprofs.
     pub annotations: bool,
 }
 
@@ -22,7 +22,7 @@ impl Default for ProjectOptions {
     }
 }
 
-/// The dumps of a recording as named stacks, numbered in their order.
+/// Converts the dumps of a recording to named stacks, numbered in their order.
 pub fn project(recording: &Recording, dumps: &[HeapDump], options: ProjectOptions) -> StackProfile {
     let mut projector = Projector::new(recording, options);
     let mut numbers = DumpNumbers::default();
@@ -34,7 +34,7 @@ pub fn project(recording: &Recording, dumps: &[HeapDump], options: ProjectOption
 }
 
 impl Facts {
-    /// What a dump says of itself.
+    /// Returns the facts of a dump.
     pub fn of(dump: &HeapDump, number: u32) -> Facts {
         Facts {
             number,
@@ -56,7 +56,7 @@ impl Facts {
 }
 
 impl View {
-    /// The views that a dump has, in the order of our pprofs, and which is shown first.
+    /// Returns the views of a dump, in the order of our pprofs, and the index of the default one.
     pub fn of_kind(kind: DumpKind) -> (&'static [View], usize) {
         match kind {
             DumpKind::AllocationsOnly => (&[View::AllocObjects, View::AllocSpace], 1),
@@ -72,7 +72,7 @@ impl View {
         }
     }
 
-    /// This view's number.
+    /// Returns the figure of this view.
     #[inline]
     pub fn of(self, figures: &Figures) -> i64 {
         match self {
@@ -84,54 +84,55 @@ impl View {
     }
 }
 
-/// A node is allowed for every two frames of the stacks, beside [`NODES`]. Real traces make fewer:
-/// stacks share what they begin with, and a frame stands for one to three functions.
+/// Number of stack frames for each allowed node, in addition to [`NODES`]. Real traces need fewer
+/// nodes, because stacks share their beginnings, and a frame represents one to three functions.
 const FRAMES_PER_NODE: usize = 2;
-/// Nodes that any stacks may make, and as many more that only functions themselves may.
+/// Nodes that any stacks can use; the same number again is reserved for functions without inlined
+/// ones.
 const NODES: usize = 1 << 20;
-/// Nodes that may be made at all.
+/// Maximum number of nodes.
 const MOST_NODES: usize = 1 << 31;
 
-/// Frames that are not in the stacks as a whole, since these would multiply beyond what any program
-/// does.
+/// Frames that are not completely in the stacks, because they would multiply beyond what any
+/// program does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Unexpanded {
-    /// Frames that stand without what was inlined into them.
+    /// Frames without the functions inlined into them.
     pub without_inlined: u64,
-    /// Frames that are left out; what they allocated counts for their callers.
+    /// Frames that are left out; their allocations count for their callers.
     pub dropped: u64,
 }
 
-/// Ways to annotate a frame.
+/// Number of annotations of a frame.
 const ANNOTATIONS: usize = 6;
 
-/// Projects the dumps of one recording one after the other, for those that need not all be in
-/// memory at once.
+/// Projects the dumps of one recording one by one, so that they need not be in memory at the same
+/// time.
 #[derive(Debug)]
 pub struct Projector<'a> {
     recording: &'a Recording,
     classes: Classes,
     annotates: bool,
     namer: FrameNamer<'a>,
-    /// By frame and annotation the position + 1 in `runs`; 0 is none yet.
+    /// Position + 1 in `runs` by frame and annotation; 0 if not yet known.
     by_frame: Vec<[u32; ANNOTATIONS]>,
-    /// Where in `run_frames` the frames of a run end: inlined ones last.
+    /// End of each run's frames in `run_frames`: inlined ones last.
     run_ends: Vec<usize>,
     run_frames: Vec<FrameId>,
-    /// By mapping; `None` is not yet.
+    /// Library by mapping; `None` if not yet known.
     libraries: Vec<Option<LibraryId>>,
-    /// By callsite; the root is not yet, but for a callsite without frames.
+    /// Node by callsite; the root if not yet known, or for a callsite without frames.
     nodes: Vec<NodeId>,
-    /// Nodes up to which frames are expanded.
+    /// Number of nodes up to which frames are expanded.
     limit: usize,
-    /// Nodes beyond for functions themselves.
+    /// Additional nodes for functions without inlined ones.
     more: usize,
     unexpanded: Unexpanded,
     made: StackProfile,
 }
 
 impl<'a> Projector<'a> {
-    /// Nothing is projected yet.
+    /// Creates a projector without dumps.
     pub fn new(recording: &'a Recording, options: ProjectOptions) -> Projector<'a> {
         let classes = Classes::of(recording);
         let tables = &recording.tables;
@@ -152,10 +153,10 @@ impl<'a> Projector<'a> {
         }
     }
 
-    /// Adds a dump. `facts` may say more of it than it says itself.
+    /// Adds a dump. `facts` can have more than the dump itself.
     pub fn add(&mut self, dump: &HeapDump, facts: Facts) {
         self.enter(dump);
-        // Callsites that differ in addresses alone are one.
+        // Callsites that differ only in addresses become one.
         let rows = dump.samples.iter().zip(0..);
         let rows = rows.map(|((callsite, _), row)| (self.nodes[callsite.0 as usize], row));
         let rows = rows.collect();
@@ -172,28 +173,28 @@ impl<'a> Projector<'a> {
         });
     }
 
-    /// Names frames; those of the dumps so far were demangled.
+    /// Returns the namer of the frames; the names of the dumps so far are demangled.
     pub fn namer(&mut self) -> &mut FrameNamer<'a> {
         &mut self.namer
     }
 
-    /// Takes the dump that was added last back. Its stacks stay in the table.
+    /// Removes the last dump. Its stacks stay in the table.
     pub fn pop(&mut self) -> Option<Dump> {
         self.made.dumps.pop()
     }
 
-    /// Frames of the dumps so far that are not in the stacks as a whole.
+    /// Returns the frames of the dumps so far that are not completely in the stacks.
     pub fn unexpanded(&self) -> Unexpanded {
         self.unexpanded
     }
 
-    /// The profile of all dumps that were added.
+    /// Returns the profile of all added dumps.
     pub fn finish(self) -> StackProfile {
         self.made
     }
 
-    /// Enters those callsites of a dump that are not yet nodes. All go down the tree together,
-    /// parted by frame at each depth: what many of them begin with is looked up once.
+    /// Adds the callsites of a dump that are not nodes yet. All descend the tree together, grouped
+    /// by frame at each depth, so that common beginnings are looked up once.
     fn enter(&mut self, dump: &HeapDump) {
         let tables = &self.recording.tables;
         let mut new: Vec<CallsiteId> = Vec::new();
@@ -202,7 +203,7 @@ impl<'a> Projector<'a> {
         let annotates = self.annotates;
         let frames = new.iter().flat_map(|&callsite| tables.callsite(callsite));
         self.namer.prepare(frames);
-        // Of each callsite its runs, root first.
+        // Runs of each callsite, root first.
         let mut runs: Vec<u32> = Vec::new();
         let mut ends: Vec<usize> = Vec::with_capacity(new.len());
         let mut frames: Vec<profile::FrameId> = Vec::new();
@@ -239,7 +240,7 @@ impl<'a> Projector<'a> {
             }
             let part = &mut parted[group.clone()];
             for (run, at) in part.iter_mut() {
-                // 0, before all others, is a stack that ends here.
+                // 0 sorts first and means that a stack ends here.
                 let stack = &runs[span(*at)];
                 *run = stack.get(depth).copied().unwrap_or(0);
             }
@@ -261,14 +262,14 @@ impl<'a> Projector<'a> {
         }
     }
 
-    /// The callsite of a run called from `node`: of its function alone, where all that is inlined
-    /// into it would be too much; `node` itself, where that would be, too.
+    /// Returns the callsite of a run called from `node`: only its own function if the inlined ones
+    /// would exceed the limit, or `node` itself if that would exceed it, too.
     fn step(&mut self, node: NodeId, run: u32) -> NodeId {
         let frames = &self.run_frames[span(&self.run_ends, run - 1)];
         let table = &mut self.made.table;
         let kept = match table.node_count() {
             there if there + frames.len() <= self.limit => frames.len(),
-            // Functions themselves have more room.
+            // Functions without inlined ones have a higher limit.
             there if there < (self.limit + self.more).min(MOST_NODES) => 1,
             _ => 0,
         };
@@ -285,7 +286,7 @@ impl<'a> Projector<'a> {
             .fold(node, |node, &frame| table.child(node, frame))
     }
 
-    /// Names a frame: the frames that it stands for, as a run.
+    /// Names a frame: returns the frames that it represents, as a run.
     #[cold]
     fn run(&mut self, id: profile::FrameId, annotation: Annotation) -> u32 {
         let library = self.library(id);
@@ -373,7 +374,7 @@ mod tests {
         }
     }
 
-    /// Names and kinds of a stack, leaf first.
+    /// Returns the names and kinds of a stack, leaf first.
     fn stack(profile: &StackProfile, leaf: NodeId) -> Vec<(&str, Kind, bool)> {
         let table = &profile.table;
         let frame = |node| {
@@ -459,7 +460,8 @@ mod tests {
         };
         assert_eq!(projector.unexpanded(), unexpanded);
         let profile = projector.finish();
-        // The root, two frames with all that is inlined, and the others' functions alone.
+        // The root, two frames with all inlined functions, and only the own functions of the
+        // others.
         assert_eq!(profile.table.node_count(), 1 + 2 * 200 + 48);
         assert_eq!(profile.dumps[0].column(View::Space), Some(&[100][..]));
         let all = project(&recording, &[dump], ProjectOptions::default());
@@ -536,7 +538,7 @@ mod tests {
         assert_eq!(named(second, View::AllocSpace), expected([10, 10, 20, 10]));
         assert_eq!(second.measures[second.default_measure].name, "alloc_space");
         assert_eq!(second.facts.number, 2);
-        // One that is taken back is not there, and changes no other.
+        // A removed dump is missing and does not change the others.
         let mut projector = Projector::new(&recording, ProjectOptions::default());
         projector.add(&dumps[0], Facts::of(&dumps[0], 1));
         let taken_back = projector.pop().expect("it was added");

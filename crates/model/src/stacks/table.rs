@@ -1,6 +1,6 @@
-//! The tables that all dumps of a profile share: texts, libraries, functions, frames, and the
-//! tree of callsites. Append-only; ids are dense, given in order of first appearance, and a
-//! node's parent always has a smaller id than the node.
+//! The tables that all dumps of a profile share: texts, libraries, functions, frames, and the tree
+//! of callsites. Append-only. IDs are dense and follow the order of first appearance, and a node's
+//! parent always has a smaller ID than the node.
 
 use crate::profile::index::Seed;
 use crate::profile::interned::{Interned, Texts};
@@ -8,7 +8,7 @@ use crate::profile::interned::{Interned, Texts};
 /// Index of a text; 0 is the empty one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct TextId(pub u32);
-/// Index of a [`Library`]; 0 is the one that is not known.
+/// Index of a [`Library`]; 0 is the unknown one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct LibraryId(pub u32);
 /// Index of a [`Function`].
@@ -17,68 +17,65 @@ pub struct FunctionId(pub u32);
 /// Index of a [`Frame`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FrameId(pub u32);
-/// Index of a callsite: a node of the tree. 0 is the root, which has no frame.
+/// Index of a callsite: a node of the tree. 0 is the root, which does not have a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct NodeId(pub u32);
 
 impl NodeId {
-    /// Where all stacks begin; stands for everything.
+    /// Root of all stacks, which represents everything.
     pub const ROOT: NodeId = NodeId(0);
 }
 
 /// A mapped file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Library {
-    /// Its path on the device, as recorded; empty where not known.
+    /// Path on the device, as recorded; empty if unknown.
     pub path: TextId,
-    /// GNU build ID in hexadecimal; empty where not known.
+    /// GNU build ID in hexadecimal; empty if unknown.
     pub build_id: TextId,
 }
 
-/// What a function is to whoever looks for the memory's owner.
+/// Kind of a function in the search for the memory's owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(u8)]
 pub enum Kind {
-    /// Neither of those below.
+    /// None of the following.
     #[default]
     Plain,
-    /// Hands out memory for its caller: `malloc`, `operator new`, `std::allocator`.
+    /// Allocates memory for its caller: `malloc`, `operator new`, `std::allocator`.
     Allocator,
-    /// The Java runtime's own: interpreter, JNI stubs, entrypoints.
+    /// Code of the Java runtime: interpreter, JNI stubs, entrypoints.
     Runtime,
-    /// Java or Kotlin code, however it was run.
+    /// Java or Kotlin code in any execution mode.
     Java,
-    /// No code: the class of what was allocated, where a runtime tells that.
+    /// Not code: the class of the allocated object, if a runtime records it.
     Class,
 }
 
 /// A function of a library.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Function {
-    /// As it is shown: demangled, deobfuscated, annotated (` [jit]`) as in our pprofs.
+    /// Name for display: demangled, deobfuscated, annotated (` [jit]`) as in our pprofs.
     pub name: TextId,
-    /// As it was recorded or linked; empty where that is all there is.
+    /// Recorded or linkage name; empty if it equals `name`.
     pub system_name: TextId,
-    /// Where its code lies.
     pub library: LibraryId,
-    /// What it is.
     pub kind: Kind,
 }
 
-/// A place in a function, inlined ones included: every frame of a stack as people see it.
+/// A location in a function, which can be inlined: one frame of a stack as displayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// Its function.
     pub function: FunctionId,
-    /// Source file; empty where not known.
+    /// Source file; empty if unknown.
     pub file: TextId,
-    /// Line in `file`; 0 where not known.
+    /// Line in `file`; 0 if unknown.
     pub line: u32,
-    /// Whether the compiler put it into the frame it is called from.
+    /// The compiler inlined the function into its caller.
     pub inlined: bool,
 }
 
-/// A callsite: the frame, and who called it.
+/// A callsite: a frame and its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Node {
     parent: NodeId,
@@ -93,7 +90,7 @@ pub struct StackTable {
     libraries: Interned<Library>,
     functions: Interned<Function>,
     frames: Interned<Frame>,
-    /// The root stands first, with a frame that means nothing.
+    /// The first node is the root, with a meaningless frame.
     nodes: Interned<Node>,
 }
 
@@ -118,18 +115,18 @@ fn pair(high: u32, low: u32) -> u64 {
 }
 
 impl StackTable {
-    /// The id of a text.
+    /// Returns the ID of a text.
     pub fn text(&mut self, text: &str) -> TextId {
         TextId(self.texts.id(text))
     }
 
-    /// The id of a library.
+    /// Returns the ID of a library.
     pub fn library(&mut self, library: Library) -> LibraryId {
         let hash = self.seed.number(pair(library.path.0, library.build_id.0));
         LibraryId(self.libraries.id(hash, library))
     }
 
-    /// The id of a function.
+    /// Returns the ID of a function.
     pub fn function(&mut self, function: Function) -> FunctionId {
         let names = self
             .seed
@@ -139,7 +136,7 @@ impl StackTable {
         FunctionId(self.functions.id(hash, function))
     }
 
-    /// The id of a frame.
+    /// Returns the ID of a frame.
     pub fn frame(&mut self, frame: Frame) -> FrameId {
         let place = self.seed.number(pair(frame.file.0, frame.line));
         let function = pair(frame.function.0, u32::from(frame.inlined));
@@ -147,7 +144,7 @@ impl StackTable {
         FrameId(self.frames.id(hash, frame))
     }
 
-    /// The id of a frame of which nothing is known but the function's name.
+    /// Returns the ID of a frame that has only a function name.
     pub fn bare_frame(&mut self, name: &str) -> FrameId {
         let function = Function {
             name: self.text(name),
@@ -164,60 +161,60 @@ impl StackTable {
         })
     }
 
-    /// The callsite of `frame` called from `parent`.
+    /// Returns the callsite of `frame` called from `parent`.
     pub fn child(&mut self, parent: NodeId, frame: FrameId) -> NodeId {
         let node = Node { parent, frame };
         let hash = self.seed.number(pair(parent.0, frame.0));
         NodeId(self.nodes.id(hash, node))
     }
 
-    /// The text of an id.
+    /// Returns the text of an ID.
     pub fn text_of(&self, id: TextId) -> &str {
         self.texts.get(id.0)
     }
 
-    /// All libraries, in order of their ids.
+    /// Returns all libraries, in order of their IDs.
     pub fn libraries(&self) -> &[Library] {
         self.libraries.all()
     }
 
-    /// All functions, in order of their ids.
+    /// Returns all functions, in order of their IDs.
     pub fn functions(&self) -> &[Function] {
         self.functions.all()
     }
 
-    /// All frames, in order of their ids.
+    /// Returns all frames, in order of their IDs.
     pub fn frames(&self) -> &[Frame] {
         self.frames.all()
     }
 
-    /// Number of texts.
+    /// Returns the number of texts.
     pub fn text_count(&self) -> usize {
         self.texts.len()
     }
 
-    /// Number of callsites, the root among them.
+    /// Returns the number of callsites, including the root.
     pub fn node_count(&self) -> usize {
         self.nodes.all().len()
     }
 
-    /// Who called a callsite; the root for those called by nobody, and for the root.
+    /// Returns the caller of a callsite; the root for outermost callsites and for the root itself.
     pub fn parent(&self, node: NodeId) -> NodeId {
         self.nodes.all()[node.0 as usize].parent
     }
 
-    /// The frame of a callsite; `None` for the root.
+    /// Returns the frame of a callsite; `None` for the root.
     pub fn frame_of(&self, node: NodeId) -> Option<FrameId> {
         (node != NodeId::ROOT).then(|| self.nodes.all()[node.0 as usize].frame)
     }
 
-    /// The function of a callsite; `None` for the root.
+    /// Returns the function of a callsite; `None` for the root.
     pub fn function_of(&self, node: NodeId) -> Option<FunctionId> {
         let frame = self.frame_of(node)?;
         Some(self.frames.all()[frame.0 as usize].function)
     }
 
-    /// A callsite's shown function name; empty for the root.
+    /// Returns the displayed function name of a callsite; empty for the root.
     pub fn name_of(&self, node: NodeId) -> &str {
         match self.function_of(node) {
             Some(function) => self.text_of(self.functions.all()[function.0 as usize].name),
@@ -225,7 +222,7 @@ impl StackTable {
         }
     }
 
-    /// A callsite and who called it, leaf first, without the root.
+    /// Returns a callsite and its callers, leaf first, without the root.
     pub fn stack(&self, leaf: NodeId) -> impl Iterator<Item = NodeId> + '_ {
         let next = |node: &NodeId| Some(self.parent(*node));
         std::iter::successors(Some(leaf), next).take_while(|node| *node != NodeId::ROOT)

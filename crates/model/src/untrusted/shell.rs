@@ -1,5 +1,5 @@
-//! Arguments of commands that are printed for copying, quoted for the user's shell: pasted, each
-//! is one argument, and nothing in it runs. What is printed has no unsafe character itself.
+//! Arguments of printed commands, quoted for the user's shell: each pasted text is one argument,
+//! and nothing in it is executed. The printed text itself does not have unsafe characters.
 
 use super::is_unsafe;
 use std::ffi::{OsStr, OsString};
@@ -9,20 +9,20 @@ use std::path::Path;
 /// A shell that a user pastes a command into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shell {
-    /// Any shell of the family of `sh`.
+    /// A shell of the `sh` family.
     Sh,
     /// PowerShell of any version.
     PowerShell,
 }
 
 impl Shell {
-    /// The shell that users of this system have.
+    /// The usual shell of this system.
     pub const HOST: Shell = match cfg!(windows) {
         true => Shell::PowerShell,
         false => Shell::Sh,
     };
 
-    /// The argument in the shell's quotes if it needs them.
+    /// Returns the argument, in the shell's quotes if necessary.
     pub fn quoted(self, arg: impl AsRef<OsStr>) -> String {
         let arg = arg.as_ref();
         if let Some(text) = arg.to_str() {
@@ -42,7 +42,8 @@ impl Shell {
         }
     }
 
-    /// The same for a path, which no leading `-` turns into a flag. `-` alone means a stream.
+    /// Returns a path as an argument that a leading `-` does not turn into a flag. `-` alone means
+    /// a stream.
     pub fn path(self, path: impl AsRef<OsStr>) -> String {
         let path = path.as_ref();
         if path == "-" {
@@ -56,7 +57,7 @@ impl Shell {
         self.quoted(below)
     }
 
-    /// Whether the shell takes the text as it is for one argument.
+    /// Returns whether the shell reads the unquoted text as one argument.
     fn is_plain(self, text: &str) -> bool {
         let fits = |c: char| match c {
             '-' | '_' | '.' | '/' | ':' | '@' | '+' | '=' => true,
@@ -64,7 +65,7 @@ impl Shell {
             '\\' => self == Shell::PowerShell,
             c => c.is_alphanumeric(),
         };
-        // zsh looks up `=program`, PowerShell expands `@variable` and takes `-a.b` apart.
+        // zsh looks up `=program`; PowerShell expands `@variable` and splits `-a.b`.
         !text.is_empty() && !text.starts_with(['=', '@', '-']) && text.chars().all(fits)
     }
 }
@@ -79,14 +80,14 @@ pub fn quoted_path(path: impl AsRef<OsStr>) -> String {
     Shell::HOST.path(path)
 }
 
-/// One dump of an input, `PATH@WHICH`, for the shell of this system.
+/// Returns one dump of an input, `PATH@WHICH`, for the shell of this system.
 pub fn quoted_dump(path: &Path, which: impl Display) -> String {
     let mut dump = path.as_os_str().to_owned();
     dump.push(format!("@{which}"));
     quoted_path(dump)
 }
 
-/// For PowerShell, each of the characters that it takes for a single quote twice.
+/// Doubles each character that PowerShell treats as a single quote.
 fn doubled(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -98,8 +99,9 @@ fn doubled(text: &str) -> String {
     out
 }
 
-/// For `sh`, an argument of which `printf` writes what can't be printed here. What `$(…)` would
-/// cut off, a newline at the end, takes a quote that all but the smallest shells know.
+/// Returns an argument for `sh` in which `printf` writes unprintable characters. `$(…)` would
+/// remove a newline at the end, which therefore needs a kind of quote that only the smallest shells
+/// do not support.
 fn printed(arg: &OsStr) -> String {
     let ends_in_newline = arg.as_encoded_bytes().ends_with(b"\n");
     let mut text = String::new();
@@ -115,7 +117,7 @@ fn printed(arg: &OsStr) -> String {
                 '%' if !ends_in_newline => text.push_str("%%"),
                 // A leading one would be a flag of `printf`.
                 '-' if text.is_empty() => text.push_str("\\055"),
-                // A `!` in double quotes means a line of the history.
+                // A `!` in double quotes refers to the history.
                 c if matches!(c, '\'' | '!') || is_unsafe(c) => {
                     octal(&mut text, c.encode_utf8(&mut [0; 4]).as_bytes());
                 }
@@ -130,7 +132,7 @@ fn printed(arg: &OsStr) -> String {
     }
 }
 
-/// For PowerShell, an argument in which it expands what can't be printed here.
+/// Returns an argument for PowerShell that expands to the unprintable characters.
 fn expanded(arg: &OsStr) -> String {
     let mut text = String::from("\"");
     for c in arg.to_string_lossy().chars() {
@@ -181,7 +183,7 @@ mod tests {
         for arg in &all {
             let typed = Shell::Sh.quoted(arg);
             assert!(!typed.contains(is_unsafe), "{typed:?}");
-            // dash, a common sh, reads no quotes of the sort that a newline at the end takes.
+            // dash, a common sh, does not support the quotes for a newline at the end.
             let shell = match typed.starts_with("$'") {
                 true => "bash",
                 false => "sh",
@@ -196,7 +198,7 @@ mod tests {
         }
     }
 
-    /// What PowerShell makes of one quoted argument: its rules for both quotes.
+    /// Interprets one quoted argument by PowerShell's rules for both quotes.
     fn unquoted(typed: &str) -> String {
         let single = |c: char| matches!(c, '\'' | '\u{2018}'..='\u{201b}');
         let double = |c: char| matches!(c, '"' | '\u{201c}'..='\u{201e}');

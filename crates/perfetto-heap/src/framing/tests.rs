@@ -1,4 +1,4 @@
-//! Rows of packets, damaged and whole: which are found, and what is counted as lost.
+//! Series of packets, damaged and intact: the packets found and the loss counted.
 
 use super::*;
 
@@ -84,7 +84,7 @@ fn a_cut_tail_is_said() {
 
 #[test]
 fn what_looks_like_packets_inside_a_cut_tail_is_none() {
-    // A long packet of submessages, each of which could be a packet; two touch.
+    // A long packet of submessages, each of which could be a packet; two are adjacent.
     let inner = packet(9);
     let mut body = Vec::new();
     for _ in 0..40 {
@@ -93,7 +93,7 @@ fn what_looks_like_packets_inside_a_cut_tail_is_none() {
     }
     let mut long = vec![PACKET_TAG, 0x80, 0x80, 1];
     long.extend(&body);
-    // Buckets of a histogram, of which many stand in a row.
+    // Buckets of a histogram, of which many are adjacent.
     let buckets = [PACKET_TAG, 4, 8, 1, 24, 1].repeat(50);
     long.extend([0x12, 0xac, 2]);
     long.extend(&buckets);
@@ -120,7 +120,7 @@ fn a_length_that_leads_behind_the_end_hides_no_packets() {
     }
 }
 
-/// What reading such bytes takes: fields read in search, and bytes loaded.
+/// Returns the cost of reading such bytes: fields read in searches, and bytes loaded.
 fn effort(bytes: Vec<u8>) -> (u64, u64) {
     let mut health = Health::default();
     let window = Window::new(Box::new(io::Cursor::new(bytes))).unwrap();
@@ -147,10 +147,10 @@ fn assert_effort_is_bounded(shapes: &[(Vec<u8>, &str)]) {
 fn a_tail_is_not_looked_through_once_for_each_length_that_leads_behind_the_end() {
     let end = [PACKET_TAG, 2, 0x50, 1];
     let cut = [PACKET_TAG, 0xff, 0xff, 0x7f];
-    // Two real packets and such a length: neither a row of packets nor the end of them.
+    // Two real packets and such a length: neither a series of packets nor its end.
     let rows = [end, end, cut].concat().repeat(8_000);
-    // The same where what follows parses from each of them to the end of the file, and a row
-    // of packets is near.
+    // Like above, but the rest parses from each of them to the end of the file, and a series of
+    // packets is near.
     let nested = [&[0x12, 16][..], &end, &end, &end, &cut].concat();
     let nested = nested.repeat(8_000);
     let shapes = [(rows, "rows"), (nested, "nested")];
@@ -164,12 +164,12 @@ fn long_candidates_close_together_are_not_loaded_one_by_one() {
     while alone.len() < size {
         alone.extend([PACKET_TAG, 0xff, 0xff, 0xff, 0x01]);
     }
-    // A real one of 2 MB, whose follower is long and none.
+    // A real packet of 2 MB; the one after it is long and not a packet.
     while followed.len() < size {
         followed.extend([PACKET_TAG, 0x80, 0x80, 0x80, 0x01, 0x50, 1, 0x7a]);
         followed.extend([0xf8, 0xff, 0x7f]);
     }
-    // Long packets of many fields that break at their end, each inside the one before.
+    // Long packets of many fields that break off at their end, each inside the previous one.
     while nested.len() < size / 4 {
         nested.extend([0x7a, 12, PACKET_TAG, 2, 0x50, 1, PACKET_TAG, 2, 0x50, 1]);
         nested.extend([PACKET_TAG, 0x80, 0x80, 0x20]);
@@ -180,7 +180,7 @@ fn long_candidates_close_together_are_not_loaded_one_by_one() {
 
 #[test]
 fn a_file_that_shrinks_while_read_only_ends() {
-    /// Claims more than it has.
+    /// A source that claims more than it has.
     struct Shrunk(io::Cursor<Vec<u8>>);
     impl Read for Shrunk {
         fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {

@@ -1,6 +1,6 @@
-//! Which packets belong to one dump, as the first reading finds them. A chain is the packets of
-//! one sequence up to one with `continued` unset, or up to number 0 of another dump; chains with one process and one time are one
-//! dump. Packets are numbered from 0 within a chain.
+//! Assignment of packets to dumps in the first reading. A chain is the packets of one sequence up
+//! to one with `continued` unset, or up to number 0 of another dump; chains with the same process
+//! and time are one dump. Packets are numbered from 0 within a chain.
 
 use crate::allowance::pay;
 use crate::reader::Place;
@@ -9,24 +9,24 @@ use heaptap_model::heap_graph::OutOfMemory;
 use heaptap_model::units::Allowance;
 use std::collections::BTreeMap;
 
-/// What a dump takes until it is decoded, and each further packet of it.
+/// Memory of a dump until it is decoded, and of each further packet of it.
 const DUMP: usize = 1200;
 const PART: usize = size_of::<Part>() * 3 / 2;
 
-/// What the first reading wants of a `HeapGraph`.
+/// Fields of a `HeapGraph` for the first reading.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Outline {
     pid: u64,
     continued: bool,
     index: u64,
-    /// Process and number were told, whatever damage came later.
+    /// Process and number were read, regardless of later damage.
     is_placed: bool,
     has_objects: bool,
     has_roots: bool,
 }
 
 impl Outline {
-    /// Reads the outline, passing over objects and tables. What stands before damage is kept.
+    /// Reads the outline and skips objects and tables. Fields before damage are kept.
     fn read(message: &[u8]) -> (Outline, Result<(), WireError>) {
         let mut outline = Outline::default();
         let (mut has_pid, mut has_index) = (false, false);
@@ -49,7 +49,7 @@ impl Outline {
                     _ => {}
                 },
                 Ok(None) => {
-                    // Neither has to be written where it is 0.
+                    // Both can be absent if they are 0.
                     outline.is_placed = true;
                     return (outline, Ok(()));
                 }
@@ -66,11 +66,11 @@ impl Outline {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Part {
     pub(super) place: Place,
-    /// Which `HeapGraph` of its packet it is.
+    /// Index of the `HeapGraph` in its packet.
     pub(super) nth: u32,
     pub(super) bytes: u64,
-    /// Of another process or time than the chain it stands in: its objects and roots don't
-    /// count, its tables do.
+    /// The packet belongs to another process or time than its chain: its objects and roots are
+    /// ignored, its tables are used.
     pub(super) foreign: bool,
 }
 
@@ -78,14 +78,14 @@ pub(crate) struct Part {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Chain {
     pub(super) packets: Vec<Part>,
-    /// Process and time, once a packet with objects or roots told.
+    /// Process and time, after the first packet with objects or roots.
     of: Option<(u64, u64)>,
     /// Number of the last packet.
     index: Option<u64>,
     missing: u64,
     foreign: u64,
     damaged: u64,
-    /// Its last packet is there.
+    /// The last packet is present.
     finished: bool,
 }
 
@@ -98,10 +98,10 @@ pub(crate) struct Chains {
 }
 
 impl Chains {
-    /// Takes a `HeapGraph`.
+    /// Adds a `HeapGraph`.
     ///
     /// # Errors
-    /// Where it is damaged; what stands before that counts.
+    /// Returns an error if it is damaged; fields before the damage are used.
     pub(crate) fn add(
         &mut self,
         message: &[u8],
@@ -113,7 +113,7 @@ impl Chains {
         let (outline, outcome) = Outline::read(message);
         let own = (outline.pid, time_ns);
         if outline.index == 0 && outline.is_placed {
-            // Where damage hid the last packet of a dump, the next one begins all the same.
+            // If damage hid the last packet of a dump, the next dump begins anyway.
             let before = self.open.get(&sequence).and_then(|chain| chain.of);
             if before.is_some_and(|before| before != own) {
                 let broken_off = self.open.remove(&sequence);
@@ -125,7 +125,7 @@ impl Chains {
         let chain = self.open.entry(sequence).or_default();
         let expected = chain.index.map_or(0, |last| last.wrapping_add(1));
         if outline.index != expected {
-            // A number that goes back is no gap to count, but no sound chain either.
+            // A number that goes back is not a countable gap, but the chain is damaged.
             let gap = outline.index.saturating_sub(expected).max(1);
             chain.missing = chain.missing.saturating_add(gap);
         }
@@ -143,7 +143,7 @@ impl Chains {
             foreign,
         });
         if !outline.continued && outcome.is_ok() {
-            // A dump that has neither objects nor roots is known by its last packet.
+            // The last packet identifies a dump without objects and roots.
             chain.of.get_or_insert(own);
             chain.finished = true;
             let done = self.open.remove(&sequence);
@@ -152,12 +152,12 @@ impl Chains {
         outcome
     }
 
-    /// Takes what a process says of its OutOfMemoryError.
+    /// Adds a process's metadata about its OutOfMemoryError.
     pub(crate) fn add_out_of_memory(&mut self, pid: u64, time_ns: u64, oom: OutOfMemory) {
         self.out_of_memory.push((pid, time_ns, oom));
     }
 
-    /// All dumps, in order of their time.
+    /// Returns all dumps, in order of their time.
     pub(crate) fn finish(self) -> Vec<JavaPlan> {
         let mut dumps: Vec<JavaPlan> = Vec::new();
         let mut known: BTreeMap<(u64, u64), usize> = BTreeMap::new();
@@ -196,35 +196,35 @@ pub(crate) struct JavaPlan {
 }
 
 impl JavaPlan {
-    /// The process.
+    /// Returns the process ID.
     pub(crate) fn pid(&self) -> u64 {
         self.pid
     }
 
-    /// Packets that never came, by gaps in their numbers.
+    /// Returns the number of missing packets, counted by gaps in their numbers.
     pub(super) fn missing(&self) -> u64 {
         let all = self.chains.iter().map(|chain| chain.missing);
         all.fold(0, u64::saturating_add)
     }
 
-    /// Whether the last packet of a chain never came.
+    /// Returns whether the last packet of a chain is missing.
     pub(super) fn is_unfinished(&self) -> bool {
         self.chains.iter().any(|chain| !chain.finished)
     }
 
-    /// What is wrong with the packets that came, in words.
+    /// Describes the damage of the existing packets.
     pub(super) fn problems(&self) -> Vec<String> {
         let sum = |count: fn(&Chain) -> u64| self.chains.iter().map(count).sum::<u64>();
         let mut found = Vec::new();
         let foreign = sum(|chain| chain.foreign);
         if foreign > 0 {
             found.push(format!(
-                "{foreign} packets between its own are of another process or time, and left out"
+                "left out packets of another process or dump: {foreign}"
             ));
         }
         let damaged = sum(|chain| chain.damaged);
         if damaged > 0 {
-            found.push(format!("{damaged} packets are damaged inside"));
+            found.push(format!("damaged packets: {damaged}"));
         }
         found
     }

@@ -1,24 +1,24 @@
-//! Classes of a dump out of the types of its chains: what the model keeps of them, and the chain
-//! of fields by which references get their names.
+//! Classes of a dump, built from the types of its chains: the classes of the model, and the chain
+//! of fields from which references get their names.
 
 use super::tables::{FieldName, NONE, Tables, UNDEFINED};
 use heaptap_model::heap_graph::{Class, ClassIndex, FieldDecl, Losses, ObjectId, upwards};
 use heaptap_model::units::Allowance;
 use std::collections::HashMap;
 
-/// The field by which a `java.lang.ref.Reference` refers to what it is about.
+/// The field with the target of a `java.lang.ref.Reference`.
 pub(super) const REFERENT: &str = "java.lang.ref.Reference.referent";
 
-/// A field name, taken apart.
+/// A field name and its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Name {
-    /// As it stands on the wire: `type declaring.class.field`.
+    /// Name in the trace: `type declaring.class.field`.
     text: Box<str>,
-    /// The class that declares it, where the dump has it.
+    /// The class that declares it, if the dump has that class.
     pub(super) declared_in: Option<ClassIndex>,
-    /// The class it was written in and its name, before they were obfuscated.
+    /// The original class and name before obfuscation.
     pub(super) original: Option<(Box<str>, Box<str>)>,
-    /// The same of its type.
+    /// The original name of its type.
     pub(super) original_type: Option<Box<str>>,
 }
 
@@ -28,31 +28,31 @@ impl Name {
     }
 }
 
-/// What names references.
+/// Names of references.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// Of all chains.
+    /// Names of all chains.
     pub(super) names: Vec<Name>,
-    /// By class: its own fields in `fields`.
+    /// Range of each class's own fields in `fields`.
     own: Vec<(u32, u32)>,
-    /// Numbers of names; [`NONE`] where the trace does not define one.
+    /// Numbers of names; [`NONE`] if the trace does not define one.
     fields: Vec<u32>,
-    /// By class: the superclass of its type; [`NONE`] where it has none.
+    /// Superclass of each class's type; [`NONE`] if it has none.
     supers: Vec<u32>,
-    /// By class: whether references are named by the chain of its fields.
+    /// Marks the classes whose references are named by the chain of fields.
     named: Vec<bool>,
 }
 
 impl Names {
-    /// Numbers of the names of a class's references, most specific class first. Ends where the
-    /// chain does, is deeper than any program's, or goes in a circle.
+    /// Returns the numbers of the names of a class's references, most specific class first. Ends
+    /// with the chain, at the depth limit, or at a cycle.
     pub(super) fn of_class(&self, class: ClassIndex) -> impl Iterator<Item = u32> + '_ {
         self.chain(class)
             .flat_map(|at| self.own_fields(at))
             .copied()
     }
 
-    /// The classes whose fields name a class's references, most specific first.
+    /// Returns the classes whose fields name a class's references, most specific first.
     fn chain(&self, class: ClassIndex) -> impl Iterator<Item = usize> + '_ {
         let first = Some(class.at()).filter(|_| self.names_references(class));
         let above = |at: usize| match self.supers[at] {
@@ -67,8 +67,8 @@ impl Names {
         &self.fields[from as usize..to as usize]
     }
 
-    /// By class, how many names it gives to references; `None` where it gives none. Fields are
-    /// counted once, however many classes have them from above.
+    /// Returns the number of names that each class gives to references; `None` if it gives none.
+    /// Fields are counted once, regardless of the number of subclasses.
     pub(super) fn counts(&self) -> Vec<Option<u32>> {
         let own: Vec<u32> = (0..self.own.len())
             .map(|at| self.own_fields(at).iter().filter(|&&n| n != NONE).count() as u32)
@@ -83,14 +83,14 @@ impl Names {
             .collect()
     }
 
-    /// By name, whether it is `Reference.referent`'s.
+    /// Marks the names that are `Reference.referent`.
     pub(super) fn referents(&self) -> Vec<bool> {
         let names = self.names.iter();
         names.map(|n| n.parts().qualified == REFERENT).collect()
     }
 
-    /// By class, where `Reference.referent` stands among its references, given which names are
-    /// its. Fields are looked through once, however many classes have them from above.
+    /// Returns the position of `Reference.referent` among the references of each class, given the
+    /// names that denote it. Fields are searched once, regardless of the number of subclasses.
     pub(super) fn positions_of_referent(&self, referents: &[bool]) -> Vec<Option<u32>> {
         let own: Vec<Option<u32>> = (0..self.own.len())
             .map(|at| position_of_referent(self.own_fields(at), referents))
@@ -110,21 +110,21 @@ impl Names {
             .collect()
     }
 
-    /// Whether a class's references are named by the fields of its types.
+    /// Returns whether a class's references are named by the fields of its types.
     pub(super) fn names_references(&self, class: ClassIndex) -> bool {
         self.named.get(class.at()).is_some_and(|&named| named)
     }
 }
 
-/// Where `Reference.referent` stands among numbers of names, given which names are its.
+/// Returns the position of `Reference.referent` in a list of names, given the names that denote it.
 pub(super) fn position_of_referent(list: &[u32], referents: &[bool]) -> Option<u32> {
     let is_referent = |&name: &u32| referents.get(name as usize).is_some_and(|&is| is);
     list.iter().position(is_referent).map(|at| at as u32)
 }
 
-/// The classes of all chains, one after another, and their names of fields.
-/// Also says which objects loaded them. What many classes name together, fields and locations, is
-/// theirs as long as there is room.
+/// Returns the classes of all chains, one chain after another, their names of fields, and the
+/// objects that loaded them. Fields and locations, which many classes can share, are kept up to the
+/// memory limit.
 pub(super) fn build(
     chains: &[Tables],
     allowance: &mut Allowance,
@@ -203,7 +203,8 @@ pub(super) fn build(
     if left_out > 0 {
         losses.malformed += 1;
         losses.note(format!(
-            "fields or locations of {left_out} classes take too much memory for the dump's size"
+            "memory limit for a dump of this size exceeded; \
+             left out field lists or locations: {left_out}"
         ));
     }
     let by_name = by_name(&classes);
@@ -215,7 +216,7 @@ pub(super) fn build(
     (classes, names, loaders)
 }
 
-/// The first class of each name.
+/// Returns the first class of each name.
 fn by_name(classes: &[Class]) -> HashMap<&str, ClassIndex> {
     let mut all = HashMap::with_capacity(classes.len());
     for (at, class) in classes.iter().enumerate() {
@@ -225,13 +226,14 @@ fn by_name(classes: &[Class]) -> HashMap<&str, ClassIndex> {
     all
 }
 
-/// The class that a type of class objects stands for, by its name: `X` of `java.lang.Class<X>`.
+/// Returns the class that a type of class objects represents, by its name: `X` of
+/// `java.lang.Class<X>`.
 pub(super) fn behind(name: &str) -> Option<&str> {
     name.strip_prefix("java.lang.Class<")?.strip_suffix('>')
 }
 
-/// For each class whose type is one of class objects, the class they stand for: of the same name
-/// and location, where the dump has it.
+/// Returns, for each class whose type is one of class objects, the class they represent: one with
+/// the same name and location, if the dump has it.
 pub(super) fn stands_for(classes: &[Class]) -> Vec<Option<ClassIndex>> {
     let mut known: HashMap<(&str, Option<&str>), ClassIndex> = HashMap::new();
     for (at, class) in classes.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Objects of a dump in order of the wire: ids, types, sizes, how many references. The first of
-//! two readings of a dump's packets; what it skips, the second skips too.
+//! Objects of a dump in file order: IDs, types, sizes, and numbers of references. This is the first
+//! of two readings of a dump's packets; the second skips the same objects.
 
 use super::object::{Object, Packed, Rare};
 use super::tables::Tables;
@@ -11,29 +11,29 @@ use heaptap_model::profile::index::{Index, Seed};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ShapeId(pub(super) u32);
 
-/// Columns by object, in order of the wire.
+/// Columns by object, in file order.
 #[derive(Debug, Default)]
 pub(super) struct Columns {
     pub(super) ids: Vec<u64>,
     /// Type by object, as a class of [`super::classes`].
     pub(super) classes: Vec<u32>,
-    /// Shallow size; 0 is that of the class, `u32::MAX` stands in `huge`.
+    /// Shallow size; 0 means that of the class, `u32::MAX` means that `huge` has it.
     pub(super) sizes: Vec<u32>,
     pub(super) huge: Vec<(u32, u64)>,
     pub(super) heaps: Vec<HeapKind>,
-    /// Number of references, those of the runtime included.
+    /// Number of references, including those of the runtime.
     pub(super) counts: Vec<u32>,
-    /// Objects with references of the runtime, and how many, which come last.
+    /// Objects with references of the runtime, and the number of these, which come last.
     pub(super) internals: Vec<(u32, u32)>,
     /// Objects that name their fields themselves.
     pub(super) shaped: Vec<(u32, ShapeId)>,
-    /// What only some objects have.
+    /// Values that only some objects have.
     pub(super) rare: Vec<(u32, Rare)>,
     pub(super) roots: Vec<(u64, RootKind)>,
-    /// Messages by their objects, for the second reading.
+    /// Messages with their objects, for the second reading.
     pub(super) pieces: Vec<Piece>,
     pub(super) shapes: Vec<Shape>,
-    /// References in all.
+    /// Number of all references.
     pub(super) references: u64,
     pub(super) malformed: u64,
 }
@@ -41,18 +41,17 @@ pub(super) struct Columns {
 /// The objects of a message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Piece {
-    /// Which chain, and which of its messages.
+    /// Index of the chain, and of the message in it.
     pub(super) chain: u32,
     pub(super) message: u32,
-    /// First object, and how many.
+    /// First object, and the number of objects.
     pub(super) first: u32,
     pub(super) count: u32,
     /// First reference.
     pub(super) reference: u32,
 }
 
-/// The fields of objects that name them: ids of field names in a chain, as they stand on the
-/// wire.
+/// The fields of objects that name them: IDs of field names in a chain, as encoded in the trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) chain: u32,
@@ -62,11 +61,12 @@ pub(super) struct Shape {
     pub(super) same: bool,
 }
 
-/// An object that counts, and how many numbers it has of each sort; `None` for one that
-/// contradicts itself. Both readings go by it.
+/// Reads an object and the number of its values of each kind; `None` for an object that contradicts
+/// itself. Both readings use it.
 ///
 /// # Errors
-/// Where it can't be read; no object of its packet behind it can then.
+/// Returns an error if the object can't be read; the later objects of its packet are unreadable
+/// then.
 #[inline]
 pub(super) fn read_object(message: &[u8]) -> Result<Option<(Object<'_>, Counts)>, WireError> {
     let object = Object::read(message)?;
@@ -81,7 +81,7 @@ pub(super) fn read_object(message: &[u8]) -> Result<Option<(Object<'_>, Counts)>
     Ok(Some((object, counts)))
 }
 
-/// How many numbers an object has of each sort.
+/// Number of an object's values of each kind.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counts {
     pub(super) fields: u32,
@@ -89,25 +89,25 @@ pub(super) struct Counts {
     pub(super) internal: u32,
 }
 
-/// What carries over from one object of a chain to the next, also across its packets.
+/// State that carries over from one object of a chain to the next, also across its packets.
 #[derive(Debug, Default)]
 pub(super) struct Carried {
     id: u64,
     heap: HeapKind,
 }
 
-/// Gives numbers to lists of fields.
+/// Assigns numbers to lists of fields.
 #[derive(Debug, Default)]
 pub(super) struct ShapeIndex {
     seed: Seed,
     index: Index,
 }
 
-/// From so many references on a list is looked at for being one name over and over.
+/// Minimum number of references in a list that is checked for repeating one name.
 const LONG: usize = 16;
 
 impl Columns {
-    /// Number of objects so far.
+    /// Returns the number of objects so far.
     pub(super) fn len(&self) -> usize {
         self.ids.len()
     }
@@ -123,10 +123,11 @@ impl Columns {
         });
     }
 
-    /// Takes an object of the message begun last.
+    /// Adds an object of the last message begun.
     ///
     /// # Errors
-    /// Where it can't be read: none behind it in its message is to be taken.
+    /// Returns an error if the object can't be read: the later objects of its message must not be
+    /// added.
     pub(super) fn add_object(
         &mut self,
         message: &[u8],
@@ -144,7 +145,7 @@ impl Columns {
         if self.references + own > most || self.len() as u64 >= most {
             return Err(WireError {
                 at: 0,
-                what: "more objects or references than 32 bits can number",
+                what: "more objects or references than 32-bit numbers allow",
             });
         }
         self.references += own;
@@ -168,7 +169,10 @@ impl Columns {
         if counts.internal != 0 {
             self.internals.push((at, counts.internal));
         }
-        let piece = self.pieces.last_mut().expect("a message was begun");
+        let piece = self
+            .pieces
+            .last_mut()
+            .expect("begin_piece was called for the message");
         piece.count += 1;
         if counts.fields != 0 {
             let chain = piece.chain;
@@ -202,10 +206,10 @@ impl Columns {
         ShapeId(id)
     }
 
-    /// Takes a `HeapGraphRoot`.
+    /// Adds a `HeapGraphRoot`.
     ///
     /// # Errors
-    /// Where it is damaged; what stands before that was taken.
+    /// Returns an error if it is damaged; the roots before the damage are added.
     pub(super) fn add_root(&mut self, message: &[u8]) -> Result<(), WireError> {
         let mut kind = 0;
         let mut fields = Fields::new(message);
@@ -225,7 +229,7 @@ impl Columns {
     }
 }
 
-/// The one varint that a long list repeats, if it does.
+/// Returns the single varint that a long list repeats, if it does.
 fn repeated(ids: &[u8]) -> Option<&[u8]> {
     let length = ids.iter().position(|&byte| byte < 0x80)? + 1;
     let (one, rest) = ids.split_at(length);
@@ -233,7 +237,7 @@ fn repeated(ids: &[u8]) -> Option<&[u8]> {
     (is_long && rest.chunks(length).all(|other| other == one)).then_some(one)
 }
 
-/// A heap by its number in `HeapGraphObject.HeapType`.
+/// Returns a heap by its number in `HeapGraphObject.HeapType`.
 fn heap_of(number: u64) -> HeapKind {
     match number {
         1 => HeapKind::App,

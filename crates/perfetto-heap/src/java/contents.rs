@@ -1,6 +1,6 @@
-//! Fields of a heap graph's objects by name, worked out when they are asked for: from the list
-//! that an object brought, or the fields of its class and those above. Heap graphs hold no
-//! primitive values but those of a few fields that the trace was given on purpose.
+//! Fields of a heap graph's objects by name, computed on request from the list of the object, or
+//! from the fields of its class and superclasses. Heap graphs have no primitive values except those
+//! of a few fields that are recorded explicitly.
 
 use super::classes::{Name, Names, REFERENT, position_of_referent};
 use super::columns::{Shape, ShapeId};
@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 /// The name of references that only the runtime holds.
 const INTERNAL: &str = "runtimeInternalObjects";
 
-/// What a trace knows of its objects beside the graph.
+/// Facts of a trace about its objects other than the graph.
 #[derive(Debug, Default)]
 pub(super) struct TraceContents {
     pub(super) names: Names,
@@ -24,13 +24,12 @@ pub(super) struct TraceContents {
     pub(super) shapes: Vec<FieldList>,
     /// Objects that name their fields, ascending.
     pub(super) shaped: Vec<(ObjectIndex, ShapeId)>,
-    /// Objects with references of the runtime, which come last, and how many; ascending.
+    /// Objects with references of the runtime, which come last, and their number; ascending.
     pub(super) internals: Vec<(ObjectIndex, u32)>,
-    /// What only some objects have, ascending.
+    /// Values that only some objects have, ascending.
     pub(super) rare: Vec<(ObjectIndex, Rare)>,
 }
 
-/// Names of an object's references.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FieldList {
     Each(Box<[u32]>),
@@ -38,7 +37,7 @@ pub(super) enum FieldList {
 }
 
 impl FieldList {
-    /// Translates ids of a chain, given how its names are numbered.
+    /// Translates IDs of a chain, given the numbers of its names.
     pub(super) fn of(shape: &Shape, name: impl Fn(u64) -> u32) -> FieldList {
         let mut ids = Packed::default();
         ids.add(WireValue::Bytes(&shape.ids));
@@ -57,7 +56,7 @@ impl FieldList {
         }
     }
 
-    /// Where `Reference.referent` stands in it, given which names are its.
+    /// Returns the position of `Reference.referent`, given the names that denote it.
     pub(super) fn referent(&self, referents: &[bool]) -> Option<u32> {
         match self {
             FieldList::Each(all) => position_of_referent(all, referents),
@@ -65,7 +64,7 @@ impl FieldList {
         }
     }
 
-    /// How many of so many references it leaves without a name.
+    /// Returns the number of references without a name, out of `of`.
     pub(super) fn unnamed(&self, of: u32) -> u32 {
         match self {
             FieldList::Each(all) => all.iter().filter(|&&name| name == NONE).count() as u32,
@@ -81,7 +80,7 @@ fn find<T: Copy>(all: &[(ObjectIndex, T)], object: ObjectIndex) -> Option<T> {
 }
 
 impl TraceContents {
-    /// Hands out references by their number among the object's, with the number of their name.
+    /// Passes references by their index among the object's, with the number of their name.
     fn each_named(
         &self,
         graph: &HeapGraph,
@@ -139,7 +138,7 @@ impl Contents for TraceContents {
                 {
                     field.value = Value::Object(referent.target);
                 }
-                // Arrays of Android 11 have a nameless name.
+                // Arrays of Android 11 have an empty name.
                 if !parts.field.is_empty() {
                     let original = name.original.as_ref().map(|(_, name)| &**name);
                     field.name = Some(original.unwrap_or(parts.field));
@@ -221,7 +220,7 @@ impl Contents for TraceContents {
     }
 }
 
-/// A name's parts, apart from the name.
+/// The parts of a name without the name itself.
 struct FieldParts {
     class: Option<String>,
     field: String,
@@ -239,7 +238,7 @@ impl FieldParts {
     }
 }
 
-/// Values that a heap graph has of a few fields, as an HPROF would have them.
+/// Visits the values that a heap graph has of a few fields, as an HPROF would have them.
 fn each_rare(rare: &Rare, class: ClassIndex, visit: &mut dyn FnMut(Field<'_>) -> ControlFlow<()>) {
     let all = [
         ("mId", "long", rare.bitmap_id.map(Value::Long)),

@@ -1,5 +1,5 @@
-//! The packets of a dump to a graph: numbers objects by their ids, brings their columns into
-//! that order, and adds what ART means but does not say.
+//! Decodes the packets of a dump into a graph: numbers objects by their IDs, sorts their columns
+//! accordingly, and adds facts that ART implies but does not write.
 
 use super::classes::{self, Names};
 use super::columns::{Carried, Columns, Piece, Shape, ShapeIndex};
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// A `HeapGraph` of a dump.
 pub(super) struct Message {
     pub(super) bytes: Box<[u8]>,
-    /// Its objects and roots are of another dump.
+    /// Its objects and roots belong to another dump.
     pub(super) foreign: bool,
 }
 
@@ -73,7 +73,7 @@ pub(super) fn decode(chains: Vec<Vec<Message>>) -> HeapGraph {
     graph
 }
 
-/// A chain while it is read for the first time.
+/// State of the first reading of a chain.
 struct Reading<'a> {
     chain: u32,
     columns: &'a mut Columns,
@@ -83,16 +83,16 @@ struct Reading<'a> {
     shapes: &'a mut ShapeIndex,
     facts: &'a mut DumpFacts,
     allowance: &'a mut Allowance,
-    /// What was taken of it, as of [`Reading::weight`].
+    /// Memory paid for it, as returned by [`Reading::weight`].
     paid: usize,
-    /// There is no room for more.
+    /// The memory limit is reached.
     is_full: bool,
-    /// Objects of the message can be told apart.
+    /// Objects of the message can still be separated.
     readable: bool,
 }
 
-/// What takes memory, beside texts, until the graph is made: an object, a reference, what some
-/// objects have, a field list, a root, a type, a name of fields, a location.
+/// Memory until the graph is built, without texts: an object, a reference, values of some objects,
+/// a field list, a root, a type, a name of fields, a location.
 const OBJECT: usize = 60;
 const REFERENCE: usize = 8;
 const RARE: usize = 160;
@@ -102,13 +102,13 @@ const ROOT: usize = 40;
 const TYPE: usize = 420;
 const NAME: usize = 110;
 const LOCATION: usize = 60;
-/// An object that is referred to, and not there.
+/// Memory of an object that is referred to but missing.
 const ABSENT: usize = 100;
-/// Fields of a message that are read before it is looked whether there is room for them.
+/// Number of fields of a message between two checks of the memory limit.
 const BATCH: usize = 256;
 
 impl Reading<'_> {
-    /// What all that was read takes.
+    /// Returns the memory of everything read so far.
     fn weight(&self) -> usize {
         let (columns, tables) = (&self.columns, &self.tables);
         columns.len() * OBJECT
@@ -122,7 +122,7 @@ impl Reading<'_> {
             + tables.locations() * LOCATION
     }
 
-    /// Takes what was read since from what may be kept.
+    /// Takes the memory of everything read since the last call from the allowance.
     fn pay(&mut self, number: u32) {
         let weight = self.weight();
         if !self.is_full && !self.allowance.take(weight - self.paid) {
@@ -130,7 +130,7 @@ impl Reading<'_> {
             let losses = &mut self.facts.losses;
             losses.malformed += 1;
             losses.note(format!(
-                "what follows in the dump's packet {number} takes too much memory for its size"
+                "the rest of packet {number} of the dump exceeds its memory limit"
             ));
         }
         self.paid = weight;
@@ -146,13 +146,13 @@ impl Reading<'_> {
         self.pay(number);
     }
 
-    /// Reads some fields of a message; whether there may be more.
+    /// Reads some fields of a message; returns whether there can be more.
     fn batch(&mut self, number: u32, foreign: bool, fields: &mut Fields<'_>) -> bool {
         for _ in 0..BATCH {
             let (field, value) = match fields.next() {
                 Ok(Some(field)) => field,
                 Ok(None) => return false,
-                // The first reading of the trace has told.
+                // The first reading of the trace has reported it.
                 Err(_) => return false,
             };
             let outcome = match field {
@@ -185,7 +185,7 @@ impl Reading<'_> {
 
     fn damaged(&mut self, packet: u32, field: u32, error: WireError) {
         let what = match field {
-            2 => "an object, and with it the rest of the packet's,",
+            2 => "an object and all objects after it",
             4 => "a field name",
             7 => "roots",
             8 => "a location",
@@ -194,12 +194,12 @@ impl Reading<'_> {
         let losses = &mut self.facts.losses;
         losses.malformed += 1;
         losses.note(format!(
-            "{what} of the dump's packet {packet} can't be read: {error}"
+            "cannot read {what} in packet {packet} of the dump: {error}"
         ));
     }
 }
 
-/// Field lists of shapes with names numbered over all chains.
+/// Returns the field lists of shapes with names numbered over all chains.
 fn field_lists(columns: &Columns, tables: &[Tables]) -> Vec<FieldList> {
     let mut first = Vec::with_capacity(tables.len());
     let mut names = 0;
@@ -217,11 +217,11 @@ fn field_lists(columns: &Columns, tables: &[Tables]) -> Vec<FieldList> {
     columns.shapes.iter().map(list).collect()
 }
 
-/// How order of the wire and order of ids relate.
+/// Relation of file order and ID order.
 enum Order {
     /// They are the same.
     Same,
-    /// By index: where in the order of the wire.
+    /// Position in file order, by index.
     Wire(Vec<u32>),
 }
 
@@ -232,7 +232,7 @@ impl Order {
         }
         let mut order = vec![0; ids.len()];
         for (at, &id) in (0..).zip(wire) {
-            // Of objects with one id the last stays.
+            // The last object of an ID stays.
             if let Some(index) = ids.find(ObjectId(id)) {
                 order[index.at()] = at;
             }
@@ -240,7 +240,7 @@ impl Order {
         Order::Wire(order)
     }
 
-    /// A column in order of ids.
+    /// Sorts a column by IDs.
     fn arrange<T: Copy>(&self, column: Vec<T>) -> Vec<T> {
         match self {
             Order::Same => column,
@@ -248,7 +248,7 @@ impl Order {
         }
     }
 
-    /// From order of the wire to index, for so many objects.
+    /// Returns the mapping from file order to index, for `objects` objects.
     fn indices(&self, objects: usize) -> Indices {
         let Order::Wire(order) = self else {
             return Indices(None);
@@ -261,11 +261,11 @@ impl Order {
     }
 }
 
-/// Indices by order of the wire, where they differ.
+/// Indices by file order, if the orders differ.
 struct Indices(Option<Vec<ObjectIndex>>);
 
 impl Indices {
-    /// `None` for an object that came again: the later one counts.
+    /// Returns `None` for a repeated object: the later one is used.
     fn of(&self, wire: u32) -> Option<ObjectIndex> {
         match &self.0 {
             None => Some(ObjectIndex(wire)),
@@ -273,7 +273,7 @@ impl Indices {
         }
     }
 
-    /// What belongs to some objects, ascending by index.
+    /// Sorts values of some objects by index.
     fn sparse<T>(&self, of_wire: Vec<(u32, T)>) -> Vec<(ObjectIndex, T)> {
         let all = of_wire.into_iter();
         let mut all: Vec<(ObjectIndex, T)> = all
@@ -284,7 +284,7 @@ impl Indices {
     }
 }
 
-/// A graph in the making.
+/// A graph under construction.
 struct Building {
     columns: Columns,
     classes: Vec<Class>,
@@ -304,7 +304,7 @@ impl Building {
         let mut targets = vec![ObjectIndex::NONE; self.columns.references as usize];
         let mut found = self.references(chains, &ids, &mut targets);
         if found.iter().any(|found| !found.missing.is_empty()) {
-            // Objects that were never dumped get a place, and all are numbered again.
+            // Objects that were never dumped get an index, and all objects are renumbered.
             let all = found.iter_mut();
             let mut absent: Vec<u64> = Vec::new();
             for found in all {
@@ -385,7 +385,7 @@ impl Building {
         references::read(&pieces, &known, targets)
     }
 
-    /// Counts references without a name where their class should give one.
+    /// Counts references without a name although their class should give one.
     fn count_unnamed(&mut self) {
         let by_class = self.names.counts();
         let mut unnamed = 0;
@@ -404,7 +404,7 @@ impl Building {
         self.facts.losses.unnamed_references += unnamed;
     }
 
-    /// Brings everything into order of ids.
+    /// Sorts everything by IDs.
     fn assemble(
         self,
         dumped: usize,
@@ -493,7 +493,7 @@ impl Building {
     }
 }
 
-/// The order in which a dump first names its objects: each as itself, then what it refers to.
+/// Returns the order in which a dump first names its objects: each as itself, then its targets.
 fn first_named(
     counts: &[u32],
     targets: &[ObjectIndex],
@@ -520,7 +520,7 @@ fn first_named(
     places
 }
 
-/// References of objects in another order.
+/// Returns the references of objects in another order.
 fn rows(order: &[u32], counts: &[u32], targets: &[ObjectIndex]) -> Vec<ObjectIndex> {
     let mut starts = Vec::with_capacity(counts.len());
     let mut end = 0usize;
@@ -536,7 +536,7 @@ fn rows(order: &[u32], counts: &[u32], targets: &[ObjectIndex]) -> Vec<ObjectInd
     rows
 }
 
-/// Gives objects without a size of their own that of their class.
+/// Sets the size of objects without their own size to that of their class.
 fn fill_sizes(graph: &mut HeapGraph) {
     for at in 0..graph.len() {
         if graph.shallow[at] != 0 {
@@ -562,8 +562,8 @@ fn fill_sizes(graph: &mut HeapGraph) {
     }
 }
 
-/// Adds the roots that the dump lists, then what ART never collects: objects of the zygote's
-/// heap and the boot image.
+/// Adds the roots of the dump, then the objects that ART never collects: those of the zygote's heap
+/// and the boot image.
 fn add_roots(graph: &mut HeapGraph, listed: &[(u64, RootKind)]) {
     let root = |object, kind| Root {
         object,
@@ -585,8 +585,8 @@ fn add_roots(graph: &mut HeapGraph, listed: &[(u64, RootKind)]) {
     graph.roots.dedup();
 }
 
-/// Ties class objects to the classes they stand for, and takes from them the superclasses that
-/// types before Android 12 don't tell.
+/// Links class objects to the classes they represent, and takes from them the superclasses that
+/// types before Android 12 do not have.
 fn add_class_objects(graph: &mut HeapGraph) {
     let stands_for = classes::stands_for(&graph.classes);
     if stands_for.iter().all(Option::is_none) {

@@ -1,33 +1,33 @@
-//! Java heap dumps of `android.java_hprof`: `HeapGraph` packets (trace_packet.heap_graph, field
-//! 56) decoded into [`heaptap_model::heap_graph`]. Owns the packets' wire format and what ART means by
-//! it, from Android 11 on; what a graph tells is computed elsewhere.
+//! Java heap dumps of `android.java_hprof`: `HeapGraph` packets (trace_packet.heap_graph, field 56)
+//! decoded into [`heaptap_model::heap_graph`]. Owns the packets' wire format and ART's conventions
+//! in it, from Android 11 on; graphs are analyzed elsewhere.
 //!
-//! A dump is a chain of packets on one sequence, up to one with `continued` unset, all with one
-//! timestamp: objects first, roots, then the tables of types, field names and locations that the
-//! objects refer to by number. The first reading of the trace keeps the places of the packets
-//! and which belong together; [`crate::Trace::read_java_dump`] decodes one dump: once through its
-//! objects for ids, classes and sizes, so that ids can be numbered and types are known, and once
-//! more for references, on all cores.
+//! A dump is a chain of packets on one sequence, up to one with `continued` unset, all with the
+//! same timestamp: objects first, then roots, then the tables of types, field names and locations
+//! that the objects refer to by number. The first reading of the trace records the positions of the
+//! packets and groups them. [`crate::Trace::read_java_dump`] decodes one dump. It reads the objects
+//! once for IDs, classes and sizes, so that IDs can be numbered and types are known, and once more
+//! for references, on all cores.
 //!
-//! | Android | what its packets hold |
+//! | Android | content of the packets |
 //! |---|---|
 //! | 11 | field names by object; types by name, without kinds, superclasses and locations at first |
-//! | 12 | superclass, kind, instance size and reference fields by type; ids as differences; field names by object for class objects (statics) only |
+//! | 12 | superclass, kind, instance size and reference fields by type; IDs as differences; field names by object for class objects (statics) only |
 //! | 13 | bytes of native allocation registries |
 //! | later | heaps, bytes allocated, objects that only the runtime refers to, bitmaps, OutOfMemoryErrors |
 //!
 //! | file | owns |
 //! |---|---|
 //! | `object` | an object on the wire |
-//! | `chains` | which packets are of one dump (first reading) |
-//! | `out_of_memory` | `ArtProcessMetadata`: that and why a process ran out of memory |
+//! | `chains` | the packets of each dump (first reading) |
+//! | `out_of_memory` | `ArtProcessMetadata`: process metadata and OutOfMemoryErrors |
 //! | `tables` | types, field names, locations of a chain |
-//! | `columns` | objects in order of the wire |
+//! | `columns` | objects in file order |
 //! | `references` | references, on all cores |
 //! | `classes` | hierarchy, class objects, chains of fields |
-//! | `contents` | fields by name, asked later |
+//! | `contents` | fields by name, read on request |
 //! | `native` | native bytes by the Cleaners of `NativeAllocationRegistry` |
-//! | `decode` | a dump to a graph |
+//! | `decode` | conversion of a dump to a graph |
 
 mod chains;
 mod classes;
@@ -52,32 +52,33 @@ use super::reader::PlaceReader;
 use heaptap_model::heap_graph::{HeapGraph, OutOfMemory};
 use heaptap_model::profile::Recording;
 
-/// A Java heap dump of a trace, before it is decoded.
+/// A Java heap dump of a trace, not decoded yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JavaDump {
-    /// Process id.
+    /// Process ID.
     pub pid: u64,
-    /// Process name; empty where the trace does not tell.
+    /// Process name; empty if the trace does not have it.
     pub process: String,
-    /// Trace time in ns, as its packets have it.
+    /// Trace time in ns, as in its packets.
     pub time_ns: u64,
-    /// The same in ns since 1970, where clocks of the trace tell.
+    /// Time in ns since 1970, if the clocks of the trace allow the conversion.
     pub wall_time_ns: Option<u64>,
-    /// Bytes of its packets.
+    /// Size of the dump's packets in bytes.
     pub bytes: u64,
-    /// Number of its packets.
+    /// Number of the dump's packets.
     pub packets: u64,
-    /// The OutOfMemoryError that it was dumped at.
+    /// The OutOfMemoryError that caused the dump.
     pub out_of_memory: Option<OutOfMemory>,
-    /// Its last packet is not in the trace.
+    /// The last packet is not in the trace.
     pub open: bool,
 }
 
 impl JavaPlan {
-    /// Decodes the dump, which is told as `dump`.
+    /// Decodes the dump described by `dump`.
     ///
     /// # Errors
-    /// Where the source can't be read. What is missing or damaged is in the graph's losses.
+    /// Returns an error if the source can't be read. Missing and damaged parts are in the graph's
+    /// losses.
     pub(super) fn read(
         &self,
         dump: &JavaDump,
@@ -119,7 +120,7 @@ impl JavaPlan {
     }
 }
 
-/// What the first reading tells of the dumps.
+/// Lists the dumps from the first reading.
 pub(super) fn list(plans: &[JavaPlan], recording: &Recording, clocks: &Clocks) -> Vec<JavaDump> {
     let of_plan = |plan: &JavaPlan| {
         let process = recording.processes.get(&plan.pid);

@@ -1,9 +1,9 @@
 //! Native bytes that Java objects own through a `NativeAllocationRegistry`: a `sun.misc.Cleaner`
-//! refers to the object, and through its thunk to the registry that knows the size.
+//! refers to the object, and through its thunk to the registry with the size.
 //!
-//! `Cleaner.referent` is the owner, `Cleaner.thunk` a `NativeAllocationRegistry$CleanerThunk`
-//! whose `this$0` is the registry. A Cleaner whose `next` is itself has run. Cleaners count
-//! whether anything reaches them or not.
+//! `Cleaner.referent` is the owner, `Cleaner.thunk` a `NativeAllocationRegistry$CleanerThunk` whose
+//! `this$0` is the registry. A Cleaner whose `next` is itself has run. Unreachable Cleaners count,
+//! too.
 
 use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Value};
 use std::collections::BTreeMap;
@@ -11,10 +11,10 @@ use std::ops::ControlFlow;
 
 const CLEANER: &str = "sun.misc.Cleaner";
 const THUNK: &str = "libcore.util.NativeAllocationRegistry$CleanerThunk";
-/// Bit 0 of a registry's size says whether the bytes are malloc's.
+/// Bit 0 of a registry's size marks memory of malloc.
 const IS_MALLOC: i64 = 1;
 
-/// Bytes by owner, ascending, given the sizes of registries.
+/// Returns bytes by owner, ascending, given the sizes of registries.
 pub(super) fn native_bytes(
     graph: &HeapGraph,
     sizes: &BTreeMap<ObjectIndex, i64>,
@@ -52,7 +52,7 @@ pub(super) fn native_bytes(
     owned.into_iter().collect()
 }
 
-/// The object that a field of a declaring class refers to.
+/// Returns the object that a field of a declaring class refers to.
 pub(super) fn field_of(
     graph: &HeapGraph,
     object: ObjectIndex,
@@ -62,7 +62,7 @@ pub(super) fn field_of(
     let mut found = None;
     graph.contents().fields(graph, object, &mut |field| {
         let declared = field.declared_in.map(|class| graph.class(class));
-        // A class without instances may have no type of its own in the dump.
+        // A class without instances might not have a type in the dump.
         let in_class = declared.is_none_or(|declared| declared.name == class);
         match field.value {
             Value::Object(target) if field.name == Some(name) && in_class => {

@@ -1,8 +1,8 @@
-//! `HeapGraphObject` as it stands on the wire, without a meaning yet.
+//! `HeapGraphObject` as encoded in the trace, without interpretation.
 
 use crate::wire::{Fields, Value, WireError, varint};
 
-/// A repeated number, packed as ART writes it, or put together from several fields.
+/// A repeated number, packed as ART writes it, or combined from several fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Packed<'a> {
     one: &'a [u8],
@@ -37,7 +37,7 @@ impl<'a> Packed<'a> {
         }
     }
 
-    /// The numbers as varints.
+    /// Returns the numbers as varints.
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
         match &self.several {
@@ -46,10 +46,10 @@ impl<'a> Packed<'a> {
         }
     }
 
-    /// How many numbers there are.
+    /// Returns the number of values.
     ///
     /// # Errors
-    /// Where one is cut or too long.
+    /// Returns an error if a value is cut off or too long.
     #[inline]
     pub(super) fn count(&self) -> Result<u32, WireError> {
         let bytes = self.bytes();
@@ -63,7 +63,7 @@ impl<'a> Packed<'a> {
             if run == 10 {
                 return Err(WireError {
                     at,
-                    what: "number of more than ten bytes",
+                    what: "number longer than ten bytes",
                 });
             }
         }
@@ -76,7 +76,7 @@ impl<'a> Packed<'a> {
         }
     }
 
-    /// Calls `each` for every number, up to damage.
+    /// Calls `each` for every number before damage.
     #[inline]
     pub(super) fn each(&self, mut each: impl FnMut(u64)) {
         let bytes = self.bytes();
@@ -90,33 +90,33 @@ impl<'a> Packed<'a> {
     }
 }
 
-/// An object. Absent fields are 0 and empty, as proto has it.
+/// An object. Absent fields are 0 and empty, as in proto.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Object<'a> {
     id: u64,
     id_delta: u64,
-    /// Of `HeapGraphType`.
+    /// ID of the `HeapGraphType`.
     pub(super) type_id: u64,
     /// Shallow size in bytes; 0 means that of its type.
     pub(super) self_size: u64,
-    /// Added to every reference that is not null.
+    /// Added to every non-null reference.
     pub(super) base: u64,
-    /// Names of its references, where they do not follow from its type.
+    /// Names of the references if they do not follow from its type.
     pub(super) field_ids: Packed<'a>,
-    /// What it refers to, relative to `base`; 0 is null.
+    /// Targets of the references, relative to `base`; 0 is null.
     pub(super) references: Packed<'a>,
-    /// What the runtime refers to on its behalf, absolute.
+    /// Absolute targets that the runtime refers to on its behalf.
     pub(super) internal: Packed<'a>,
-    /// Its heap from here on; absent where it is that of the object before.
+    /// Heap of this and the following objects; absent if it is that of the previous object.
     pub(super) heap_type: Option<u64>,
-    /// What only some objects have.
+    /// Values that only some objects have.
     pub(super) rare: Rare,
 }
 
-/// What only objects of a few classes have.
+/// Values that only objects of a few classes have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Rare {
-    /// `NativeAllocationRegistry.size`: bytes, and in bit 0 whether they are malloc's.
+    /// `NativeAllocationRegistry.size`: bytes; bit 0 marks memory of malloc.
     pub(super) registry_size: Option<i64>,
     /// `Bitmap.mId`.
     pub(super) bitmap_id: Option<i64>,
@@ -134,7 +134,7 @@ impl<'a> Object<'a> {
     /// Reads an object.
     ///
     /// # Errors
-    /// Where it is no message.
+    /// Returns an error if it is not a valid message.
     #[inline]
     pub(super) fn read(message: &'a [u8]) -> Result<Object<'a>, WireError> {
         let mut object = Object::default();
@@ -162,7 +162,7 @@ impl<'a> Object<'a> {
         Ok(object)
     }
 
-    /// Its id, given that of the object before it.
+    /// Returns the object's ID, given that of the previous object.
     #[inline]
     pub(super) fn id(&self, before: u64) -> u64 {
         match self.id_delta {
@@ -196,7 +196,7 @@ mod tests {
             packed.count().map_err(|error| error.what)
         };
         assert_eq!(count(&[1, 0x80]), Err("number cut off"));
-        assert_eq!(count(&[0xff; 12]), Err("number of more than ten bytes"));
+        assert_eq!(count(&[0xff; 12]), Err("number longer than ten bytes"));
         let ten = [255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 3];
         assert_eq!(count(&ten), Ok(2));
     }

@@ -1,24 +1,24 @@
-//! `ArtProcessMetadata` (trace_packet.art_process_metadata, field 131): what a process says of
-//! itself beside a heap dump, and of the OutOfMemoryError that caused it.
+//! `ArtProcessMetadata` (trace_packet.art_process_metadata, field 131): a process's metadata in
+//! addition to a heap dump, including the OutOfMemoryError that caused it.
 
 use crate::wire::{Fields, WireError};
 use heaptap_model::heap_graph::{OutOfMemory, ThrownFrame};
 use heaptap_model::profile::{Package, Recording};
 use std::collections::HashSet;
 
-/// Frames that are read of a stack: the runtime's own end much earlier.
+/// Maximum number of frames read of a stack: the runtime's own limit is much lower.
 const MOST_FRAMES: usize = 1 << 14;
 
-/// Names of the packages that a recording lists, so that many packets are no search each.
+/// Names of the packages of a recording, so that many packets do not each need a search.
 #[derive(Debug, Default)]
 pub(crate) struct KnownPackages {
     names: HashSet<String>,
-    /// So many of the recording's are among them.
+    /// Number of the recording's packages that are included.
     taken: usize,
 }
 
 impl KnownPackages {
-    /// Whether the recording lists a package.
+    /// Returns whether the recording lists a package.
     fn has(&mut self, recording: &Recording, name: &str) -> bool {
         let new = recording.packages.get(self.taken..).unwrap_or_default();
         self.names.extend(new.iter().map(|p| p.name.clone()));
@@ -27,8 +27,8 @@ impl KnownPackages {
     }
 }
 
-/// Reads a packet: process id, and the error where there was one. Names the process where
-/// nothing else has, and lists its package.
+/// Reads a packet: process ID, and the error if there is one. Names the process if it does not have
+/// a name, and lists its package.
 pub(crate) fn read_art_metadata(
     message: &[u8],
     recording: &mut Recording,

@@ -1,31 +1,31 @@
-//! References of a dump's objects: the second of two readings, once objects are numbered and
-//! types are known. Messages are independent of each other by now, so all cores read.
+//! References of a dump's objects: the second of two readings, after objects are numbered and types
+//! are known. Messages are independent of each other then, so all cores read them.
 
 use super::columns::{Piece, read_object};
 use crate::wire::Fields;
 use heaptap_model::heap_graph::{Ids, ObjectId, ObjectIndex, ReferenceKind};
 
-/// What is known of an object before its references are read.
+/// Facts about objects before their references are read.
 pub(super) struct Known<'a> {
     pub(super) ids: &'a Ids,
-    /// Class by object in order of the wire.
+    /// Class by object in file order.
     pub(super) classes: &'a [u32],
-    /// By class: its sort of reference, and which of its references the referent is.
+    /// Kind of reference by class, and the index of the referent among its references.
     pub(super) referents: &'a [Option<(ReferenceKind, Option<u32>)>],
-    /// Objects that name their fields, and which of them the referent is; ascending.
+    /// Objects that name their fields, and the index of the referent among those; ascending.
     pub(super) shaped: &'a [(u32, Option<u32>)],
 }
 
-/// What one thread finds; targets go where they belong at once.
+/// Results of one thread; targets are stored in place.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// Referents: owner in order of the wire, number of the reference in all, sort.
+    /// Referents: owner in file order, number of the reference among all, kind.
     pub(super) referents: Vec<(u32, u32, ReferenceKind)>,
-    /// References to ids that no object has.
+    /// References to IDs without an object.
     pub(super) dangling: u64,
-    /// Those ids; few more than once.
+    /// IDs without an object, mostly without repetition.
     pub(super) missing: Vec<u64>,
-    /// How many there may be before they are looked through for repetition.
+    /// Number of IDs at which repeated ones are removed.
     most: usize,
 }
 
@@ -41,10 +41,10 @@ impl Found {
     }
 }
 
-/// Less is not worth a thread.
+/// Minimum number of references for a thread.
 const PER_THREAD: usize = 200_000;
 
-/// Reads all references into `targets`, in order of the wire.
+/// Reads all references into `targets`, in file order.
 pub(super) fn read(
     pieces: &[(Piece, &[u8])],
     known: &Known,
@@ -53,7 +53,7 @@ pub(super) fn read(
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = cores.min(targets.len() / PER_THREAD + 1);
     let share = targets.len().div_ceil(threads).max(1);
-    // Cut between messages, where each share of references is full.
+    // Split between messages, after each share of references.
     let mut jobs = Vec::new();
     let (mut rest, mut pieces, mut done) = (targets, pieces, 0usize);
     while !pieces.is_empty() {

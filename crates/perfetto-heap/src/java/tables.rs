@@ -1,13 +1,13 @@
-//! Types, field names and locations of a chain: what its objects refer to by number. They come
-//! last, so objects are decoded against numbers given out when a type is first referred to.
+//! Types, field names and locations of a chain, which its objects refer to by number. They come
+//! last, so objects are decoded with numbers that are assigned at the first reference to a type.
 
 use crate::iids::IidMap;
 use crate::wire::{Fields, WireError};
 use heaptap_model::heap_graph::ClassKind;
 
-/// A `HeapGraphType` that was not defined.
+/// Name of a `HeapGraphType` that is not defined.
 pub(super) const UNDEFINED: &str = "[unknown class]";
-/// No entry of a table.
+/// Number without an entry in a table.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// A type of a chain.
@@ -20,12 +20,12 @@ pub(super) struct Type {
     pub(super) superclass_id: u64,
     pub(super) classloader_id: u64,
     pub(super) kind: ClassKind,
-    /// Ids of field names.
+    /// IDs of field names.
     pub(super) fields: Vec<u64>,
 }
 
 impl Type {
-    /// Whether names of references follow from the fields of it and its superclasses.
+    /// Returns whether the fields of the type and its superclasses name its references.
     pub(super) fn names_references(&self) -> bool {
         use ClassKind::{Array, NoReferences, String};
         !matches!(self.kind, NoReferences | Array | String)
@@ -37,7 +37,7 @@ impl Type {
 pub(super) struct Tables {
     pub(super) types: Vec<Type>,
     type_by_id: IidMap,
-    /// Field names as they stand on the wire: `type declaring.class.field`.
+    /// Field names in the trace: `type declaring.class.field`.
     pub(super) names: Vec<String>,
     name_by_id: IidMap,
     locations: Vec<String>,
@@ -45,7 +45,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// The number of a type, given out when it is first asked for.
+    /// Returns the number of a type, which is assigned at the first request.
     #[inline]
     pub(super) fn type_of(&mut self, id: u64) -> u32 {
         match self.type_by_id.get(id) {
@@ -62,23 +62,23 @@ impl Tables {
         number
     }
 
-    /// The number of a type, if an object or another type names it.
+    /// Returns the number of a type if an object or another type refers to it.
     pub(super) fn known_type(&self, id: u64) -> Option<u32> {
         self.type_by_id.get(id)
     }
 
-    /// The number of a field name; [`NONE`] where it was not defined.
+    /// Returns the number of a field name; [`NONE`] if it is not defined.
     #[inline]
     pub(super) fn name(&self, id: u64) -> u32 {
         self.name_by_id.get(id).unwrap_or(NONE)
     }
 
-    /// How many locations there are.
+    /// Returns the number of locations.
     pub(super) fn locations(&self) -> usize {
         self.locations.len()
     }
 
-    /// A location, if it was defined.
+    /// Returns a location if it is defined.
     pub(super) fn location(&self, id: u64) -> Option<&str> {
         let at = self.location_by_id.get(id)?;
         Some(&self.locations[at as usize])
@@ -141,7 +141,7 @@ fn interned(message: &[u8]) -> Result<(u64, String), WireError> {
     Ok((id, text))
 }
 
-/// A kind by its number in `HeapGraphType.Kind`; what is not known there is `Unknown`.
+/// Returns a kind by its number in `HeapGraphType.Kind`; `Unknown` for other numbers.
 fn kind_of(number: u64) -> ClassKind {
     use ClassKind::*;
     const ALL: [ClassKind; 12] = [
@@ -162,12 +162,12 @@ fn kind_of(number: u64) -> ClassKind {
     ALL.get(at).copied().unwrap_or(Unknown)
 }
 
-/// A field name of the wire, taken apart: `type declaring.class.field`, split at the first
-/// space and the last dot.
+/// A parsed field name of the trace: `type declaring.class.field`, split at the first space and the
+/// last dot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FieldName<'a> {
     pub(super) type_name: Option<&'a str>,
-    /// The class with the field: `declaring.class.field`.
+    /// The field with its class: `declaring.class.field`.
     pub(super) qualified: &'a str,
     pub(super) class: Option<&'a str>,
     pub(super) field: &'a str,

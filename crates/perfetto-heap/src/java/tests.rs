@@ -1,5 +1,4 @@
-//! Heap graphs of each version, written packet by packet in a small language, and what becomes
-//! of damage in them.
+//! Heap graphs of each version, built packet by packet, and the effects of damage on them.
 
 use super::super::Trace;
 use heaptap_model::heap_graph::{
@@ -62,7 +61,7 @@ fn interned(id: u64, text: &str) -> Message {
     message().number(1, id).bytes(2, text.as_bytes())
 }
 
-/// A type as Android 12 has it.
+/// Builds a type as in Android 12.
 fn class(id: u64, name: &str, superclass: u64, fields: &[u64], kind: u64, size: u64) -> Message {
     message()
         .number(1, id)
@@ -77,7 +76,7 @@ fn roots(kind: u64, ids: &[u64]) -> Message {
     message().packed(1, ids).number(2, kind)
 }
 
-/// A `HeapGraph` of process 7.
+/// Builds a `HeapGraph` of process 7.
 fn graph(index: u64, continued: bool) -> Message {
     message()
         .number(1, 7)
@@ -85,7 +84,7 @@ fn graph(index: u64, continued: bool) -> Message {
         .number(5, u64::from(continued))
 }
 
-/// A packet at time 10 on sequence 1.
+/// Builds a packet at time 10 on sequence 1.
 fn packet(graph: Message) -> Vec<u8> {
     packet_at(10, 1, graph)
 }
@@ -102,7 +101,7 @@ fn open(trace: &[Vec<u8>]) -> Trace {
     Trace::open(Box::new(Cursor::new(trace.concat()))).unwrap()
 }
 
-/// The one dump of a trace.
+/// Decodes the only dump of a trace.
 fn decode(trace: &[Vec<u8>]) -> HeapGraph {
     let mut trace = open(trace);
     assert_eq!(trace.java_dumps().len(), 1);
@@ -113,7 +112,7 @@ fn at(graph: &HeapGraph, id: u64) -> ObjectIndex {
     graph.find(ObjectId(id)).expect("the object is there")
 }
 
-/// `declaring.field: what it holds`.
+/// Returns the fields as `declaring.field: value`.
 fn fields(graph: &HeapGraph, id: u64) -> Vec<String> {
     let mut all = Vec::new();
     let object = at(graph, id);
@@ -287,7 +286,7 @@ fn class_objects_give_superclasses_and_statics() {
     assert_eq!(graph.class_behind(at(&graph, 1)), Some(child));
 }
 
-/// Classes of native allocations: a Cleaner's fields are next, thunk, referent.
+/// Adds classes of native allocations: a Cleaner's fields are next, thunk, referent.
 fn cleaners(dump: Message) -> Message {
     let thunk = "libcore.util.NativeAllocationRegistry$CleanerThunk";
     dump.message(4, interned(1, "sun.misc.Cleaner sun.misc.Cleaner.next"))
@@ -314,7 +313,7 @@ fn native_bytes_belong_to_whom_a_cleaner_refers() {
         .message(2, object(1, 1))
         .message(2, object(2, 2).packed(5, &[0, 10, 1]))
         .message(2, object(3, 2).packed(5, &[2, 11, 1]))
-        // One that has run, and one whose size makes no sense.
+        // One that has run, and one with an invalid size.
         .message(2, object(4, 2).packed(5, &[4, 10, 1]))
         .message(2, object(5, 2).packed(5, &[0, 12, 1]))
         .message(2, object(10, 3).packed(5, &[20]))
@@ -362,7 +361,7 @@ fn what_only_the_runtime_refers_to_and_bitmaps_show_as_fields() {
     assert_eq!(Reachable::of(&graph, Follow::STRONG).count(), 3);
 }
 
-/// A dump of one packet with a few objects.
+/// Builds a dump of one packet with a few objects.
 fn small(index: u64, continued: bool, ids: &[u64]) -> Message {
     let all = ids.iter().fold(graph(index, continued), |graph, &id| {
         graph.message(2, object(id, 1))
@@ -405,7 +404,7 @@ fn dumps_are_told_apart_by_process_and_time_and_joined_by_both() {
     let both = trace.read_java_dump(1).unwrap();
     assert_eq!(both.len(), 2);
     assert_eq!(both.facts.losses, Default::default());
-    // Read again, it is the same.
+    // A second reading gives the same.
     assert_eq!(trace.read_java_dump(1).unwrap().len(), 2);
 }
 
@@ -420,13 +419,13 @@ fn packets_of_another_dump_inside_a_chain_are_left_out_and_told() {
     ]);
     assert_eq!(graph.len(), 2);
     assert_eq!(graph.facts.losses.damage.len(), 1);
-    assert!(graph.facts.losses.damage[0].starts_with("2 packets"));
+    assert!(graph.facts.losses.damage[0].ends_with("another process or dump: 2"));
 }
 
 #[test]
 fn a_dump_whose_end_is_damaged_leaves_the_next_one_whole() {
     let mut cut = small(1, false, &[2]);
-    // A field that is longer than what is left.
+    // A field that is longer than the rest.
     cut = cut.varint(2 << 3 | 2).varint(1000);
     let mut trace = open(&[
         packet(small(0, true, &[1])),
@@ -439,7 +438,7 @@ fn a_dump_whose_end_is_damaged_leaves_the_next_one_whole() {
     let first = trace.read_java_dump(0).unwrap();
     assert_eq!(first.len(), 2);
     assert!(first.facts.losses.truncated);
-    assert_eq!(first.facts.losses.damage, ["1 packets are damaged inside"]);
+    assert_eq!(first.facts.losses.damage, ["damaged packets: 1"]);
     let second = trace.read_java_dump(1).unwrap();
     assert_eq!(second.len(), 3);
     assert_eq!(second.facts.losses, Default::default());
@@ -452,7 +451,7 @@ fn objects_that_contradict_themselves_are_left_out() {
     let first = graph(0, true)
         .message(2, object(1, 1))
         .message(2, odd)
-        // Counted from the last object that stands.
+        // Relative to the last intact object.
         .message(2, next_object(1, 1))
         .message(2, cut)
         .message(2, object(40, 1));
@@ -534,7 +533,7 @@ fn superclasses_that_go_in_a_circle_end() {
 
 #[test]
 fn many_fields_under_many_classes_are_looked_through_once() {
-    // A class above itself, with a reference's kind, and as many below it.
+    // A class above itself, with the kind of a reference, and as many classes below it.
     const MANY: u64 = 50_000;
     let fields = vec![1; MANY as usize];
     let top = graph(0, false)
@@ -569,7 +568,7 @@ fn an_error_that_ran_out_of_memory_is_told_with_its_stack() {
     let mut trace = open(&[metadata.clone(), metadata, packet(small(0, false, &[1]))]);
     let dump = &trace.java_dumps()[0];
     assert_eq!(dump.process, "com.example");
-    let oom = dump.out_of_memory.as_ref().expect("it is told");
+    let oom = dump.out_of_memory.as_ref().expect("the error is recorded");
     assert_eq!(oom.allocation_bytes, 4096);
     assert_eq!(oom.stack[0].method, "com.example.Cache.grow");
     assert_eq!(
@@ -577,13 +576,13 @@ fn an_error_that_ran_out_of_memory_is_told_with_its_stack() {
         ("Cache.java", 42)
     );
     let packages = &trace.recording().packages;
-    assert_eq!(packages.len(), 1, "told twice");
+    assert_eq!(packages.len(), 1, "listed once");
     assert_eq!(packages[0].name, "com.example.pkg");
     let graph = trace.read_java_dump(0).unwrap();
     assert_eq!(graph.facts.reason.as_deref(), Some("OOME"));
 }
 
-/// A graph with something of everything.
+/// Builds a graph with something of everything.
 fn rich() -> Vec<Vec<u8>> {
     let objects = (1..60u64).fold(graph(0, true), |graph, id| {
         let one = match id {

@@ -1,27 +1,27 @@
-//! Collections of Java heaps out of ART's slices, and the heap's size out of its counter. Owns
-//! how ART calls its collections, and which figure is the live set.
+//! GCs of Java heaps from ART's slices, and the heap's size from its counter. Owns ART's names of
+//! GCs, and the choice of the figure for the live set.
 //!
-//! ART begins a slice `CAUSE COLLECTOR GC` on the thread that collects, with slices of its
-//! phases inside; those in which it has the app stand still are called `(Paused)…`, or say that
-//! the mutators are suspended. Behind the end the same thread puts the new size of the heap into
-//! a counter, which other threads raise as they take new buffers: so the live set is that
-//! thread's next figure, or, where it is lost, the first of any.
+//! ART begins a slice `CAUSE COLLECTOR GC` on the collecting thread, with slices of its phases
+//! inside. Phases that pause the app are called `(Paused)…`, or state that the mutators are
+//! suspended. After the end the same thread writes the new size of the heap to a counter, which
+//! other threads increase when they take new buffers. So the live set is that thread's next figure
+//! or, if it is lost, the first figure of any thread.
 
 use std::collections::HashMap;
 
 use super::{MemoryLoss, Sink};
 use heaptap_model::timeline::{Collection, Entry, JavaHeap, Observation, Source};
 
-/// Sizes of a heap are kept this often, beside those around collections.
+/// Minimum interval in ns of recorded heap sizes, except those around GCs.
 const EVERY: u64 = 20_000_000;
-/// The collecting thread's figure comes at once: one that comes so late is of something else.
+/// Maximum delay in ns of the collecting thread's figure: a later one has another cause.
 const AT_ONCE: u64 = 1_000_000_000;
-/// More pauses of one collection are not told apart.
+/// Maximum number of recorded pauses of one GC.
 const MOST_PAUSES: usize = 64;
-/// A longer name is no collection's.
+/// Maximum length of a GC's name in bytes.
 const LONGEST_NAME: usize = 160;
 
-/// An event, its name a number.
+/// An event with a number for its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Event {
     /// BOOTTIME, ns.
@@ -30,30 +30,29 @@ pub(super) struct Event {
     pub(super) kind: Kind,
 }
 
-/// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A collection begins, in this process, of this name.
+    /// Start of a GC of this process with this name.
     Collection { pid: u32, name: u16 },
-    /// A part of a collection begins in which the app stands still.
+    /// Start of a phase of a GC that pauses the app.
     Pause,
-    /// Another slice begins.
+    /// Start of another slice.
     Other,
-    /// The innermost slice ends.
+    /// End of the innermost slice.
     End,
     /// The Java heap's size, bytes.
     HeapSize { pid: u32, bytes: u64 },
-    /// Events of some processor were lost before this moment.
+    /// Events of some processor were lost before this time.
     Lost,
 }
 
-/// Whether a slice is a collection: `Background young concurrent copying GC`.
+/// Returns whether a slice is a GC: `Background young concurrent copying GC`.
 pub(super) fn is_collection(name: &[u8]) -> bool {
     split(name).is_some()
 }
 
-/// Cause and collector. Causes are one word in camel case, collectors are named in small
-/// letters; which there are is the runtime's to extend.
+/// Splits a name into cause and collector. Causes are one word in camel case, collectors have
+/// lower-case names; the runtime can add new ones.
 fn split(name: &[u8]) -> Option<(&str, &str)> {
     let name = name
         .strip_suffix(b" GC")
@@ -69,54 +68,54 @@ fn split(name: &[u8]) -> Option<(&str, &str)> {
     (is_cause && is_collector).then_some((cause, collector))
 }
 
-/// Whether a slice inside a collection is one in which the app stands still.
+/// Returns whether a slice inside a GC pauses the app.
 pub(super) fn is_pause(name: &[u8]) -> bool {
     name.starts_with(b"(Paused)") || name.starts_with(b"Mutator threads suspended")
 }
 
-/// Follows the collections of all processes.
+/// State of the GCs of all processes.
 #[derive(Debug)]
 pub(super) struct Collections {
     every_counter: bool,
-    /// By thread.
+    /// GCs by thread.
     open: HashMap<u32, Open>,
-    /// By process.
+    /// Heaps by process.
     heaps: HashMap<u32, Heap>,
 }
 
-/// A collection that runs.
+/// A running GC.
 #[derive(Debug)]
 struct Open {
     pid: u32,
     name: u16,
     begin: u64,
-    /// Slices inside that are open.
+    /// Number of open slices inside.
     depth: u32,
-    /// The pause that is open: at which depth it began, and when.
+    /// The open pause: depth and time of its start.
     pause: Option<(u32, u64)>,
     pauses: Vec<u64>,
-    /// Events were lost meanwhile.
+    /// Events were lost during the GC.
     torn: bool,
 }
 
 /// A Java heap.
 #[derive(Debug, Default)]
 struct Heap {
-    /// The last size that was kept.
+    /// Time of the last recorded size.
     kept_at: Option<u64>,
-    /// The last size that was not.
+    /// The last size that was not recorded.
     held: Option<(u64, u64)>,
-    /// A collection whose live set is awaited.
+    /// A GC that waits for its live set.
     awaited: Option<Awaited>,
 }
 
 #[derive(Debug)]
 struct Awaited {
-    /// Its place among the entries.
+    /// Index of its entry.
     at: usize,
     end: u64,
     thread: u32,
-    /// The first size that another thread told.
+    /// The first size from another thread.
     others: Option<u64>,
 }
 
@@ -129,7 +128,7 @@ impl Collections {
         }
     }
 
-    /// Takes the next event in order of time; `names` are those of collections by number.
+    /// Adds the next event in order of time; `names` are the names of GCs by number.
     pub(super) fn take(
         &mut self,
         event: Event,
@@ -154,7 +153,7 @@ impl Collections {
         }
     }
 
-    /// What is open at the end of the trace: a collection that still ran is none yet.
+    /// Handles open GCs at the end of the trace: a GC that is still running is not recorded.
     pub(super) fn end(mut self, sink: &mut Sink, loss: &mut MemoryLoss) {
         loss.torn_collections += self.open.len() as u64;
         for (pid, heap) in &mut self.heaps {
@@ -171,7 +170,7 @@ impl Collections {
         sink: &mut Sink,
         loss: &mut MemoryLoss,
     ) {
-        // A collection never begins within another of its thread: that one's end is lost.
+        // A GC never begins within another one of its thread, so the end of that one is lost.
         if let Some(torn) = self.open.remove(&event.thread) {
             self.finish(torn, None, event.thread, names, sink, loss);
         }
@@ -220,7 +219,7 @@ impl Collections {
         }
     }
 
-    /// A collection is over; without an end where that is lost.
+    /// Ends a GC; without an end if that is lost.
     fn finish(
         &mut self,
         open: Open,
@@ -234,7 +233,7 @@ impl Collections {
         let Some((reason, collector)) = name.and_then(|name| split(name)) else {
             return;
         };
-        // What was lost may have been the end of this one, or the begin of one inside.
+        // The lost events might include the end of this one, or the start of one inside.
         let sound = end.filter(|_| !open.torn);
         loss.torn_collections += u64::from(sound.is_none());
         let at = sink.next();
@@ -297,7 +296,7 @@ impl Collections {
 }
 
 impl Heap {
-    /// Writes the live set into the collection that awaits one.
+    /// Stores the live set in the GC that waits for one.
     fn settle(&mut self, sink: &mut Sink) {
         let Some(awaited) = self.awaited.take() else {
             return;
@@ -311,7 +310,7 @@ impl Heap {
         }
     }
 
-    /// Keeps the last size before a collection after all: it is the highest.
+    /// Records the last size before a GC after all, because it is the highest.
     fn let_go(&mut self, pid: u32, sink: &mut Sink) {
         if let Some((at, bytes)) = self.held.take() {
             self.keep(at, pid, bytes, sink);

@@ -1,5 +1,5 @@
-//! The figures of packets one by one, as Perfetto's trace processor makes counters of them:
-//! under its names, kB as bytes, and of a process only what the packet itself says.
+//! The figures of each packet, in the form of the trace processor's counters: with Perfetto's
+//! names, kB as bytes, and for a process only the figures of the packet itself.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -15,7 +15,7 @@ use heaptap_model::profile::Recording;
 use heaptap_model::timeline::{Observation, Source};
 use heaptap_model::units::Allowance;
 
-/// A figure of a process: its field number, of which kind it is, and its name.
+/// A figure of a process: field number, kind and name.
 type Figure = (usize, Kind, &'static str);
 
 /// Figures of a process by field number; those of the browser's own sampler are left out.
@@ -40,7 +40,7 @@ const OF_PROCESS: [Option<Figure>; 25] = {
     all[17] = smaps(17, "mem.smaps.pss");
     all[18] = smaps(18, "mem.smaps.pss.anon");
     all[19] = smaps(19, "mem.smaps.pss.file");
-    // So it is spelled there.
+    // The spelling of Perfetto.
     all[20] = smaps(20, "mem.smaps.pss.smem");
     all[21] = Some((21, Kind::Runtime, "runtime.user_ns"));
     all[22] = Some((22, Kind::Runtime, "runtime.kernel_ns"));
@@ -49,7 +49,7 @@ const OF_PROCESS: [Option<Figure>; 25] = {
     all
 };
 
-/// Lines of `/proc/meminfo` by number, and what vendors' kernels add to them.
+/// Lines of `/proc/meminfo` by number, and the additions of vendors' kernels.
 const OF_PHONE: [&str; 39] = [
     "MemUnspecified",
     "MemTotal",
@@ -92,23 +92,23 @@ const OF_PHONE: [&str; 39] = [
     "ION_heap_pool",
 ];
 
-/// What atrace calls the Java heap's size, which it tells in kB.
+/// atrace's name of the Java heap's size, which is in kB.
 const HEAP_SIZE: &str = "Heap size (KB)";
 
-/// More values of one trace are not kept: a quarter of a gigabyte.
+/// Maximum number of values of a trace: a quarter of a gigabyte.
 const MOST_VALUES: usize = 10 << 20;
 
-/// What the counters of a process take.
+/// Memory of the counters of a process.
 const OF_ONE_PROCESS: usize = 300;
 
-/// A counter that has no value yet.
+/// A counter that does not have a value yet.
 const UNSEEN: u32 = u32::MAX;
 
-/// Values on their way, each with its counter's place.
+/// Collected values, each with the index of its counter.
 struct Gathered {
     all: Counters,
     of_phone: [u32; OF_PHONE.len()],
-    /// Behind the figures of a process, its Java heap's size.
+    /// The last element is the process's Java heap size.
     of_process: HashMap<u32, [u32; OF_PROCESS.len() + 1]>,
     is_whole: bool,
     allowance: Allowance,
@@ -125,7 +125,7 @@ impl Gathered {
         }
     }
 
-    /// Takes a value of a process.
+    /// Adds a value of a process.
     fn process(&mut self, boot_ns: u64, pid: u32, (at, kind, name): Figure, value: f64) {
         let is_known = self.of_process.contains_key(&pid);
         if !is_known && !self.allowance.take(OF_ONE_PROCESS) {
@@ -145,7 +145,7 @@ impl Gathered {
         }
     }
 
-    /// Takes a value of the phone.
+    /// Adds a value of the device.
     fn phone(&mut self, boot_ns: u64, key: usize, value: f64) {
         if let (Some(name), Some(place)) = (OF_PHONE.get(key), self.of_phone.get_mut(key)) {
             let track = Track {
@@ -172,7 +172,7 @@ impl Gathered {
     }
 }
 
-/// The place of a counter, which it gets with its first value.
+/// Returns the index of a counter, which is assigned with its first value.
 fn known(tracks: &mut Vec<Track>, place: &mut u32, track: Track) -> u32 {
     if *place == UNSEEN {
         *place = tracks.len() as u32;
@@ -182,10 +182,10 @@ fn known(tracks: &mut Vec<Track>, place: &mut u32, track: Track) -> u32 {
 }
 
 impl Places {
-    /// All counters; `None` where their values are more than are kept.
+    /// Returns all counters; `None` if they have too many values.
     ///
     /// # Errors
-    /// Where the source can't be read; damage in it is no error.
+    /// Returns an error if the source can't be read; damage in it is not an error.
     pub(crate) fn counters(
         &self,
         reader: &mut PlaceReader,
@@ -199,7 +199,7 @@ impl Places {
             let Some(body) = reader.body(stands.place)? else {
                 continue;
             };
-            // What stands before damage counts; that there is some, the timeline tells.
+            // Figures before damage are used; the timeline reports the damage.
             let (packet, _) = Packet::read(body);
             for &(kind, message) in &packet.payloads {
                 if !matches!(kind, payload::PROCESS_STATS | payload::SYS_STATS) {
@@ -260,11 +260,10 @@ impl Places {
 }
 
 impl Places {
-    /// The processes of which there are figures: trees of processes may leave out those that
-    /// lived for a moment.
+    /// Returns the processes with figures: process trees can omit short-lived ones.
     ///
     /// # Errors
-    /// As [`Places::counters`].
+    /// Returns an error as [`Places::counters`] does.
     pub(crate) fn counted(&self, reader: &mut PlaceReader) -> io::Result<BTreeSet<u32>> {
         let mut pids = BTreeSet::new();
         for stands in self.places.iter().filter(|stands| stands.has_figures) {
@@ -289,7 +288,7 @@ impl Places {
     }
 }
 
-/// What is in field 1, again and again.
+/// Calls `each` for every occurrence of field 1.
 fn each(
     message: &[u8],
     mut read: impl FnMut(&[u8]) -> Result<(), WireError>,
@@ -303,7 +302,7 @@ fn each(
     Ok(())
 }
 
-/// Whose figures, and what they are, by field number: bytes, but of what is no memory.
+/// Process ID and its figures by field number: bytes, except for figures other than memory.
 type Told = (u32, [Option<f64>; OF_PROCESS.len()], Result<(), WireError>);
 
 fn process(message: &[u8]) -> Told {
@@ -331,7 +330,7 @@ fn process(message: &[u8]) -> Told {
     (pid, values, outcome)
 }
 
-/// A line of `/proc/meminfo`: its number, and kB.
+/// Reads a line of `/proc/meminfo`: its number, and kB.
 fn phone(message: &[u8]) -> Result<(usize, u64), WireError> {
     let (mut key, mut kb) = (0u64, 0u64);
     let mut fields = Fields::new(message);

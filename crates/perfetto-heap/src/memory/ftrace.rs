@@ -1,10 +1,10 @@
-//! `FtraceEventBundle` (1), as far as atrace wrote into it: events of each processor, put in
-//! order of time. Owns the text form of atrace's events; keeps of each no more than a number.
+//! `FtraceEventBundle` (1), limited to atrace's events: events of each processor, sorted by time.
+//! Owns the text form of atrace's events; keeps only a number of each name.
 //!
-//! An event is `print { buf: "B|PID|NAME" }` where a slice begins on a thread, `E|PID` or `E`
-//! where the innermost ends, and `C|PID|NAME|VALUE` for a counter. Bundles hold what one
-//! processor wrote between two visits, so a thread that moved is found in several, in any order.
-//! Of the print event there is no compact form.
+//! An event is `print { buf: "B|PID|NAME" }` for the start of a slice on a thread, `E|PID` or `E`
+//! for the end of the innermost slice, and `C|PID|NAME|VALUE` for a counter. A bundle has the
+//! events of one processor between two reads, so the events of a thread that moved are in several
+//! bundles, in any order. The print event does not have a compact form.
 
 use std::collections::HashMap;
 
@@ -13,19 +13,19 @@ use super::time::Times;
 use super::{MemoryLoss, Sink};
 use crate::wire::{Fields, WireError};
 
-/// Events that wait to be put in order. Half of them are given on when it is full: the service
-/// reads all processors several times a second, and that is far fewer.
+/// Maximum number of events that wait for sorting; half of them are passed on at the limit. The
+/// service reads all processors several times per second, which is far fewer events.
 const WINDOW: usize = 1 << 18;
-/// Different names of collections that are told apart; no phone has this many.
+/// Maximum number of distinct GC names, which is more than any device has.
 const MOST_NAMES: usize = 1 << 12;
 const HEAP_SIZE: &[u8] = b"Heap size (KB)";
 
-/// Events on their way into order.
+/// Events that are being sorted.
 #[derive(Debug, Default)]
 pub(super) struct Ftrace {
     waiting: Vec<Event>,
     names: HashMap<Box<[u8]>, u16>,
-    /// What the kernel's own clock is away from BOOTTIME, where it is not that.
+    /// BOOTTIME minus the kernel's own clock, if that is another clock.
     own_clock: Option<i128>,
 }
 
@@ -36,7 +36,7 @@ const CLOCK_MONO_RAW: u64 = 4;
 const MONOTONIC_RAW: u32 = 5;
 
 impl Ftrace {
-    /// Reads a bundle. Whether its events' time can be told.
+    /// Reads a bundle; returns whether the time of its events is known.
     pub(super) fn read(
         &mut self,
         message: &[u8],
@@ -46,7 +46,7 @@ impl Ftrace {
     ) -> Result<bool, WireError> {
         let (mut clock, mut own, mut boot, mut lost) = (0, None, None, false);
         let mut fields = Fields::new(message);
-        // The clock stands behind the events. Damage is told by the second look.
+        // The clock comes after the events. The second pass reports damage.
         while let Ok(Some((number, value))) = fields.next() {
             match number {
                 3 => lost = value.flag(),
@@ -96,7 +96,7 @@ impl Ftrace {
         Ok(in_time)
     }
 
-    /// Gives on what is in order for sure.
+    /// Passes on the events whose order is final.
     pub(super) fn hand_over(
         &mut self,
         collections: &mut Collections,
@@ -108,7 +108,7 @@ impl Ftrace {
         }
     }
 
-    /// Gives on the rest.
+    /// Passes on the remaining events.
     pub(super) fn end(
         mut self,
         collections: &mut Collections,
@@ -139,7 +139,7 @@ impl Ftrace {
         self.waiting.drain(..count);
     }
 
-    /// What a text of atrace's says; `None` where it is of no interest.
+    /// Parses a text of atrace; `None` if it is irrelevant.
     fn kind(&mut self, text: &[u8]) -> Option<Kind> {
         let text = text.strip_suffix(b"\n").unwrap_or(text);
         let (&letter, rest) = text.split_first()?;
@@ -183,7 +183,7 @@ impl Ftrace {
     }
 }
 
-/// Time and thread of an event; its text, where it is one that atrace prints.
+/// Reads time and thread of an event, and the text of an atrace event.
 #[inline]
 fn printed(event: &[u8]) -> Result<(u64, u32, Option<&[u8]>), WireError> {
     let (mut time, mut thread, mut text) = (0, 0, None);
@@ -206,7 +206,7 @@ fn printed(event: &[u8]) -> Result<(u64, u32, Option<&[u8]>), WireError> {
     Ok((time, thread, text))
 }
 
-/// `|PID|rest`.
+/// Parses `|PID|rest`.
 fn owner(text: &[u8]) -> Option<(u32, &[u8])> {
     let text = text.strip_prefix(b"|")?;
     let end = text.iter().position(|b| *b == b'|')?;
@@ -214,7 +214,7 @@ fn owner(text: &[u8]) -> Option<(u32, &[u8])> {
     Some((pid, &text[end + 1..]))
 }
 
-/// A number in decimal digits.
+/// Parses a number in decimal digits.
 fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;

@@ -1,15 +1,15 @@
-//! What a trace holds of memory beside heaps, as entries of a timeline: resident memory of
-//! processes (`linux.process_stats`), the phone's memory (`linux.sys_stats`), and collections of
-//! Java heaps (`linux.ftrace`, atrace category `dalvik`). The first reading keeps the places of
-//! these packets only; they are decoded when somebody asks for them.
+//! Memory figures of a trace other than heaps, as entries of a timeline: resident memory of
+//! processes (`linux.process_stats`), the device's memory (`linux.sys_stats`), and GCs of Java
+//! heaps (`linux.ftrace`, atrace category `dalvik`). The first reading keeps only the positions of
+//! these packets; they are decoded on request.
 //!
 //! | module | owns |
 //! |---|---|
-//! | `process_stats` | resident memory, carried on where a packet leaves it out |
-//! | `sys_stats` | the phone's memory |
-//! | `ftrace` | events of all processors, in order of time; what atrace wrote |
-//! | `collections` | collections and the heap's size out of those |
-//! | `counters` | the figures of packets one by one, as Perfetto's counters
+//! | `process_stats` | resident memory, carried forward if a packet omits it |
+//! | `sys_stats` | the device's memory |
+//! | `ftrace` | events of all processors, sorted by time; atrace's texts |
+//! | `collections` | GCs and the heap's size from those events |
+//! | `counters` | the figures of each packet, as Perfetto's counters |
 //! | `time` | timestamps of a packet's clock in BOOTTIME |
 
 mod collections;
@@ -36,71 +36,71 @@ use heaptap_model::profile::Recording;
 use heaptap_model::timeline::{Entry, Observation, Process, Timeline};
 use heaptap_model::units::Allowance;
 
-/// More entries of one trace are not kept: a week of one process, each second.
+/// Maximum number of entries of a trace: a week of one process, one per second.
 const MOST_ENTRIES: usize = 2 << 20;
 
-/// What of a trace's figures is wanted.
+/// Selection of a trace's memory figures.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MemoryWanted {
-    /// Of these processes; of all where `None`.
+    /// Processes to include; `None` includes all.
     pub pids: Option<BTreeSet<u32>>,
-    /// Every counter of a Java heap's size. A heap tells its size each time a thread takes a
-    /// new buffer; without this, at most one in 20 ms is kept, and those around collections.
+    /// Include every value of a Java heap's size. A heap reports its size each time a thread takes
+    /// a new buffer; without this option, at most one value in 20 ms is kept, and those around GCs.
     pub every_counter: bool,
-    /// Collections alone, with the lives of processes: of all other figures the first and the
-    /// last, which tell for how long there were any.
+    /// Include only GCs and the lifetimes of processes. Of all other figures only the first and the
+    /// last are kept, which show the time they cover.
     pub collections_only: bool,
 }
 
-/// What a trace says of memory, and what of that could not be read.
+/// Memory figures of a trace, and their losses.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TraceMemory {
-    /// The entries, in order of time.
+    /// Entries in order of time.
     pub timeline: Timeline,
-    /// How much of it the trace lost, or cannot be read.
+    /// Losses of the figures.
     pub loss: MemoryLoss,
 }
 
-/// What is missing of a trace's figures of memory.
+/// Losses of a trace's memory figures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MemoryLoss {
-    /// Packets that are damaged inside, or cannot be read again.
+    /// Packets that are damaged or cannot be read a second time.
     pub damaged_packets: u64,
-    /// Packets whose time cannot be told.
+    /// Packets whose time is unknown.
     pub packets_without_clock: u64,
-    /// Times that the kernel overwrote events before they were read.
+    /// Number of times that the kernel overwrote events before they were read.
     pub lost_events: u64,
-    /// Collections whose begin or end is missing: they have no duration.
+    /// GCs whose start or end is missing: they do not have a duration.
     pub torn_collections: u64,
-    /// Entries beyond what is kept.
+    /// Entries beyond the limit.
     pub entries_left_out: u64,
 }
 
-/// Where a packet stands.
+/// Position of a packet.
 #[derive(Debug, Clone, Copy)]
 struct Stands {
     place: Place,
     /// The clock of its timestamp.
     clock: u32,
-    /// It holds figures of processes or the phone.
+    /// The packet has figures of processes or the device.
     has_figures: bool,
-    /// It holds events of the kernel.
+    /// The packet has events of the kernel.
     has_events: bool,
 }
 
-/// Places of the packets, as the first reading left them.
+/// Positions of the packets from the first reading.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     places: Vec<Stands>,
-    /// The clock in which a sequence counts unless a packet says otherwise.
+    /// Default clock of each sequence.
     clocks: HashMap<u32, u32>,
 }
 
 impl Places {
-    /// What one takes.
+    /// Memory of one position.
     pub(super) const COST: usize = size_of::<Stands>() * 3 / 2;
 
-    /// Takes note of a packet, if it is one of these.
+    /// Records a packet if it is one of these; returns whether it is.
     pub(super) fn add(&mut self, packet: &Packet, place: Place) -> bool {
         if packet.clears_state {
             self.clocks.remove(&packet.sequence);
@@ -126,7 +126,7 @@ impl Places {
         has_figures || has_events
     }
 
-    /// What may be kept of all packets.
+    /// Returns the memory limit for all packets.
     fn allowance(&self) -> Allowance {
         let bytes = self.places.iter().map(|Stands { place, .. }| {
             place.inner.map_or(place.length, |inner| inner.length) as usize
@@ -134,7 +134,7 @@ impl Places {
         Allowance::of(bytes.sum())
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no packets.
     pub(super) fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
@@ -142,7 +142,7 @@ impl Places {
     /// Decodes the packets.
     ///
     /// # Errors
-    /// Where the source can't be read; damage in it is no error.
+    /// Returns an error if the source can't be read; damage in it is not an error.
     pub(super) fn read(
         &self,
         reader: &mut PlaceReader,
@@ -201,7 +201,7 @@ impl Places {
     }
 }
 
-/// Takes entries of the processes that are wanted.
+/// Receiver of the entries of selected processes.
 struct Sink<'a> {
     wanted: &'a MemoryWanted,
     entries: Vec<Entry>,
@@ -210,15 +210,15 @@ struct Sink<'a> {
     allowance: Allowance,
 }
 
-/// What an entry takes, and when its process lived.
+/// Memory of an entry and of its process's lifetime.
 const ENTRY: usize = size_of::<Entry>() * 5 / 4 + 16;
 
-/// Entries that are not wanted themselves.
+/// Facts about entries that are not kept themselves.
 #[derive(Default)]
 struct Passed {
-    /// When a process was seen first and last.
+    /// Times of each process's first and last entry.
     lives: BTreeMap<u32, (u64, u64)>,
-    /// The first and the last of all.
+    /// The first and the last entry of all.
     ends: Option<(Entry, Entry)>,
 }
 
@@ -234,7 +234,7 @@ impl Passed {
     }
 }
 
-/// Notes when the process of an entry was seen.
+/// Updates the lifetime of an entry's process.
 fn live(lives: &mut BTreeMap<u32, (u64, u64)>, entry: &Entry) {
     if entry.pid != 0 {
         let at = entry.boot_ns;
@@ -254,12 +254,12 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Whether figures of a process are wanted.
+    /// Returns whether a process is selected.
     fn wants(&self, pid: u32) -> bool {
         self.wanted.pids.as_ref().is_none_or(|p| p.contains(&pid))
     }
 
-    /// Where the next entry will stand.
+    /// Returns the index of the next entry.
     fn next(&self) -> usize {
         self.entries.len()
     }
@@ -268,7 +268,8 @@ impl<'a> Sink<'a> {
         self.entries.get_mut(at)
     }
 
-    /// Whether there is room for something of so many bytes; what there is not counts as left out.
+    /// Returns whether the memory limit allows `memory` more bytes; if not, counts an entry as left
+    /// out.
     fn has_room(&mut self, memory: usize) -> bool {
         let has_room = self.allowance.take(memory);
         self.left_out += u64::from(!has_room);
@@ -291,7 +292,7 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// The timeline, with the name of each process at its first figure.
+    /// Returns the timeline, with the name of each process at its first figure.
     fn finish(self, recording: &Recording) -> Timeline {
         let Sink {
             mut entries,
@@ -305,7 +306,7 @@ impl<'a> Sink<'a> {
             .map(|(pid, (first, last))| (first, last, pid))
             .collect();
         seen.sort_unstable();
-        // When the first process of a name was seen for the last time.
+        // Time of the last entry of the first process with each name.
         let mut ends: HashMap<&str, u64> = HashMap::new();
         let figures = passed.ends.into_iter();
         entries.extend(figures.flat_map(|(first, last)| [first, last]));
@@ -329,7 +330,7 @@ impl<'a> Sink<'a> {
                 }),
             });
         }
-        // Names first, of all that is of their moment.
+        // Names come first among the entries of the same time.
         timeline.precede(names);
         timeline
     }

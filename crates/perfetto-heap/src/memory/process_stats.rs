@@ -1,5 +1,5 @@
-//! `ProcessStats` (9): what the kernel counts for each process. A packet may leave out what has
-//! not changed since the one before, so figures are carried on.
+//! `ProcessStats` (9): the kernel's counts for each process. A packet can omit unchanged figures,
+//! so figures are carried forward.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use super::Sink;
 use crate::wire::{Fields, WireError};
 use heaptap_model::timeline::{Observation, Resident, Source};
 
-/// What a process takes.
+/// Memory of a process's state.
 const PROCESS: usize = 400;
 
 /// The last figures of each process, bytes.
@@ -28,7 +28,7 @@ struct Figures {
 }
 
 impl ProcessStats {
-    /// Reads a packet; what stands before damage counts.
+    /// Reads a packet; figures before damage are used.
     pub(super) fn read(
         &mut self,
         message: &[u8],
@@ -78,7 +78,7 @@ impl ProcessStats {
         }
         let known = self.last.entry(pid).or_default();
         known.take(&new);
-        // The parts are all there is where a packet of an older phone leaves out the sum.
+        // Packets of older devices can omit the sum; the parts are complete then.
         let parts = [known.anon, known.file, known.shmem];
         let sum = || parts.iter().flatten().copied().reduce(u64::saturating_add);
         let Some(rss) = known.rss.or_else(sum) else {

@@ -1,4 +1,4 @@
-//! `SysStats` (7), as far as it tells of memory: lines of /proc/meminfo by number.
+//! `SysStats` (7), limited to memory: lines of /proc/meminfo by number.
 
 use super::Sink;
 use crate::wire::{Fields, WireError};
@@ -9,7 +9,7 @@ const MEM_FREE: u64 = 2;
 const MEM_AVAILABLE: u64 = 3;
 const SWAP_FREE: u64 = 16;
 
-/// Reads a packet; one without any of these lines says nothing.
+/// Reads a packet; ignores one without any of these lines.
 pub(super) fn read(message: &[u8], now: u64, sink: &mut Sink) -> Result<(), WireError> {
     let mut system = System {
         source: Source::SysStats,

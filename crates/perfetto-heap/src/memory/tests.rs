@@ -1,4 +1,4 @@
-//! Packets by hand: each form, out of order, with parts missing, and made to harm.
+//! Packets built in code: each form, out of order, with missing parts, and hostile.
 
 use std::collections::BTreeSet;
 use std::io::Cursor;
@@ -30,7 +30,7 @@ fn bytes(field: u32, value: &[u8]) -> Vec<u8> {
     [tag, varint(value.len() as u64), value.to_vec()].concat()
 }
 
-/// A packet of sequence 2.
+/// Builds a packet of sequence 2.
 fn packet(parts: &[Vec<u8>]) -> Vec<u8> {
     let body = [&[number(10, 2)], parts].concat().concat();
     bytes(1, &body)
@@ -42,7 +42,7 @@ fn event(at: u64, thread: u64, text: &str) -> Vec<u8> {
     bytes(2, &event)
 }
 
-/// A bundle of one processor.
+/// Builds a bundle of one processor.
 fn bundle(events: &[Vec<u8>]) -> Vec<u8> {
     packet(&[bytes(1, &[&[number(1, 0)], events].concat().concat())])
 }
@@ -104,10 +104,10 @@ fn a_collection_has_its_reason_collector_duration_pauses_and_live_set() {
     assert_eq!(collection.collector, "young concurrent copying");
     assert_eq!(collection.duration, Some(19 * MS));
     assert_eq!(collection.pauses, [3 * MS]);
-    // What the collecting thread says, not the first that allocated.
+    // The figure of the collecting thread, not the first one that allocated.
     assert_eq!(collection.live, Some(4000 * 1024));
     assert_eq!(memory.loss, MemoryLoss::default());
-    // The first, the last before the collection's end, and those behind it.
+    // The first, the last before the GC's end, and those after it.
     let sizes = sizes(&memory);
     assert_eq!(
         sizes,
@@ -163,12 +163,12 @@ fn lost_ends_and_begins_cost_a_duration_and_no_collection() {
         lossy(&[
             event(100, 12, "B|7|Background concurrent copying GC"),
             event(110, 12, "E|7"),
-            // Of a slice whose begin is lost.
+            // The end of a slice whose start is lost.
             event(111, 12, "E|7"),
             event(115, 12, "C|7|Heap size (KB)|8"),
         ]),
         bundle(&[event(200, 12, "B|7|Alloc concurrent copying GC")]),
-        // What was lost here may have been this one's end.
+        // The lost events might include this one's end.
         lossy(&[event(300, 12, "E|7")]),
         bundle(&[event(400, 12, "B|7|Alloc concurrent copying GC")]),
     ]);
@@ -185,7 +185,7 @@ fn lost_ends_and_begins_cost_a_duration_and_no_collection() {
         ]
     );
     let loss = memory.loss;
-    // Two without an end, and the one that ran when the trace ended.
+    // Two without an end, and the one that was running when the trace ended.
     assert_eq!((loss.lost_events, loss.torn_collections), (2, 3));
 }
 
@@ -197,7 +197,7 @@ fn where_the_collecting_threads_figure_is_lost_the_first_of_any_is_the_live_set(
         event(200, 12, "E|7"),
         event(210, 40, "C|7|Heap size (KB)|50"),
         event(220, 40, "C|7|Heap size (KB)|60"),
-        // Not of that collection any more.
+        // Too late to belong to that GC.
         event(5_000 * MS, 12, "C|7|Heap size (KB)|70"),
         event(6_000 * MS, 12, &format!("B|7|{gc}")),
         event(6_001 * MS, 12, "E|7"),
@@ -266,7 +266,7 @@ fn without_other_figures_the_same_is_told_of_collections() {
     };
     let (all, only) = (read(&trace), read_of(&trace, &only));
     assert!(all.timeline.entries.len() > 2000);
-    // Two names, two collections, the first and the last figure.
+    // Two names, two GCs, the first and the last figure.
     assert_eq!(only.timeline.entries.len(), 6, "{:#?}", only.timeline);
     let told = |memory: TraceMemory| of_timeline(memory.timeline);
     let (all, only) = (told(all), told(only));
@@ -338,7 +338,7 @@ fn clocks_of_the_kernel_are_carried_over() {
     assert_eq!(end(&raw, &snapshots), (Some(3_600), 0));
 }
 
-/// Figures of a process in kB by field.
+/// Builds figures of a process in kB by field.
 fn process(pid: u64, figures: &[(u32, u64)]) -> Vec<u8> {
     let figures: Vec<u8> = figures.iter().flat_map(|(f, v)| number(*f, *v)).collect();
     bytes(1, &[number(1, pid), figures].concat())
@@ -443,7 +443,7 @@ fn the_phones_memory_is_what_its_lines_say() {
             ],
         ),
         stats(20, &[line(3, u64::MAX)]),
-        // Counters of something else.
+        // Other counters.
         stats(30, &[line(4, 1), bytes(3, &number(1, 0))]),
     ]);
     let found: Vec<System> = memory
@@ -592,7 +592,7 @@ fn counters_have_the_names_and_scales_of_perfettos() {
     assert_eq!(kinds("runtime.user_ns"), ("proc_stat_runtime", None));
     assert_eq!(kinds("Heap size (KB)"), ("atrace_counter", None));
     assert_eq!(kinds("MemFree"), ("meminfo", Some("bytes")));
-    // Of one process: the phone's own stay.
+    // Of one process; the device's own figures stay.
     let wanted = MemoryWanted {
         pids: Some(BTreeSet::from([0, 8])),
         ..MemoryWanted::default()

@@ -1,18 +1,18 @@
-//! Timestamps of a packet's clock in BOOTTIME, for many packets of the same clock: each is told
-//! by a search in the snapshots of its clock, which are put in order once.
+//! Timestamps of a packet's clock in BOOTTIME, for many packets of the same clock: each is a search
+//! in the snapshots of its clock, which are sorted once.
 
 use std::collections::HashMap;
 
 use crate::clocks::{Clock, Clocks};
 
-/// BOOTTIME is what a clock id of 0 means: traced_probes names none, since it is the default.
+/// A clock ID of 0 means BOOTTIME: traced_probes does not write the ID because it is the default.
 const UNSAID: u32 = 0;
 
 /// Converts timestamps.
 pub(super) struct Times<'a> {
     clocks: &'a Clocks,
     pairs: HashMap<Clock, Vec<(u64, u64)>>,
-    /// What clocks that share no snapshot with BOOTTIME are away from it.
+    /// Offsets from BOOTTIME of clocks that share no snapshot with it.
     offsets: HashMap<Clock, Option<i128>>,
 }
 
@@ -25,7 +25,8 @@ impl<'a> Times<'a> {
         }
     }
 
-    /// `time` of the clock `id` of a sequence in BOOTTIME; `None` where nothing links them.
+    /// Converts `time` of the clock `id` of a sequence to BOOTTIME; `None` if no snapshots link
+    /// them.
     pub(super) fn boot(&mut self, id: u32, sequence: u32, time: u64) -> Option<u64> {
         if id == UNSAID {
             return Some(time);

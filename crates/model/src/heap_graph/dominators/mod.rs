@@ -1,10 +1,10 @@
-//! The dominator tree: `d` dominates `o` where every path from a root to `o` goes through `d`.
-//! What an object dominates would go with it: its retained size. A virtual node above all roots
-//! makes it one tree.
+//! The dominator tree: `d` dominates `o` if every path from a root to `o` goes through `d`. The
+//! retained size of an object is the size of all objects that it dominates, because they would be
+//! freed with it. A virtual node above all roots makes it one tree.
 //!
-//! Reachable objects stand in the order of a walk over that tree in which each comes before what
-//! it dominates, and all that it dominates comes at once after it. So a subtree is a slice, the
-//! children are found by the sizes of their subtrees, and no table of children is needed.
+//! Reachable objects are stored in preorder of that tree: each object comes before all that it
+//! dominates, and those follow it directly. So a subtree is a slice, children are found by the
+//! sizes of their subtrees, and no table of children is needed.
 
 mod semi_nca;
 mod spanning;
@@ -16,26 +16,26 @@ use super::ids::{ClassIndex, ObjectIndex};
 use spanning::Spanning;
 use std::sync::OnceLock;
 
-/// Immediate dominators and retained sizes of all reachable objects. Needs 16 bytes an object, 20
-/// where they have more than 4 GiB together, and 4 more once somebody asks for an immediate
-/// dominator. To compute it takes the same 16 besides the graph, and 4 to 8 for each reference that
-/// is not the first to reach its target.
+/// Immediate dominators and retained sizes of all reachable objects. Needs 16 bytes per object, 20
+/// if the objects have more than 4 GiB together, and 4 more after the first request for an
+/// immediate dominator. The computation takes the same 16 bytes in addition to the graph, and 4 to
+/// 8 bytes for each reference that is not the first to reach its target.
 #[derive(Debug, Clone, Default)]
 pub struct Dominators {
-    /// Place in `order` by object; [`u32::MAX`] for what is not reachable.
+    /// Index in `order` by object; [`u32::MAX`] for unreachable objects.
     places: Vec<u32>,
     order: Vec<ObjectIndex>,
-    /// How many objects each dominates, itself included, by place.
+    /// Number of objects that each object dominates, including itself, by index in `order`.
     counts: Vec<u32>,
     retained: Bytes,
-    /// Place of the immediate dominator, by place; [`u32::MAX`] for the virtual node.
+    /// Index of the immediate dominator, by index in `order`; [`u32::MAX`] for the virtual node.
     idoms: OnceLock<Vec<u32>>,
-    /// Places of reachable objects with native bytes, ascending, each with the sum of those before
-    /// it; the last stands for the end.
+    /// Indices of reachable objects with native bytes, ascending, each with the sum before it; the
+    /// last entry marks the end.
     native: Vec<(u32, u128)>,
 }
 
-/// Sums of bytes by place, in 32 bits where they fit.
+/// Sums of bytes by index in `order`, in 32 bits if they fit.
 #[derive(Debug, Clone)]
 enum Bytes {
     Narrow(Vec<u32>),
@@ -48,24 +48,24 @@ impl Default for Bytes {
     }
 }
 
-/// What goes with an object, or with some.
+/// Size of the objects that would be freed with one or several objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Retained {
-    /// Objects.
+    /// Number of objects.
     pub count: u64,
-    /// Their shallow sizes.
+    /// Sum of their shallow sizes in bytes.
     pub bytes: u64,
     /// Native bytes that they own.
     pub native_bytes: u64,
 }
 
 impl Retained {
-    /// Java and native bytes together.
+    /// Returns the Java and native bytes together.
     pub fn total_bytes(&self) -> u64 {
         self.bytes.saturating_add(self.native_bytes)
     }
 
-    /// Adds what goes with others.
+    /// Adds the size of other objects.
     pub fn add(&mut self, other: Retained) {
         self.count = self.count.saturating_add(other.count);
         self.bytes = self.bytes.saturating_add(other.bytes);
@@ -74,7 +74,7 @@ impl Retained {
 }
 
 impl Dominators {
-    /// Computes the tree for what `follow` reaches.
+    /// Computes the tree of everything reachable under `follow`.
     pub fn compute(graph: &HeapGraph, follow: Follow) -> Dominators {
         let spanning = Spanning::new(&Edges::new(graph, follow));
         let tree = semi_nca::dominator_tree(spanning);
@@ -91,31 +91,32 @@ impl Dominators {
         all
     }
 
-    /// The immediate dominator; `None` where only the virtual root is above it, and for what is
-    /// not reachable.
+    /// Returns the immediate dominator; `None` if that is the virtual root, or if the object is
+    /// unreachable.
     pub fn idom(&self, object: ObjectIndex) -> Option<ObjectIndex> {
         let idom = self.idoms()[self.place(object)?];
         Some(*self.order.get(idom as usize)?)
     }
 
-    /// Whether any root reaches it.
+    /// Returns whether any root reaches the object.
     pub fn is_reachable(&self, object: ObjectIndex) -> bool {
         self.places[object.at()] != u32::MAX
     }
 
-    /// Reachable objects, each after its immediate dominator and before what it dominates itself.
+    /// Returns the reachable objects, each after its immediate dominator and before those it
+    /// dominates.
     pub fn order(&self) -> &[ObjectIndex] {
         &self.order
     }
 
-    /// The same with what each retains: faster than to ask of one after the other.
+    /// Returns the reachable objects with their retained sizes: faster than single requests.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (ObjectIndex, Retained)> + '_ {
         let places = self.order.iter().enumerate();
         places.map(|(place, &object)| (object, self.at(place)))
     }
 
-    /// All that the object dominates, itself first, each after its immediate dominator; nothing
-    /// where it is not reachable.
+    /// Returns all objects that the object dominates, itself first, each after its immediate
+    /// dominator; empty if the object is unreachable.
     pub fn dominated(&self, object: ObjectIndex) -> &[ObjectIndex] {
         match self.place(object) {
             Some(place) => &self.order[place..self.end(place)],
@@ -123,8 +124,8 @@ impl Dominators {
         }
     }
 
-    /// Whether every path from a root to `below` goes through `above`; each dominates itself.
-    /// Not for what is not reachable.
+    /// Returns whether every path from a root to `below` goes through `above`; each object
+    /// dominates itself. False for unreachable objects.
     pub fn dominates(&self, above: ObjectIndex, below: ObjectIndex) -> bool {
         match (self.place(above), self.place(below)) {
             (Some(above), Some(below)) => (above..self.end(above)).contains(&below),
@@ -132,19 +133,19 @@ impl Dominators {
         }
     }
 
-    /// Objects whose immediate dominator it is, each once.
+    /// Returns the objects whose immediate dominator it is, each once.
     pub fn children(&self, object: ObjectIndex) -> impl Iterator<Item = ObjectIndex> + '_ {
         let range = self.place(object).map_or(0..0, |p| p + 1..self.end(p));
         self.side_by_side(range.start, range.end)
     }
 
-    /// Objects that only the virtual root dominates, each once.
+    /// Returns the objects that only the virtual root dominates, each once.
     pub fn top(&self) -> impl Iterator<Item = ObjectIndex> + '_ {
         self.side_by_side(0, self.order.len())
     }
 
-    /// How deep each object lies, by place in [`Dominators::order`]: 1 where only the virtual
-    /// root is above it.
+    /// Returns the depth of each object in the tree, in the order of [`Dominators::order`]: 1
+    /// directly below the virtual root.
     pub fn depths(&self) -> Vec<u32> {
         let mut depths: Vec<u32> = Vec::with_capacity(self.order.len());
         for &idom in self.idoms() {
@@ -153,22 +154,23 @@ impl Dominators {
         depths
     }
 
-    /// Shallow bytes of all that the object dominates, itself included; 0 where not reachable.
+    /// Returns the shallow bytes of all objects that the object dominates, including itself; 0 if
+    /// it is unreachable.
     pub fn retained_bytes(&self, object: ObjectIndex) -> u64 {
         self.place(object).map_or(0, |place| self.bytes_at(place))
     }
 
-    /// Native bytes of the same objects.
+    /// Returns the native bytes of the same objects.
     pub fn retained_native_bytes(&self, object: ObjectIndex) -> u64 {
         self.place(object).map_or(0, |place| self.native_at(place))
     }
 
-    /// How many objects those are.
+    /// Returns the number of the same objects.
     pub fn retained_count(&self, object: ObjectIndex) -> u32 {
         self.place(object).map_or(0, |place| self.counts[place])
     }
 
-    /// All three; zeros where not reachable.
+    /// Returns count, bytes and native bytes; zeros if the object is unreachable.
     pub fn retained(&self, object: ObjectIndex) -> Retained {
         match self.place(object) {
             Some(place) => self.at(place),
@@ -176,7 +178,7 @@ impl Dominators {
         }
     }
 
-    /// What all roots together retain: everything reachable.
+    /// Returns the retained size of all roots together: everything reachable.
     pub fn total(&self) -> Retained {
         let mut total = Retained::default();
         for object in self.top() {
@@ -185,17 +187,17 @@ impl Dominators {
         total
     }
 
-    /// What groups of objects retain: `group_of` puts an object into one of the groups from 0 to
-    /// `groups - 1`, or none. An object that another one of its group dominates counts with that
-    /// one only, so that nothing counts twice in a group (Perfetto's rule for classes); what two
-    /// groups retain may overlap.
+    /// Returns the retained sizes of groups of objects: `group_of` assigns an object to one of the
+    /// groups from 0 to `groups - 1`, or to none. An object that another one of its group dominates
+    /// counts only with that one, so that nothing counts twice in a group (Perfetto's rule for
+    /// classes). The retained sizes of two groups can overlap.
     pub fn retained_by(
         &self,
         groups: usize,
         group_of: impl Fn(ObjectIndex) -> Option<usize>,
     ) -> Vec<Retained> {
         let mut sums = vec![Retained::default(); groups];
-        // Up to which place each group has counted everything.
+        // End of the range that each group has already counted.
         let mut counted = vec![0; groups];
         for (place, &object) in self.order.iter().enumerate() {
             if let Some(group) = group_of(object)
@@ -208,7 +210,8 @@ impl Dominators {
         sums
     }
 
-    /// What the instances of each class retain, by class. [`Dominators::retained_by`] tells how.
+    /// Returns the retained size of the instances of each class, by class, under the rule of
+    /// [`Dominators::retained_by`].
     pub fn retained_by_class(&self, graph: &HeapGraph) -> Vec<Retained> {
         self.retained_by(graph.classes().len(), |object| {
             let ClassIndex(class) = graph.class_of(object);
@@ -216,7 +219,8 @@ impl Dominators {
         })
     }
 
-    /// Subtrees nest, so whoever was open last and has not ended is the dominator.
+    /// Subtrees nest, so the last subtree that was opened and has not ended belongs to the
+    /// dominator.
     fn idoms(&self) -> &[u32] {
         self.idoms.get_or_init(|| {
             let mut idoms: Vec<u32> = Vec::with_capacity(self.order.len());
@@ -236,7 +240,7 @@ impl Dominators {
         (place != u32::MAX).then_some(place as usize)
     }
 
-    /// The place after all that the object at `place` dominates.
+    /// Returns the index after all objects that the object at `place` dominates.
     fn end(&self, place: usize) -> usize {
         place + self.counts[place] as usize
     }
@@ -279,16 +283,17 @@ impl Dominators {
     }
 }
 
-/// A column of one value, in room that was something else's: to get fresh pages from the system
-/// takes longer than to fill them.
+/// Returns a column of one value in reused memory: fresh pages from the system take longer to get
+/// than to fill.
 fn filled(mut room: Vec<u32>, len: usize, value: u32) -> Vec<u32> {
     room.clear();
     room.resize(len, value);
     room
 }
 
-/// Puts the tree into the order described above, with places and sums yet to be computed, and
-/// hands back room that is free. No more than four columns stand at a time, for this is done when most memory is in use.
+/// Sorts the tree into the order described above, with indices and sums yet to be computed, and
+/// returns the memory that becomes free. At most four columns exist at a time, because memory use
+/// peaks here.
 fn ordered(tree: semi_nca::Tree) -> (Dominators, [Vec<u32>; 2]) {
     let nodes = tree.idoms.len();
     let [room, more] = tree.room;
@@ -296,8 +301,8 @@ fn ordered(tree: semi_nca::Tree) -> (Dominators, [Vec<u32>; 2]) {
     for node in (1..nodes).rev() {
         counts[tree.idoms[node] as usize] += counts[node];
     }
-    // The place of each node's next child; in the end, where its subtree ends. The virtual node
-    // has place 0 for now, so that all others have one more than in the result.
+    // The index of each node's next child; in the end, the end of its subtree. The virtual node has
+    // index 0 for now, so all others are one higher than in the result.
     let mut ends = filled(more, nodes, 1);
     for node in 1..nodes {
         let next = &mut ends[tree.idoms[node] as usize];
@@ -328,7 +333,8 @@ fn places_of(order: &[ObjectIndex], objects: usize, room: Vec<u32>) -> Vec<u32> 
     places
 }
 
-/// A column by places, without the virtual node, which has place 0; and the room it had before.
+/// Returns a column by index, without the virtual node, which has index 0; and the memory of the
+/// old column.
 fn by_place(column: Vec<u32>, places: &[u32], room: Vec<u32>) -> (Vec<u32>, Vec<u32>) {
     let mut sorted = filled(room, places.len() - 1, 0);
     for (&value, &place) in column.iter().zip(places).skip(1) {
@@ -339,7 +345,7 @@ fn by_place(column: Vec<u32>, places: &[u32], room: Vec<u32>) -> (Vec<u32>, Vec<
 
 fn retained(graph: &HeapGraph, all: &Dominators, mut room: Vec<u32>) -> Bytes {
     let shallow = || all.order.iter().map(|&object| graph.shallow_bytes(object));
-    // A subtree's sum is that up to its end less that up to its start.
+    // The sum of a subtree is the sum up to its end minus the sum up to its start.
     room.clear();
     let mut narrow = room;
     let mut sum = 0u32;

@@ -1,7 +1,7 @@
-//! The semi-NCA algorithm of Georgiadis and Tarjan: semidominators by paths compressed as in
-//! Lengauer and Tarjan's, then each immediate dominator as the nearest common ancestor of parent
-//! and semidominator in the tree built so far. No recursion, and little room: this is when a
-//! process needs most memory.
+//! The semi-NCA algorithm of Georgiadis and Tarjan: semidominators by path compression as in
+//! Lengauer and Tarjan's algorithm, then each immediate dominator as the nearest common ancestor of
+//! parent and semidominator in the tree built so far. Uses no recursion and little memory, because
+//! memory use of the process peaks here.
 
 use super::spanning::Spanning;
 use crate::heap_graph::ids::ObjectIndex;
@@ -13,7 +13,7 @@ pub(super) struct Tree {
     pub(super) objects: Vec<ObjectIndex>,
     /// Immediate dominator by number, always smaller; 0 for 0.
     pub(super) idoms: Vec<u32>,
-    /// Room that is free now.
+    /// Memory for reuse.
     pub(super) room: [Vec<u32>; 2],
 }
 
@@ -32,10 +32,11 @@ pub(super) fn dominator_tree(spanning: Spanning) -> Tree {
         ancestors: parents,
         least,
     };
-    // Nodes whose semidominator is not their parent, and those parents: the last node's first.
+    // Nodes whose semidominator is not their parent, and those parents, starting with the last
+    // node.
     let mut detours = ObjectSet::new(nodes);
     let mut detour_parents = Vec::new();
-    // Downwards, so that all above `node` have been linked, and its ancestor is its parent yet.
+    // Descending, so that all nodes above `node` are linked, and its ancestor is still its parent.
     for node in (1..nodes as u32).rev() {
         let at = node as usize;
         let parent = forest.ancestors[at];
@@ -48,7 +49,7 @@ pub(super) fn dominator_tree(spanning: Spanning) -> Tree {
             detour_parents.push(parent);
         }
         forest.least[at] = semi;
-        // Nobody asks where the sources of this node end any more.
+        // The end of this node's sources is no longer needed.
         starts[at + 1] = semi;
     }
     drop(sources);
@@ -71,19 +72,19 @@ pub(super) fn dominator_tree(spanning: Spanning) -> Tree {
     }
 }
 
-/// Trees of the nodes that are linked: those above the one at hand.
+/// Trees of the linked nodes: those numbered above the current one.
 struct Forest {
-    /// The parent in the depth-first tree, or an ancestor beyond it where the path to it was
+    /// The parent in the depth-first tree, or an ancestor above it if the path to it was
     /// compressed.
     ancestors: Vec<u32>,
-    /// The least semidominator on the way to that ancestor, without it; of nodes that are not
-    /// linked, themselves.
+    /// The least semidominator on the path to that ancestor, without it; the node itself if it is
+    /// not linked.
     least: Vec<u32>,
 }
 
 impl Forest {
-    /// The least semidominator on the path from `node` up to the root of its tree, without the
-    /// root; `node` itself where it is a root. `last` is the latest node that is not linked.
+    /// Returns the least semidominator on the path from `node` up to the root of its tree, without
+    /// the root; `node` itself if it is a root. `last` is the latest node that is not linked.
     #[inline]
     fn least_above(&mut self, node: u32, last: u32) -> u32 {
         if node <= last {
@@ -95,8 +96,8 @@ impl Forest {
         self.least[node as usize]
     }
 
-    /// Makes the tree's root the ancestor of all on the path to it. The way back is kept in the
-    /// links themselves, turned round, so that it may have any length.
+    /// Makes the tree's root the ancestor of all nodes on the path to it. The way back is stored in
+    /// the reversed links themselves, so the path can have any length.
     fn compress(&mut self, node: u32, last: u32) {
         let mut below = u32::MAX;
         let mut now = node;

@@ -1,5 +1,5 @@
-//! A depth-first tree over what the roots reach, and the references that are not part of it:
-//! all that the search for dominators needs to know of the graph.
+//! A depth-first tree over everything reachable, and the references that are not part of it: the
+//! whole input of the search for dominators.
 
 use super::filled;
 use crate::heap_graph::edges::Edges;
@@ -11,31 +11,31 @@ use crate::heap_graph::object_set::ObjectSet;
 pub(super) struct Spanning {
     /// Object by number; `NONE` for the virtual node.
     pub(super) objects: Vec<ObjectIndex>,
-    /// Number of the node through which the walk came, by number.
+    /// Number of each node's parent in the walk, by number.
     pub(super) parents: Vec<u32>,
-    /// Where the sources of the other references to a node begin, by number; one more than
+    /// Index of the first source of the other references to a node, by number; one more entry than
     /// numbers.
     pub(super) starts: Vec<u32>,
     /// Numbers of those sources.
     pub(super) sources: Vec<u32>,
-    /// Room that is free now.
+    /// Memory for reuse.
     pub(super) room: Vec<u32>,
 }
 
-/// The walk itself. Every reference to an object that is a root can be left out: the virtual node
-/// alone dominates it.
+/// State of the walk. References to roots can be left out, because only the virtual node dominates
+/// a root.
 struct DepthFirst<'a> {
     edges: &'a Edges<'a>,
     seen: ObjectSet,
-    /// By object, where seen.
+    /// Number by object, if seen.
     numbers: Vec<u32>,
     objects: Vec<ObjectIndex>,
     parents: Vec<u32>,
-    /// Where the walk goes on in `targets`, by number; a stack that needs no room of its own.
+    /// Next position of the walk in `targets`, by number; a stack that needs no memory of its own.
     cursors: Vec<u32>,
-    /// References that are not of the tree, a bit for each of `targets`.
+    /// References that are not part of the tree, one bit for each of `targets`.
     others: Vec<u64>,
-    /// The same for referents: number of the owner, and the object.
+    /// Referents that are not part of the tree: number of the owner, and the object.
     other_referents: Vec<(u32, ObjectIndex)>,
 }
 
@@ -91,7 +91,7 @@ impl DepthFirst<'_> {
                 }
                 if self.seen.insert(target) {
                     let (from, to) = self.edges.range(target);
-                    // Half of all objects hold nothing: no need to go there and come back.
+                    // Half of all objects hold nothing, so visiting them is not necessary.
                     if from == to && !self.edges.has_referents(target) {
                         self.number(target, now);
                         continue;
@@ -103,7 +103,7 @@ impl DepthFirst<'_> {
                     self.others[(at - 1) / 64] |= 1 << ((at - 1) % 64);
                 }
             }
-            // Referents come after: the cursor goes on counting.
+            // Referents follow: the cursor continues past the references.
             if below.is_none() && self.edges.has_referents(self.objects[now as usize]) {
                 let referents = graph.referents_of(self.objects[now as usize]);
                 for referent in referents.get(at - end..).into_iter().flatten() {
@@ -139,7 +139,7 @@ impl DepthFirst<'_> {
         }
     }
 
-    /// Gathers what is not of the tree by target.
+    /// Groups the references outside the tree by target.
     fn turned_round(self) -> Spanning {
         let graph = self.edges.graph;
         let mut starts = filled(self.cursors, self.objects.len() + 1, 0);
@@ -181,7 +181,7 @@ impl DepthFirst<'_> {
     }
 }
 
-/// Numbers of the bits that are set, ascending.
+/// Returns the indices of the set bits, ascending.
 fn set_bits(words: &[u64]) -> impl Iterator<Item = usize> + '_ {
     words.iter().enumerate().flat_map(|(at, &word)| {
         let mut rest = word;
