@@ -1,27 +1,22 @@
-//! App Summary's rules: as which part of a process's memory a row of meminfo counts, and what of
-//! it. One place for rows that the phone printed and for mappings that were added up here.
+//! App Summary's rules: the part in which each row of meminfo counts, and which of its pages count.
+//! They apply to rows that the device printed and to mappings summed by this crate.
 
 use heaptap_model::timeline::{Parts, Source};
 
-/// A part that rows are named for; what is private and in none of them is Private Other.
+/// A part of App Summary with its own rows. Private memory outside of these parts is Private Other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Java Heap.
     Java,
-    /// Java Heap, but of images of the heap clean pages count, too.
+    /// Java Heap, in which clean pages of heap images also count.
     JavaImages,
-    /// Native Heap.
     Native,
-    /// Code.
     Code,
-    /// Stack.
     Stack,
-    /// Graphics.
     Graphics,
 }
 
 impl Part {
-    /// Of a row of the table; by its older name, too.
+    /// Returns the part of a row of the table, by its current or older name.
     pub(super) fn of_row(label: &str) -> Option<Part> {
         Some(match label {
             "Dalvik Heap" | "Dalvik" => Part::Java,
@@ -36,14 +31,14 @@ impl Part {
         })
     }
 
-    /// Of a row of Dalvik Details that counts otherwise than the row it is part of: code that was
+    /// Returns the part of a row of Dalvik Details that does not count like its parent row: code
     /// compiled in the app (Android 11).
     pub(super) fn of_detail(label: &str) -> Option<Part> {
         matches!(label, ".ZygoteJIT" | ".AppJIT").then_some(Part::Code)
     }
 }
 
-/// Rows as they are added up.
+/// Sums of rows by part.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Division {
     java: i64,
@@ -54,7 +49,7 @@ pub(super) struct Division {
 }
 
 impl Division {
-    /// Counts private pages of a row.
+    /// Adds the private pages of a row.
     pub(super) fn add(&mut self, part: Option<Part>, dirty: i64, clean: i64) {
         let both = dirty.saturating_add(clean);
         let (sum, counted) = match part {
@@ -69,7 +64,7 @@ impl Division {
         *sum = sum.saturating_add(counted);
     }
 
-    /// How `private` pages of all rows and the PSS divide.
+    /// Divides `private` pages of all rows and the PSS into parts.
     pub(super) fn parts(self, source: Source, private: i64, total_pss: i64) -> Parts {
         let named = [self.java, self.native, self.code, self.stack, self.graphics];
         let named = named.into_iter().fold(0, i64::saturating_add);

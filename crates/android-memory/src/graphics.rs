@@ -1,7 +1,7 @@
-//! Memory of textures and buffers, from the texts of `dumpsys gfxinfo` and `dmabuf_dump`.
+//! Memory of textures and buffers, from `dumpsys gfxinfo` and `dmabuf_dump`.
 
-/// Bytes that `dumpsys gfxinfo` counts for a process's GPU; before Android 10 it knew one number
-/// for CPU and GPU. `None` where the text has no such line.
+/// Returns the bytes that `dumpsys gfxinfo` counts for a process's GPU. Before Android 10, it has
+/// one number for CPU and GPU together. Returns `None` if the text does not have such a line.
 pub fn gfxinfo_bytes(text: &str) -> Option<u64> {
     let mut found = None;
     let mut heading = None;
@@ -31,10 +31,10 @@ pub fn gfxinfo_bytes(text: &str) -> Option<u64> {
     found
 }
 
-/// Bytes of dma-buf that `dmabuf_dump PID` counts for the process, each buffer by its share.
-/// `None` where the text has no sum.
+/// Returns the bytes of dma-bufs that `dmabuf_dump PID` counts for the process, each buffer
+/// proportionally. Returns `None` if the text does not have a sum.
 pub fn dmabuf_bytes(text: &str) -> Option<u64> {
-    // `PROCESS TOTAL          9216 kB          4608 kB`: resident, then by share.
+    // `PROCESS TOTAL          9216 kB          4608 kB`: resident, then proportional.
     let sums = text
         .lines()
         .find_map(|line| line.trim().strip_prefix("PROCESS TOTAL"))?;

@@ -1,25 +1,25 @@
-//! Android's texts about the memory of a process, read into plain types: `dumpsys meminfo`, smaps,
-//! `/proc/PID/status`, `malloc_info`, and garbage collections in the log. [`reconcile`] puts their
-//! figures side by side. The crate does not run commands and does not read traces: the caller
-//! brings the text, or the rows of a trace.
+//! Parses Android's texts about the memory of a process into plain types: `dumpsys meminfo`, smaps,
+//! `/proc/PID/status`, `malloc_info`, and garbage collections in the log. [`reconcile`] compares
+//! their figures. The crate does not run commands and does not read traces: the caller provides the
+//! text, or the rows of a trace.
 //!
 //! # The formats
 //!
 //! | source | shape | unit in the text | facts from |
 //! |---|---|---|---|
-//! | `dumpsys meminfo` | tables whose columns and rows differ by release; known by name | kB | AOSP `ActivityThread`, `ActivityManagerService` |
-//! | `/proc/PID/smaps`, `showmap` | a header a mapping, `Name: N kB` below | kB | the kernel's `fs/proc/task_mmu.c`, AOSP `showmap` |
+//! | `dumpsys meminfo` | tables; columns and rows differ by release and are identified by name | kB | AOSP `ActivityThread`, `ActivityManagerService` |
+//! | `/proc/PID/smaps`, `showmap` | one header per mapping, followed by `Name: N kB` lines | kB | the kernel's `fs/proc/task_mmu.c`, AOSP `showmap` |
 //! | `/proc/PID/status` | `Name:\tvalue` | kB | the kernel's `fs/proc/array.c` |
 //! | `malloc_info` | XML; jemalloc and Scudo differ | bytes | bionic, Scudo |
-//! | log of Dalvik and ART | a sentence a collection | K, KB, MB, cut off | `gc/heap.cc` of ART, `alloc/Heap.cpp` of Dalvik |
+//! | log of Dalvik and ART | one sentence per collection | K, KB, MB, rounded down | `gc/heap.cc` of ART, `alloc/Heap.cpp` of Dalvik |
 //!
-//! Sizes are bytes everywhere in this crate, also for a source that counts kB. Times are ns of the
-//! phone's BOOTTIME. A parser keeps unknown parts as text: [`meminfo::Meminfo::render`] gives
-//! every text back as it was.
+//! Sizes are bytes everywhere in this crate, even if the source counts kB. Times are ns of the
+//! device's BOOTTIME. Parsers keep unknown parts as text: [`meminfo::Meminfo::render`] returns
+//! every text exactly as it was.
 //!
 //! # A worked example
 //!
-//! A line of ART's log:
+//! A line of the ART log:
 //!
 //! ```
 //! use android_memory::gc::{Event, parse_event, parse_line};
@@ -32,11 +32,11 @@
 //! assert_eq!((line.pid, collection.reason.as_str()), (Some(2345), "Explicit"));
 //! assert_eq!(collection.live, Some(25 << 20));
 //! assert_eq!(collection.pauses, [1_230_000]);
-//! // The text cuts off at a megabyte: 25 MB stands for anything below 26 MB.
+//! // The text is rounded down to a megabyte: 25 MB means less than 26 MB.
 //! assert_eq!(logged.steps.live, 1 << 20);
 //! ```
 //!
-//! A row of meminfo. The device prints kB, the table has bytes:
+//! A row of meminfo. The device prints kB; the table contains bytes:
 //!
 //! ```
 //! use android_memory::meminfo::{Column, Meminfo};
@@ -60,14 +60,14 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`meminfo`] | `dumpsys meminfo` in every form |
-//! | [`smaps`] | mappings of a process, their kinds, sums and changes |
-//! | [`gc`] | garbage collections as the runtimes log them, and their diagnosis |
-//! | [`malloc_info`] | the allocator's own account |
+//! | [`meminfo`] | every form of `dumpsys meminfo` |
+//! | [`smaps`] | memory mappings of a process, their kinds, sums and changes |
+//! | [`gc`] | garbage collections logged by the runtimes, and their diagnosis |
+//! | [`malloc_info`] | the allocator's report about itself |
 //! | [`graphics`] | gfxinfo and dmabuf_dump: memory of textures and buffers |
-//! | [`status`] | `/proc/PID/status`: resident memory by the kernel's count |
-//! | [`reconcile`] | figures of one process side by side, and the causes of their differences |
-//! | `division` | App Summary's rules: the part that a row counts to |
+//! | [`status`] | `/proc/PID/status`: resident memory as counted by the kernel |
+//! | [`reconcile`] | comparison of the figures of one process, with the causes of their differences |
+//! | `division` | App Summary's rules: the part in which each row counts |
 
 mod division;
 pub mod gc;

@@ -1,33 +1,30 @@
-//! What the allocator says of itself: the XML of `malloc_info(3)`, which `am dumpheap -m`
-//! writes. Its elements nest at most three deep and carry numbers alone, so a scanner of tags
-//! and text is enough; it needs no more memory than the names of open elements.
+//! Report of the allocator about itself: the XML of `malloc_info(3)`, which `am dumpheap -m`
+//! writes. Its elements nest at most three deep and contain only numbers, so a scanner of tags and
+//! text is enough. It stores only the names of open elements.
 //!
-//! | version | whose | what is live |
+//! | version | allocator | live memory |
 //! |---|---|---|
-//! | `jemalloc-1` | jemalloc (to Android 10, and where memory is low) | large, huge and bins of each heap; `<bin>`s are part of the bins |
-//! | `scudo-1` | Scudo (Android 11) | sizes times counts; of its primary allocator only: what is larger is mapped by itself and not listed |
+//! | `jemalloc-1` | jemalloc (up to Android 10, and on low-memory devices) | large, huge and bins of each heap; `<bin>`s are part of the bins |
+//! | `scudo-1` | Scudo (Android 11) | sizes times counts, only of its primary allocator: larger allocations have their own mappings and are not listed |
 //! | `debug-malloc-1` | malloc debug | sizes times totals of each allocation |
 
 use serde::{Deserialize, Serialize};
 
 use heaptap_model::untrusted::sanitize;
 
-/// Which allocator wrote it.
+/// Allocator that wrote the text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Version {
-    /// jemalloc.
     Jemalloc,
-    /// Scudo.
     Scudo,
-    /// malloc debug.
     Debug,
-    /// Another; read by the elements that it shares with these.
+    /// Another allocator; only the elements shared with the known ones are read.
     Other(String),
 }
 
 impl Version {
-    /// What it calls itself.
+    /// Returns the version string in the text.
     pub fn name(&self) -> &str {
         match self {
             Version::Jemalloc => "jemalloc-1",
@@ -38,55 +35,54 @@ impl Version {
     }
 }
 
-/// What the allocator says.
+/// Contents of a malloc_info text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MallocInfo {
-    /// Who says it.
     pub version: Version,
-    /// Allocated and not freed, bytes.
+    /// Bytes allocated and not freed.
     pub live: u64,
-    /// Number of live allocations, where it tells.
+    /// Number of live allocations, if reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// Number of heaps (arenas).
     pub heaps: u64,
-    /// Of `live` what jemalloc counts as large and huge.
+    /// Part of `live` that jemalloc counts as large and huge.
     pub large: u64,
-    /// The text ended before its elements were closed: `live` is too low.
+    /// True if the text ended before its elements were closed; `live` is then too low.
     pub cut: bool,
-    /// Numbers that are none: they are left out.
+    /// Number of invalid numbers, which are skipped.
     pub strange: u64,
 }
 
 impl MallocInfo {
-    /// Whether large allocations are missing from `live`.
+    /// Returns whether `live` excludes large allocations.
     pub fn is_of_small_only(&self) -> bool {
         self.version == Version::Scudo
     }
 }
 
-/// Why a text is no malloc_info.
+/// Error when a text is not a malloc_info.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MallocInfoError {
-    /// It is empty: the allocator does not tell (HWASan does not).
-    #[error("it is empty")]
+    /// The text is empty: the allocator does not support malloc_info (HWASan does not).
+    #[error("the text is empty")]
     Empty,
-    /// It has no `<malloc>` element.
-    #[error("no <malloc> element in it; it begins with {begin:?}")]
+    /// The text does not have a `<malloc>` element.
+    #[error("no <malloc> element found; the text begins with {begin:?}")]
     NotMallocInfo {
-        /// What it begins with, safe to show.
+        /// Start of the text, sanitized.
         begin: String,
     },
 }
 
-/// Elements nest three deep; what is deeper is none of ours.
+/// Maximum depth of open elements. Known elements nest only three deep.
 const DEEPEST: usize = 16;
 const LONGEST_NAME: usize = 64;
 
 #[derive(Default)]
 struct Scan {
     open: Vec<String>,
-    /// Elements opened below [`DEEPEST`].
+    /// Number of open elements below [`DEEPEST`].
     deeper: usize,
     version: Option<Version>,
     live: u64,
@@ -94,15 +90,15 @@ struct Scan {
     large: u64,
     heaps: u64,
     strange: u64,
-    /// `<size>` and `<total>` of the `<allocation>` that is open.
+    /// `<size>` and `<total>` of the open `<allocation>`.
     allocation: (Option<u64>, Option<u64>),
     closed: bool,
 }
 
-/// Reads the XML.
+/// Parses the XML.
 ///
 /// # Errors
-/// Where it is none of an allocator's.
+/// Returns an error if the text is empty or does not have a `<malloc>` element.
 pub fn parse(text: &[u8]) -> Result<MallocInfo, MallocInfoError> {
     let text = String::from_utf8_lossy(text);
     if text.trim().is_empty() {
@@ -200,7 +196,7 @@ impl Scan {
                     _ => self.strange += 1,
                 }
             }
-            // Another allocator's sum.
+            // Sum from another allocator.
             (1, "summary") => {
                 if let Some(live) = attribute(attributes, "allocated") {
                     match live.trim().parse() {
@@ -263,7 +259,8 @@ impl Scan {
             self.deeper -= 1;
             return;
         }
-        // What closes something else than was opened closes up to it, if it is open at all.
+        // A closing tag that does not match closes everything up to the element of its name, if
+        // that element is open.
         let Some(at) = self.open.iter().rposition(|open| open == name) else {
             self.strange += 1;
             return;
@@ -279,7 +276,7 @@ impl Scan {
     }
 }
 
-/// The value of an attribute: `name="value"` or with single quotes.
+/// Returns the value of an attribute: `name="value"`, or with single quotes.
 fn attribute<'a>(attributes: &'a str, name: &str) -> Option<&'a str> {
     let mut rest = attributes;
     loop {

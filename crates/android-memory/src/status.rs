@@ -1,42 +1,43 @@
-//! `/proc/PID/status` and its neighbours: what the kernel counts of a process, in a text that
-//! costs it next to nothing to write. Kernels before 4.5 know no parts of the resident set;
-//! kernel threads and zombies have no memory at all.
+//! `/proc/PID/status` and related files: the kernel's counts for a process, which cost the kernel
+//! almost nothing to write. Kernels before 4.5 do not report the parts of the resident set. Kernel
+//! threads and zombies do not have memory.
 
 use heaptap_model::timeline::{Resident, Source};
 
-/// What `/proc/PID/status` says.
+/// Contents of `/proc/PID/status`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Status {
-    /// The thread's name: at most 15 bytes of the process's.
+    /// Name of the thread: at most 15 bytes of the process name.
     pub name: String,
     /// `R`, `S`, `D`, `Z` …
     pub state: Option<char>,
-    /// The process (Tgid).
+    /// Process ID (Tgid).
     pub pid: Option<u32>,
-    /// Its parent.
+    /// Process ID of the parent.
     pub parent: Option<u32>,
-    /// Its real user id.
+    /// Real user ID.
     pub uid: Option<u32>,
-    /// VmRSS, bytes; absent where it has no memory.
+    /// VmRSS, bytes; absent if the process does not have memory.
     pub rss: Option<u64>,
-    /// RssAnon.
+    /// RssAnon, bytes.
     pub anon: Option<u64>,
-    /// RssFile.
+    /// RssFile, bytes.
     pub file: Option<u64>,
-    /// RssShmem.
+    /// RssShmem, bytes.
     pub shmem: Option<u64>,
-    /// VmSwap.
+    /// VmSwap, bytes.
     pub swap: Option<u64>,
-    /// VmHWM.
+    /// VmHWM, bytes.
     pub peak: Option<u64>,
-    /// VmSize.
+    /// VmSize, bytes.
     pub virtual_size: Option<u64>,
-    /// Threads.
+    /// Number of threads.
     pub threads: Option<u32>,
 }
 
 impl Status {
-    /// Reads the text; fields that it lacks stay absent. `None` where no field is there.
+    /// Parses the text; missing fields stay absent. Returns `None` if the text does not have any
+    /// known field.
     pub fn parse(text: &str) -> Option<Status> {
         let mut status = Status::default();
         let mut found = false;
@@ -68,12 +69,12 @@ impl Status {
         found.then_some(status)
     }
 
-    /// Whether it has ended and only waits for its parent to take note.
+    /// Returns whether the process has ended and its parent has not yet collected its exit status.
     pub fn is_dead(&self) -> bool {
         matches!(self.state, Some('Z' | 'X'))
     }
 
-    /// What is resident; `None` for what has no memory.
+    /// Returns the resident memory; `None` if the process does not have memory.
     pub fn resident(&self, oom_score_adj: Option<i32>) -> Option<Resident> {
         Some(Resident {
             source: Source::Status,
@@ -88,7 +89,7 @@ impl Status {
     }
 }
 
-/// `1234 kB` in bytes.
+/// Converts `1234 kB` to bytes.
 pub fn kilobytes(value: &str) -> Option<u64> {
     let (number, unit) = value.split_once(char::is_whitespace)?;
     (unit.trim() == "kB")
@@ -96,12 +97,12 @@ pub fn kilobytes(value: &str) -> Option<u64> {
         .flatten()
 }
 
-/// The first number of `/proc/uptime`, in ns of BOOTTIME; its resolution is 10 ms.
+/// Returns the first number of `/proc/uptime` in ns of BOOTTIME; its resolution is 10 ms.
 pub fn uptime_ns(text: &str) -> Option<u64> {
     seconds_ns(text.split_whitespace().next()?)
 }
 
-/// Seconds with a fraction in ns: `12.34`, `1700000000.123456789`.
+/// Converts seconds with a fraction to ns: `12.34`, `1700000000.123456789`.
 pub fn seconds_ns(text: &str) -> Option<u64> {
     let (seconds, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Prints what heaps a file or folder holds, whatever it is packed in.
+//! Prints the heaps that a file or directory contains, in any compression.
 //!
 //! ```console
 //! $ cargo run -p heaptap-input --example contents -- fixtures/conversions/c_cont_bundle.pftrace

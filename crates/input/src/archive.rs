@@ -1,8 +1,8 @@
-//! Traces inside ZIP and TAR archives. Perfetto's `bundle` writes a TAR of the trace and, where
-//! there were any, symbols and deobfuscation as traces of their own; they are read behind it as
-//! if appended. Members are told by content, not by name, and only ever streamed: no path of an
-//! archive becomes a path here. A text has no mark of its own, so the one that a ZIP stands for is
-//! told by its name.
+//! Traces inside ZIP and TAR archives. Perfetto's `bundle` writes a TAR of the trace. It can also
+//! contain symbols and deobfuscation as separate traces, which are read as if they were appended to
+//! the trace. Members are identified by content, not by name, and only streamed: no path in an
+//! archive becomes a path on the host. Texts do not have a signature, so the text of a ZIP is
+//! selected by name.
 
 use super::codec::Codec;
 use super::detect::{Kind, detect};
@@ -12,15 +12,16 @@ use super::{HEAD, ImportError, OpenTrace, unpack};
 use perfetto_heap::Source;
 use std::io::{Read, Seek};
 
-/// How many members an error names.
+/// Maximum number of members that an error names.
 pub(super) const NAMED: usize = 5;
-/// Further members are not looked at.
+/// Maximum number of members that are examined.
 const MOST_MEMBERS: usize = 10_000;
 
-/// Further traces are not read: each is held open.
+/// Maximum number of traces, because each one is kept open.
 const MOST_TRACES: usize = 64;
 
-/// Names of members that belong to the trace of the bundle, in the order in which they follow.
+/// Prefixes of members that belong to the trace of the bundle, in the order in which they are
+/// appended.
 const COMPANIONS: [&str; 2] = ["symbols", "deobfuscation"];
 
 pub(super) fn open_tar(
@@ -45,16 +46,16 @@ pub(super) fn open_zip(
     found.traces(depth)
 }
 
-/// Whoever takes the members of an archive that it knows.
+/// Receiver of the members of an archive.
 pub(super) trait Members {
-    /// Takes a member, where it is one of those.
+    /// Reads a member if the receiver supports it.
     fn add(&mut self, name: String, stream: impl Read) -> Result<(), ImportError>;
 
-    /// Learns that something of the archive can't be read.
+    /// Records that a part of the archive cannot be read.
     fn damaged(&mut self, what: String);
 }
 
-/// Hands the files of a TAR on, in order.
+/// Passes the files of a TAR to `members`, in order.
 pub(super) fn each_in_tar(
     source: impl Read,
     members: &mut impl Members,
@@ -77,7 +78,7 @@ pub(super) fn each_in_tar(
     Ok(())
 }
 
-/// Hands the files of a ZIP on, in order.
+/// Passes the files of a ZIP to `members`, in order.
 pub(super) fn each_in_zip(
     source: impl Read + Seek,
     name: &str,
@@ -103,18 +104,18 @@ pub(super) fn each_in_zip(
     Ok(())
 }
 
-/// The member in which a bugreport names its text.
+/// Bugreport member that contains the name of the main text.
 const MAIN_ENTRY: &str = "main_entry.txt";
-/// No longer name is read from [`MAIN_ENTRY`].
+/// Maximum number of bytes of the name read from [`MAIN_ENTRY`].
 const LONGEST_NAME: u64 = 4 << 10;
 
-/// Returns the place of the member that a ZIP of texts stands for: the text of a bugreport, or the
-/// only text in the ZIP.
+/// Returns the index of the main text in a ZIP: the text of a bugreport, or the only text in the
+/// ZIP.
 pub(super) fn one_text<R: Read + Seek>(archive: &mut zip::ZipArchive<R>) -> Option<usize> {
     let mut texts: Vec<(usize, String)> = Vec::new();
     let mut main = None;
     for at in 0..archive.len().min(MOST_MEMBERS) {
-        // A damaged member is not the one that is wanted.
+        // A damaged member cannot be the main text.
         let Ok(member) = archive.by_index(at) else {
             continue;
         };
@@ -126,7 +127,7 @@ pub(super) fn one_text<R: Read + Seek>(archive: &mut zip::ZipArchive<R>) -> Opti
         };
         if name == MAIN_ENTRY {
             let mut text = String::new();
-            // If it cannot be read, the names decide.
+            // If this fails, the member names decide.
             let _ = member.take(LONGEST_NAME).read_to_string(&mut text);
             main = Some(text.trim().to_owned());
         } else if name.ends_with(".txt") || name.ends_with(".log") {
@@ -147,7 +148,7 @@ struct Member {
     damage: Option<String>,
 }
 
-/// The traces of an archive, and what belongs to them.
+/// Traces of an archive and their companions.
 struct Traces<'a> {
     archive: &'a str,
     budget: &'a Budget,
@@ -158,7 +159,7 @@ struct Traces<'a> {
 }
 
 impl Members for Traces<'_> {
-    /// Takes a member if it is a trace, packed or not, or a companion of one.
+    /// Reads a member if it is a trace, packed or not, or a companion of one.
     fn add(&mut self, name: String, mut stream: impl Read) -> Result<(), ImportError> {
         let mut head = Vec::new();
         if let Err(error) = stream.by_ref().take(HEAD as u64).read_to_end(&mut head) {
@@ -170,11 +171,11 @@ impl Members for Traces<'_> {
         let kind = detect(&head);
         let wanted = match (kind, Codec::of(kind)) {
             (Kind::Trace, _) => true,
-            // Bug reports hold many a packed log.
+            // Bug reports contain many packed logs.
             (_, Some(codec)) => codec
                 .head(&head)
                 .is_none_or(|inner| is_promising(detect(&inner))),
-            // An archive in an archive: as deep as a bundle in a bug report.
+            // Allow an archive inside an archive, such as a bundle in a bug report.
             (Kind::Zip | Kind::Tar, _) => true,
             _ => companion.is_some() && !head.is_empty(),
         };
@@ -186,7 +187,7 @@ impl Members for Traces<'_> {
         }
         if self.traces.len() + self.companions.len() >= MOST_TRACES {
             self.damage = Some(format!(
-                "only the first {MOST_TRACES} traces in it are read"
+                "only the first {MOST_TRACES} traces in the archive were read"
             ));
             return Ok(());
         }
@@ -302,7 +303,7 @@ mod tests {
         out.into_inner().unwrap()
     }
 
-    /// A trace whose packets hold this many bytes in all.
+    /// Returns a trace whose packets have this many bytes in total.
     fn trace(size: usize) -> Vec<u8> {
         [&[0x0a, 0x66, 0x50, 1, 0x7a, 98][..], &[0; 98]]
             .concat()
@@ -320,7 +321,7 @@ mod tests {
             .map(|n| (format!("{n}.gz"), gzip(&trace(100_000))))
             .collect();
         assert_eq!(open(&members, &Budget::new(1_000_000)).unwrap(), 8);
-        // Each alone would fit.
+        // Each one would fit on its own.
         let error = open(&members, &Budget::new(500_000)).unwrap_err();
         assert!(matches!(error, ImportError::TooLarge { .. }), "{error}");
     }

@@ -1,17 +1,16 @@
-//! What packs one stream: which codecs there are, and what comes out of them. What packs several
-//! files is `archive`'s.
+//! Compression of single streams. Archives of several files are in `archive`.
 
 use super::detect::{Kind, detect};
 use super::spool::Spool;
 use super::{DEEPEST, HEAD, ImportError, parallel_gzip};
 use std::io::{self, BufRead, Read};
 
-/// What an xz may use for its dictionary, in KiB: `xz -9` takes 64 MiB.
+/// Memory limit for an xz dictionary, in KiB; `xz -9` uses 64 MiB.
 const XZ_MEMORY_KIB: u32 = 128 << 10;
-/// Packed bytes that surely unpack to [`HEAD`] at any depth.
+/// Number of packed bytes that reliably unpack to [`HEAD`] bytes at any nesting depth.
 pub(super) const PACKED_HEAD: usize = 1 << 20;
 
-/// A codec of one stream.
+/// A compression format for one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Codec {
     Gzip,
@@ -20,7 +19,7 @@ pub(super) enum Codec {
 }
 
 impl Codec {
-    /// The codec of a file of this kind.
+    /// Returns the codec for a file type.
     pub(super) fn of(kind: Kind) -> Option<Codec> {
         match kind {
             Kind::Gzip => Some(Codec::Gzip),
@@ -30,7 +29,7 @@ impl Codec {
         }
     }
 
-    /// The name that messages use.
+    /// Returns the name used in messages.
     pub(super) fn name(self) -> &'static str {
         match self {
             Codec::Gzip => "gzip",
@@ -39,10 +38,10 @@ impl Codec {
         }
     }
 
-    /// What comes out of a stream, as it is read.
+    /// Returns a reader of the unpacked stream.
     ///
     /// # Errors
-    /// Where there is no memory for it.
+    /// Returns an error if the codec cannot allocate its memory.
     pub(super) fn reader<'a>(self, packed: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
         Ok(match self {
             Codec::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(packed)),
@@ -55,7 +54,8 @@ impl Codec {
         })
     }
 
-    /// Unpacks what is in memory. Where it breaks off, what came before stays; the reason is given.
+    /// Unpacks bytes in memory. If the data is damaged, returns the reason and keeps the bytes
+    /// before the damage.
     pub(super) fn unpack(
         self,
         packed: &[u8],
@@ -70,21 +70,22 @@ impl Codec {
         }
     }
 
-    /// The first bytes that come out of a stream whose own are these; `None` where they are too
-    /// few to tell.
+    /// Returns the first unpacked bytes, given the first packed bytes; `None` if nothing can be
+    /// unpacked.
     pub(super) fn head(self, packed: &[u8]) -> Option<Vec<u8>> {
         let mut head = Vec::new();
-        // The bytes end inside the stream: what came before will do.
+        // The packed bytes end inside the stream, so an error is expected. The bytes before it are
+        // enough.
         let _ = self
             .reader(packed)
             .and_then(|reader| reader.take(HEAD as u64).read_to_end(&mut head));
         (!head.is_empty()).then_some(head)
     }
 
-    /// That a stream broke off when `size` bytes had come out of it, and why.
+    /// Describes the damage of a stream that broke off after `size` unpacked bytes.
     ///
     /// # Errors
-    /// [`ImportError::Damaged`] where that were none.
+    /// Returns [`ImportError::Damaged`] if the stream broke off before any byte.
     pub(super) fn damage(
         self,
         name: &str,
@@ -101,28 +102,29 @@ impl Codec {
     }
 }
 
-/// Says that a stream of this packing broke off after `size` unpacked bytes, and why.
+/// Describes a stream of this compression that broke off after `size` unpacked bytes.
 pub(super) fn breaks_off(packing: &str, size: u64, why: &str) -> String {
     format!("its {packing} stream breaks off after {size} bytes: {why}")
 }
 
-/// The codec of what was found `depth` packings deep, if one packs it.
+/// Returns the codec of a file found `depth` levels deep, if it is compressed.
 ///
 /// # Errors
-/// [`ImportError::Damaged`] where it is packed, by a codec or an archive, deeper than [`DEEPEST`].
+/// Returns [`ImportError::Damaged`] if the file is compressed or an archive at depth [`DEEPEST`] or
+/// deeper.
 pub(super) fn codec_at(kind: Kind, depth: u32, name: &str) -> Result<Option<Codec>, ImportError> {
     let codec = Codec::of(kind);
     let is_packed = codec.is_some() || matches!(kind, Kind::Zip | Kind::Tar);
     if is_packed && depth >= DEEPEST {
         return Err(ImportError::Damaged {
             name: name.to_owned(),
-            what: format!("it is packed more than {DEEPEST} times over"),
+            what: format!("it is packed more than {DEEPEST} times"),
         });
     }
     Ok(codec)
 }
 
-/// What packed bytes hold, as far as their first bytes tell.
+/// Returns the file type inside all compression, as far as the first bytes show it.
 pub(super) fn innermost(bytes: &[u8]) -> Kind {
     let mut head = bytes[..bytes.len().min(PACKED_HEAD)].to_vec();
     for _ in 0..DEEPEST {
@@ -139,14 +141,14 @@ pub(super) fn innermost(bytes: &[u8]) -> Kind {
 mod tests {
     use super::*;
 
-    /// A packet of 104 bytes, four times.
+    /// Returns a trace of four packets of 104 bytes.
     fn trace() -> Vec<u8> {
         [&[0x0a, 0x66, 0x50, 1, 0x7a, 98][..], &[0; 98]]
             .concat()
             .repeat(4)
     }
 
-    /// What `xz --check=crc32` makes of it.
+    /// The trace, compressed by `xz --check=crc32`.
     const XZ: &[u8] = b"\
         \xfd\x37\x7a\x58\x5a\x00\x00\x01\x69\x22\xde\x36\x02\x00\x21\x01\x16\x00\x00\x00\
         \x74\x2f\xe5\xa3\xe0\x01\x9f\x00\x12\x5d\x00\x05\x1a\x87\x9d\x94\x29\x27\x41\x32\

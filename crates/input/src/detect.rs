@@ -1,45 +1,33 @@
-//! What a file is, by its first bytes.
+//! File type detection by the first bytes.
 
 use perfetto_heap::looks_like_trace;
 use perfetto_heap::wire::{Fields, Value};
 use std::fmt;
 
-/// What a file is.
+/// A file type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A Perfetto trace, possibly damaged.
     Trace,
-    /// gzip.
     Gzip,
-    /// Zstandard.
     Zstd,
-    /// xz.
     Xz,
-    /// bzip2.
     Bzip2,
-    /// ZIP.
     Zip,
-    /// TAR.
     Tar,
-    /// Nothing at all.
+    /// A file without content.
     Empty,
-    /// Only zero bytes.
+    /// A file of only zero bytes.
     Zeros,
-    /// ELF: a library or program.
+    /// An ELF library or program.
     Elf,
     /// A Java heap dump.
     Hprof,
-    /// A pprof profile.
     Pprof,
-    /// An SQLite database.
     Sqlite,
-    /// An HTML page.
     Html,
-    /// JSON.
     Json,
-    /// Text.
     Text,
-    /// None of these.
+    /// None of the other types.
     Unknown,
 }
 
@@ -54,21 +42,22 @@ impl fmt::Display for Kind {
             Kind::Zip => "a ZIP archive",
             Kind::Tar => "a TAR archive",
             Kind::Empty => "empty",
-            Kind::Zeros => "nothing but zero bytes",
-            Kind::Elf => "an ELF file, a library or program",
-            Kind::Hprof => "an HPROF, a Java heap dump",
-            Kind::Pprof => "a pprof profile, as `convert` writes them",
+            Kind::Zeros => "filled with zero bytes",
+            Kind::Elf => "an ELF file (library or program)",
+            Kind::Hprof => "an HPROF (Java heap dump)",
+            Kind::Pprof => "a pprof profile",
             Kind::Sqlite => "an SQLite database",
             Kind::Html => "an HTML page",
             Kind::Json => "JSON",
             Kind::Text => "text",
-            Kind::Unknown => "of no kind that heaptap knows",
+            Kind::Unknown => "of an unknown type",
         })
     }
 }
 
 impl Kind {
-    /// Whether it can be a text: it is none of the kinds that are told by their first bytes.
+    /// Returns whether the input can be a text, that is, whether its first bytes do not identify
+    /// another type.
     pub fn may_be_text(self) -> bool {
         matches!(
             self,
@@ -76,21 +65,21 @@ impl Kind {
         )
     }
 
-    /// What to do instead.
+    /// Returns the help text for commands that require a trace.
     pub fn help(self) -> &'static str {
         match self {
             Kind::Empty | Kind::Zeros => {
-                "nothing was written to it, or the disk was full: fetch it again from the device"
+                "fetch it again from the device: nothing was written, or the disk was full"
             }
-            Kind::Elf => "this may be the library to symbolize with: give the trace here",
+            Kind::Elf => "pass the trace instead: this file might be a library for symbolization",
             Kind::Pprof => {
-                "`heaptap top` and `heaptap report` show it; to convert, give the trace it came from"
+                "view it with `heaptap top` or `heaptap report`, or pass the original trace"
             }
-            Kind::Hprof => "`heaptap hprof info` says what it holds, `heaptap top` shows it",
+            Kind::Hprof => "inspect it with `heaptap hprof info` or `heaptap top`",
             Kind::Bzip2 => "unpack it with `bunzip2` first",
-            Kind::Html => "a server's error page may have been saved in place of the trace",
+            Kind::Html => "fetch the trace again: this might be an error page from a server",
             _ => {
-                "give raw-trace of a recording's folder, a *.pftrace, or one of them in gzip, \
+                "pass raw-trace from a recording directory or a *.pftrace file, raw or in gzip, \
                  zstd, xz, ZIP or TAR"
             }
         }
@@ -98,34 +87,34 @@ impl Kind {
 }
 
 impl Kind {
-    /// What to do instead, where heaps of any kind are wanted.
+    /// Returns the help text for commands that accept heaps of any type.
     pub fn help_with_heaps(self) -> &'static str {
         match self {
             Kind::Elf | Kind::Html | Kind::Empty | Kind::Zeros | Kind::Bzip2 => self.help(),
             _ => {
-                "give a trace (a recording's folder, *.pftrace), a pprof (*.pb.gz), or an HPROF \
-                 as `am dumpheap` or `jmap -dump` writes it"
+                "pass a trace (recording directory or *.pftrace), a pprof (*.pb.gz), or an HPROF \
+                 (from `am dumpheap` or `jmap -dump`)"
             }
         }
     }
 
-    /// What to do instead, where an HPROF is wanted, or a Java heap.
+    /// Returns the help text for commands that require an HPROF or a Java heap.
     pub fn help_with_hprof(self) -> &'static str {
         match self {
-            Kind::Trace => "it is a Perfetto trace: `heaptap top` and `heaptap convert` read it",
+            Kind::Trace => "use `heaptap top` or `heaptap convert` for a Perfetto trace",
             Kind::Pprof => {
-                "`heaptap top` and `heaptap report` show it; give the dump or trace it came from"
+                "view it with `heaptap top` or `heaptap report`, or pass the original dump or trace"
             }
             Kind::Elf | Kind::Html | Kind::Empty | Kind::Zeros | Kind::Bzip2 => self.help(),
             _ => {
-                "give what `am dumpheap` or `jmap -dump` wrote, plain or in gzip, zstd, xz, ZIP \
+                "pass the output of `am dumpheap` or `jmap -dump`, raw or in gzip, zstd, xz, ZIP \
                  or TAR"
             }
         }
     }
 }
 
-/// Tells a file by its first bytes (64 KiB are enough).
+/// Detects the file type from the first bytes; 64 KiB are enough.
 pub fn detect(head: &[u8]) -> Kind {
     if head.is_empty() {
         return Kind::Empty;
@@ -144,7 +133,7 @@ pub fn detect(head: &[u8]) -> Kind {
             return kind;
         }
     }
-    // The level, then the first block.
+    // After the compression level comes the first block.
     if head.starts_with(b"BZh") && head.get(4..10) == Some(b"1AY&SY") {
         return Kind::Bzip2;
     }
@@ -166,7 +155,7 @@ pub fn detect(head: &[u8]) -> Kind {
 fn text_kind(head: &[u8]) -> Option<Kind> {
     let text = match std::str::from_utf8(head) {
         Ok(text) => text,
-        // A letter cut at the end of the head.
+        // A character is cut at the end of the head.
         Err(error) if error.error_len().is_none() => {
             std::str::from_utf8(&head[..error.valid_up_to()]).ok()?
         }
@@ -190,9 +179,9 @@ fn text_kind(head: &[u8]) -> Option<Kind> {
     })
 }
 
-/// pprof begins with its sample types, each two string indices as varints, perhaps with more
-/// bytes than they need: `0a 04 08 01 10 02`. Samples, mappings, locations or strings follow. No
-/// packet of a trace holds just that.
+/// Returns whether the bytes look like a pprof. A pprof begins with its sample types. Each is a
+/// message of two string indices as varints, possibly padded: `0a 04 08 01 10 02`. Samples,
+/// mappings, locations or strings follow. No packet of a trace contains only that.
 fn looks_like_pprof(head: &[u8]) -> bool {
     let mut fields = Fields::new(head);
     let mut types = 0;
@@ -202,7 +191,7 @@ fn looks_like_pprof(head: &[u8]) -> bool {
             Ok(Some((2..=6, Value::Bytes(_)))) => return types > 0,
             Ok(Some(_)) => return false,
             Ok(None) => return types > 0,
-            // A field that is longer than the head, of which only the tag is looked at.
+            // The field is longer than the head: check only its tag.
             Err(_) => {
                 let tag = head.get(fields.position());
                 return types > 0 && matches!(tag, Some(0x12 | 0x1a | 0x22 | 0x2a | 0x32));

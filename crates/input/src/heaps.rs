@@ -1,4 +1,4 @@
-//! Opens whatever holds a heap: traces of either kind, pprofs, HPROFs.
+//! Opening of inputs that contain heaps of any type: traces, pprofs and HPROFs.
 
 use super::codec::innermost;
 use super::detect::Kind;
@@ -11,23 +11,23 @@ use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::Path;
 
-/// What an input of heaps holds.
+/// Content of an input of heaps.
 pub enum HeapSource {
-    /// Perfetto traces, as [`open`](super::open) gives them; several in a bundle.
+    /// Perfetto traces, as returned by [`open`](super::open); several in a bundle.
     Traces(Vec<OpenTrace>),
-    /// pprofs: one, or those of a folder in order of their numbers, at least one.
+    /// pprofs: one, or those of a directory in order of their numbers; at least one.
     Pprofs(Vec<PprofInput>),
-    /// HPROFs: one, or as many as an archive or a folder has, at least one.
+    /// HPROFs: one, or all in an archive or directory; at least one.
     Hprofs(Vec<HprofInput>),
 }
 
-/// Bytes that surely tell what an input is.
+/// Number of first bytes that reliably show the type of an input.
 const HEAD: u64 = 1 << 20;
 
-/// Opens a file or folder. Where a folder has a trace and other files, it is the trace's.
+/// Opens a file or directory. If a directory contains a trace and other files, returns the trace.
 ///
 /// # Errors
-/// Where it holds no heap, or can't be read.
+/// Returns an error if the input does not contain a heap, or if it cannot be read.
 pub fn open_heaps(path: &Path) -> Result<HeapSource, ImportError> {
     let name = path.display().to_string();
     let unreadable = ImportError::unreadable(&name);
@@ -60,7 +60,7 @@ pub fn open_heaps(path: &Path) -> Result<HeapSource, ImportError> {
     match innermost(&head) {
         Kind::Hprof => open_hprofs(path).map(HeapSource::Hprofs),
         Kind::Pprof => Ok(HeapSource::Pprofs(vec![open_pprof(path)?])),
-        // What an archive holds, its first bytes do not tell.
+        // The first bytes of an archive do not show its content.
         Kind::Zip | Kind::Tar => match super::open(path) {
             Ok(traces) => Ok(HeapSource::Traces(traces)),
             Err(error) => match open_java(path) {
@@ -73,10 +73,10 @@ pub fn open_heaps(path: &Path) -> Result<HeapSource, ImportError> {
     }
 }
 
-/// Opens what comes on a stream, stdin for one.
+/// Opens a stream, for example stdin.
 ///
 /// # Errors
-/// As [`open_heaps`].
+/// Returns the same errors as [`open_heaps`].
 pub fn open_heaps_stream(stream: impl Read, name: &str) -> Result<HeapSource, ImportError> {
     let (bytes, budget) = spool_stream(stream, name)?;
     match innermost(&bytes) {
@@ -113,10 +113,14 @@ mod tests {
     #[test]
     fn who_gives_something_else_hears_of_all_kinds() {
         let Err(error) = open_heaps_stream(&b"just some words"[..], "notes") else {
-            panic!("words are no heap")
+            panic!("a text is not a heap")
         };
         assert_eq!(error.kind(), "not-a-heap");
-        assert!(error.to_string().starts_with("notes holds no heap: it is "));
+        assert!(
+            error
+                .to_string()
+                .starts_with("notes does not contain a heap: it is ")
+        );
         let help = error.help().unwrap();
         for kind in ["trace", "pprof", "HPROF"] {
             assert!(help.contains(kind), "{help}");

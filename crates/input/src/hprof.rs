@@ -1,5 +1,5 @@
-//! Heap dumps in HPROF, as bytes in memory: a plain file is mapped; what is packed is unpacked
-//! to a temporary file that has no name, and that is mapped. Owns what may be around an HPROF;
+//! HPROF heap dumps as bytes in memory. A plain file is mapped. A packed file is unpacked to an
+//! unnamed temporary file, which is mapped. This module owns the packing around an HPROF;
 //! `android-hprof` decodes it.
 
 use super::archive::{self, Members};
@@ -11,46 +11,46 @@ use heaptap_model::bytes::Bytes;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
-/// Further dumps of an archive are not unpacked: each takes room.
+/// Maximum number of dumps unpacked from an archive, because each one uses space.
 const MOST_DUMPS: usize = 64;
 
-/// An HPROF that an input holds.
+/// An HPROF found in an input.
 #[derive(Debug, Clone)]
 pub struct HprofInput {
-    /// Its file name, for people; a member's name behind that of its archive.
+    /// File name for display. The name of an archive member follows the name of its archive.
     pub name: String,
-    /// Its uncompressed bytes. They begin with `JAVA PROFILE 1.0`; nothing more is known.
+    /// Uncompressed bytes. Only the signature `JAVA PROFILE 1.0` at the start has been checked.
     pub bytes: Bytes,
-    /// What is wrong with the packing around it, where it could not all be unpacked.
+    /// Damage to the compression or archive around the HPROF, if not everything could be unpacked.
     pub damage: Option<String>,
 }
 
-/// What an input of Java heaps holds.
+/// Content of an input of Java heaps.
 pub enum JavaSource {
-    /// Perfetto traces, as [`open`](super::open) gives them; several in a bundle.
+    /// Perfetto traces, as returned by [`open`](super::open); several in a bundle.
     Traces(Vec<OpenTrace>),
-    /// HPROFs: one, or as many as an archive or a folder has, at least one.
+    /// HPROFs: one, or all in an archive or directory; at least one.
     Hprofs(Vec<HprofInput>),
 }
 
-/// Opens the one HPROF that a file or folder holds: plain, or in gzip, zstd, xz, ZIP or TAR.
+/// Opens the only HPROF in a file or directory: raw, or in gzip, zstd, xz, ZIP or TAR.
 ///
 /// # Errors
-/// Where there is none, or there are several, or it can't be read.
+/// Returns an error if there is not exactly one HPROF, or if it cannot be read.
 pub fn open_hprof(path: &Path) -> Result<HprofInput, ImportError> {
     the_only(open_hprofs(path)?, &path.display().to_string())
 }
 
-/// Opens the one HPROF that comes on a stream, stdin for one.
+/// Opens the only HPROF in a stream, for example stdin.
 ///
 /// # Errors
-/// As [`open_hprof`].
+/// Returns the same errors as [`open_hprof`].
 pub fn open_hprof_stream(stream: impl Read, name: &str) -> Result<HprofInput, ImportError> {
     let (bytes, budget) = spool_stream(stream, name)?;
     the_only(hprofs_of_bytes(bytes, name, &budget)?, name)
 }
 
-/// Every HPROF that bytes hold, packed or not.
+/// Returns every HPROF in the bytes, packed or not.
 pub(super) fn hprofs_of_bytes(
     bytes: Bytes,
     name: &str,
@@ -61,10 +61,10 @@ pub(super) fn hprofs_of_bytes(
     Ok(found)
 }
 
-/// Opens every HPROF that a file or folder holds, at least one.
+/// Opens every HPROF in a file or directory, at least one.
 ///
 /// # Errors
-/// Where there is none, or one can't be read.
+/// Returns an error if there is no HPROF, or if one cannot be read.
 pub fn open_hprofs(path: &Path) -> Result<Vec<HprofInput>, ImportError> {
     let name = path.display().to_string();
     let unreadable = ImportError::unreadable(&name);
@@ -90,10 +90,10 @@ pub fn open_hprofs(path: &Path) -> Result<Vec<HprofInput>, ImportError> {
     Ok(found)
 }
 
-/// The HPROFs that a recording's folder holds, by name, in order: `*.hprof`, packed or not.
+/// Returns the HPROFs of a recording directory, sorted by name: `*.hprof`, packed or not.
 ///
 /// # Errors
-/// Where the folder can't be read.
+/// Returns an error if the directory cannot be read.
 pub fn hprofs_in_folder(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -110,11 +110,11 @@ pub fn hprofs_in_folder(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Opens a file or folder that holds Java heaps, whether in traces or in HPROFs. Where a folder
-/// has both, it is the trace's; [`hprofs_in_folder`] gives the others.
+/// Opens a file or directory that contains Java heaps, in traces or HPROFs. If a directory has
+/// both, returns the trace; [`hprofs_in_folder`] returns the others.
 ///
 /// # Errors
-/// Where it holds neither, or can't be read.
+/// Returns an error if the input contains neither, or if it cannot be read.
 pub fn open_java(path: &Path) -> Result<JavaSource, ImportError> {
     let name = path.display().to_string();
     let unreadable = ImportError::unreadable(&name);
@@ -138,10 +138,10 @@ pub fn open_java(path: &Path) -> Result<JavaSource, ImportError> {
     open_either(bytes, &name, || super::open(path))
 }
 
-/// Opens what comes on a stream, as [`open_java`] does a file.
+/// Opens a stream in the same way as [`open_java`] opens a file.
 ///
 /// # Errors
-/// As [`open_java`].
+/// Returns the same errors as [`open_java`].
 pub fn open_java_stream(stream: impl Read, name: &str) -> Result<JavaSource, ImportError> {
     let (bytes, budget) = spool_stream(stream, name)?;
     open_either(bytes.clone(), name, || {
@@ -160,7 +160,7 @@ fn open_either(
     };
     match innermost(&bytes) {
         Kind::Hprof => hprofs(bytes),
-        // What an archive holds, its first bytes do not tell.
+        // The first bytes of an archive do not show its content.
         Kind::Zip | Kind::Tar => match hprofs(bytes) {
             Ok(found) => Ok(found),
             Err(ImportError::NoHprofInside { .. } | ImportError::NotAnHprof { .. }) => {
@@ -211,7 +211,7 @@ pub(super) fn spool_stream(stream: impl Read, name: &str) -> Result<(Bytes, Budg
     Ok((bytes, budget))
 }
 
-/// Finds HPROFs in what may be packed.
+/// Finds HPROFs in bytes that can be packed.
 fn find(
     bytes: Bytes,
     name: &str,
@@ -261,8 +261,8 @@ fn find(
     Ok(())
 }
 
-/// The HPROFs of an archive, told by content, not by name, and only ever streamed: no path of an
-/// archive becomes a path here.
+/// HPROFs of an archive, identified by content, not by name. Members are only streamed: no path in
+/// an archive becomes a path on the host.
 struct Hprofs<'a> {
     archive: &'a str,
     depth: u32,
@@ -274,7 +274,7 @@ struct Hprofs<'a> {
 }
 
 impl Members for Hprofs<'_> {
-    /// Takes a member if it is an HPROF, packed or not.
+    /// Reads a member if it is an HPROF, packed or not.
     fn add(&mut self, name: String, mut stream: impl Read) -> Result<(), ImportError> {
         let mut head = Vec::new();
         if let Err(error) = stream.by_ref().take(HEAD as u64).read_to_end(&mut head) {
@@ -287,7 +287,7 @@ impl Members for Hprofs<'_> {
             return Ok(());
         }
         if self.found.len() >= MOST_DUMPS {
-            self.damage = Some(format!("only the first {MOST_DUMPS} dumps in it are read"));
+            self.damage = Some(format!("only the first {MOST_DUMPS} dumps were read"));
             return Ok(());
         }
         let mut spool = Spool::new(self.archive, self.budget);
@@ -301,7 +301,7 @@ impl Members for Hprofs<'_> {
             Err(error @ (ImportError::Unwritable { .. } | ImportError::TooLarge { .. })) => {
                 return Err(error);
             }
-            // An archive of other things, in this one.
+            // An inner archive without an HPROF.
             Err(_) => {
                 if self.others.len() < archive::NAMED {
                     self.others.push(name);
@@ -362,7 +362,7 @@ mod tests {
     use super::*;
     use std::io::Write as _;
 
-    /// What `xz` makes of the dump below.
+    /// The dump below, compressed by `xz`.
     const XZ: &[u8] = b"\
         \xfd\x37\x7a\x58\x5a\x00\x00\x04\xe6\xd6\xb4\x46\x02\x00\x21\x01\x16\x00\x00\x00\
         \x74\x2f\xe5\xa3\xe4\xe2\x12\x00\x90\x5d\x00\x25\x10\x47\x11\x5c\xed\xda\x01\xc2\
@@ -431,7 +431,7 @@ mod tests {
                 open_java_stream(&packed[..], "x"),
                 Ok(JavaSource::Hprofs(found)) if found.len() == 1
             ));
-            // From a file as from a stream.
+            // A file gives the same result as a stream.
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("dump");
             std::fs::write(&path, &packed).unwrap();
@@ -442,13 +442,13 @@ mod tests {
     #[test]
     fn what_is_no_hprof_is_named() {
         for (bytes, words) in [
-            (&b""[..], "no HPROF: it is empty"),
-            (b"BZh91AY&SY\x9c", "no HPROF: it is a bzip2 file"),
-            (b"\x7fELF\x02", "no HPROF: it is an ELF file"),
-            (&gzip(b"hello"), "no HPROF: it is text"),
+            (&b""[..], "not an HPROF: it is empty"),
+            (b"BZh91AY&SY\x9c", "not an HPROF: it is a bzip2 file"),
+            (b"\x7fELF\x02", "not an HPROF: it is an ELF file"),
+            (&gzip(b"hello"), "not an HPROF: it is text"),
             (
                 &zip(&[("a", b"x"), ("b", b"y")]),
-                "no HPROF (it holds a, b)",
+                "does not contain an HPROF (found: a, b)",
             ),
             (&[0x1f, 0x8b, 8], "damaged"),
         ] {
@@ -460,7 +460,7 @@ mod tests {
         let error = open(&both).unwrap_err().to_string();
         assert_eq!(
             error,
-            "x holds several HPROFs (it holds x:1.hprof, x:2.hprof)"
+            "x contains several HPROFs (found: x:1.hprof, x:2.hprof)"
         );
     }
 
@@ -486,7 +486,7 @@ mod tests {
         assert_eq!(
             error.to_string().rsplit('/').next().unwrap(),
             format!(
-                "{} holds no HPROF (it holds manifest.json)",
+                "{} does not contain an HPROF (found: manifest.json)",
                 folder.path().file_name().unwrap().to_string_lossy()
             )
         );

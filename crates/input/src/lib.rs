@@ -1,34 +1,36 @@
-//! Opens any file or folder that can have a heap in it: a Perfetto trace, an HPROF or a pprof, raw
-//! or in gzip, zstd, xz, ZIP or TAR, in a recording's folder, or on stdin; and texts of a phone in
-//! any of those but TAR (a ZIP as a stream only). The crate owns detection and unpacking.
-//! `perfetto-heap` decodes a trace; `android-hprof` decodes an HPROF.
+//! Opens any file or directory that can contain a heap: a Perfetto trace, an HPROF or a pprof. The
+//! input can be raw or in gzip, zstd, xz, ZIP or TAR, in a recording directory, or on stdin. The
+//! crate also opens device texts, raw or in any of those except TAR, and from a ZIP only as a
+//! stream. It owns detection and unpacking. `perfetto-heap` decodes traces; `android-hprof` decodes
+//! HPROFs.
 //!
-//! | function | gives |
+//! | function | result |
 //! |---|---|
-//! | [`detect`] | the kind of a file, by its first bytes |
-//! | [`open`], [`open_stream`] | the traces in a file, a folder or a stream |
+//! | [`detect`] | the file type, detected from the first bytes |
+//! | [`open`], [`open_stream`] | the traces in a file, directory or stream |
 //! | [`open_hprofs`], [`open_hprof_stream`] | heap dumps, as mapped or unpacked bytes |
-//! | [`open_java`] | a Java heap of either kind |
-//! | [`open_heaps`] | heaps of any kind |
-//! | [`read_pprof`] | a pprof of any tool, as named stacks |
-//! | [`TextInput`] | a text of a phone: its first bytes, then a stream in UTF-8, or the whole |
-//! | [`share`] | one source, read at two places |
+//! | [`open_java`] | Java heaps from traces or HPROFs |
+//! | [`open_heaps`] | heaps of any type |
+//! | [`read_pprof`] | a pprof from any tool, as named stacks |
+//! | [`TextInput`] | a device text: its first bytes, then a UTF-8 stream or the whole text |
+//! | [`share`] | two independent readers of one source |
 //!
 //! # The method
 //!
-//! The first bytes decide, never the name. The decoder reads a trace twice, so anything that is not
-//! a plain file is first unpacked to a temporary file that has no name; small ones stay in memory.
-//! Members of an archive are streamed: no path in an archive becomes a path on this computer.
-//! Nothing is allocated by a size that the input claims, and a budget bounds what is unpacked.
+//! Only the first bytes decide the file type, never the name. The decoder reads a trace twice.
+//! Therefore, any input other than a plain file is first unpacked to an unnamed temporary file;
+//! small inputs stay in memory. Archive members are streamed: no path in an archive becomes a path
+//! on the host. Allocations never follow a size that the input claims, and a budget limits the
+//! unpacked bytes.
 //!
 //! | module | owns |
 //! |---|---|
-//! | `detect` | kinds, and the advice for each |
-//! | `codec`, `parallel_gzip`, `archive`, `tar` | what is around a trace or a heap dump |
+//! | `detect` | file types and the help text for each |
+//! | `codec`, `parallel_gzip`, `archive`, `tar` | compression and archives around a trace or heap dump |
 //! | `spool` | unpacked copies |
-//! | `hprof`, `pprof`, `heaps` | heap dumps, pprofs, and whatever of them a file has |
-//! | `shared` | one source for two readers |
-//! | `text` | texts: how they are opened, unpacked, bounded and decoded |
+//! | `hprof`, `pprof`, `heaps` | heap dumps, pprofs, and files that can contain any of them |
+//! | `shared` | two readers of one source |
+//! | `text` | opening, unpacking, limiting and decoding texts |
 //!
 //! # A worked example
 //!
@@ -74,101 +76,87 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Why an input gives no trace.
+/// Error when an input does not provide the expected traces, heaps or text.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// It can't be opened or read.
+    /// The input cannot be opened or read.
     #[error("cannot read {name}")]
     Unreadable {
-        /// The input.
         name: String,
-        /// What the system says.
+        /// Error from the operating system.
         source: io::Error,
     },
-    /// Its unpacked copy can't be written.
+    /// The unpacked copy cannot be written.
     #[error("cannot unpack {name} to a temporary file")]
     Unwritable {
-        /// The input.
         name: String,
-        /// What the system says.
+        /// Error from the operating system.
         source: io::Error,
     },
-    /// It is something else.
-    #[error("{name} is no trace: it is {what}")]
+    /// The input is not a trace.
+    #[error("{name} is not a trace: it is {what}")]
     NotATrace {
-        /// The input.
         name: String,
-        /// What it is.
+        /// Detected file type.
         what: Kind,
     },
-    /// It is something else than an HPROF.
-    #[error("{name} is no HPROF: it is {what}")]
+    /// The input is not an HPROF.
+    #[error("{name} is not an HPROF: it is {what}")]
     NotAnHprof {
-        /// The input.
         name: String,
-        /// What it is.
+        /// Detected file type.
         what: Kind,
     },
-    /// Neither a trace nor a pprof nor an HPROF.
-    #[error("{name} holds no heap: it is {what}")]
+    /// The input is not a trace, pprof or HPROF.
+    #[error("{name} does not contain a heap: it is {what}")]
     NotAHeap {
-        /// The input.
         name: String,
-        /// What it is.
+        /// Detected file type.
         what: Kind,
     },
-    /// Neither a trace nor an HPROF, where a Java heap is wanted.
-    #[error("{name} holds no Java heap: it is {what}")]
+    /// The input is neither a trace nor an HPROF, but a Java heap is required.
+    #[error("{name} does not contain a Java heap: it is {what}")]
     NotAJavaHeap {
-        /// The input.
         name: String,
-        /// What it is.
+        /// Detected file type.
         what: Kind,
     },
-    /// An archive or folder without an HPROF.
-    #[error("{name} holds no HPROF{}", listing(.members))]
+    /// An archive or directory without an HPROF.
+    #[error("{name} does not contain an HPROF{}", listing(.members))]
     NoHprofInside {
-        /// The input.
         name: String,
-        /// What it holds instead, at most a few names.
+        /// Names of other members, at most a few.
         members: Vec<String>,
     },
-    /// An archive or folder with more than the one that is wanted.
-    #[error("{name} holds several HPROFs{}", listing(.members))]
+    /// An archive or directory with several HPROFs when exactly one is required.
+    #[error("{name} contains several HPROFs{}", listing(.members))]
     SeveralHprofs {
-        /// The input.
         name: String,
-        /// Some of them.
+        /// Names of some of the HPROFs.
         members: Vec<String>,
     },
-    /// An archive or folder without a trace.
-    #[error("{name} holds no trace{}", listing(.members))]
+    /// An archive or directory without a trace.
+    #[error("{name} does not contain a trace{}", listing(.members))]
     NoTraceInside {
-        /// The input.
         name: String,
-        /// What it holds instead, at most a few names.
+        /// Names of other members, at most a few.
         members: Vec<String>,
     },
-    /// A folder that a session has, and nothing in it.
-    #[error("{name} holds no trace yet: the folder of a session that is not fetched")]
-    NotFetched {
-        /// The folder.
-        name: String,
-    },
-    /// A compressed input of which nothing could be unpacked.
+    /// The empty directory of a session that has not been fetched.
+    #[error("{name} does not contain a trace yet: its session has not been fetched")]
+    NotFetched { name: String },
+    /// A compressed input from which nothing could be unpacked.
     #[error("{name} is damaged: {what}")]
     Damaged {
-        /// The input.
         name: String,
-        /// What is wrong.
+        /// Description of the damage.
         what: String,
     },
-    /// Unpacked, it is larger than anything heaptap would write to a temporary folder.
+    /// The unpacked input exceeds the size that heaptap writes to a temporary directory.
     #[error("{name} unpacks to more than {most}")]
     TooLarge {
-        /// The input.
         name: String,
-        /// What an input of its size may take.
+        /// Limit for an input of this size.
         most: ByteSize,
     },
 }
@@ -176,12 +164,12 @@ pub enum ImportError {
 fn listing(members: &[String]) -> String {
     match members {
         [] => String::new(),
-        names => format!(" (it holds {})", names.join(", ")),
+        names => format!(" (found: {})", names.join(", ")),
     }
 }
 
 impl ImportError {
-    /// Of an input that the system does not give.
+    /// Returns a function that wraps an error from the operating system.
     pub fn unreadable(name: &str) -> impl Fn(io::Error) -> ImportError + Copy {
         move |source| ImportError::Unreadable {
             name: name.to_owned(),
@@ -190,26 +178,28 @@ impl ImportError {
     }
 }
 
-/// What to do about a file or folder that the system does not give.
+/// Returns the help text for a file or directory that cannot be opened or read.
 pub fn help_unreadable(path: impl AsRef<Path>, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => help_missing(path.as_ref()),
-        io::ErrorKind::PermissionDenied => "allow this user to read it, then try again".to_owned(),
-        _ => "copy it again from where it came".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            "grant this user read permission and try again".to_owned()
+        }
+        _ => "copy it again from its source".to_owned(),
     }
 }
 
-/// What may be meant by a path that is not there: a name almost like it, else the recordings in
-/// that folder.
-fn help_missing(path: &Path) -> String {
+/// Suggests an alternative to a missing path: a similar name, otherwise the recordings in the same
+/// directory.
+pub fn help_missing(path: &Path) -> String {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
     let folder = parent.unwrap_or(Path::new("."));
     let Ok(entries) = std::fs::read_dir(folder) else {
         let shown = folder.display().to_string();
         let shown = sanitize(&shown);
         return match folder.is_dir() {
-            true => format!("is the path right? The names in {shown} cannot be read"),
-            false => format!("is the path right? {shown} is not a folder"),
+            true => format!("check the path: cannot list the directory {shown}"),
+            false => format!("check the path: {shown} is not a directory"),
         };
     };
     let names: Vec<String> = entries
@@ -223,7 +213,7 @@ fn help_missing(path: &Path) -> String {
         sanitize(&path.display().to_string()).into_owned()
     };
     let wanted = path.file_name().and_then(|name| name.to_str());
-    // Any letter is near any other.
+    // Any single letter is similar to any other.
     let wanted = wanted.filter(|wanted| wanted.len() > 2);
     let near = wanted.and_then(|wanted| nearest(wanted, names.iter().map(String::as_str)));
     if let Some(near) = near {
@@ -241,8 +231,11 @@ fn help_missing(path: &Path) -> String {
     recordings.sort();
     recordings.truncate(archive::NAMED);
     match recordings.as_slice() {
-        [] => "is the path right? Give a file, or the folder of a recording".to_owned(),
-        there => format!("is the path right? Recordings there: {}", there.join(", ")),
+        [] => "check the path: it must be a file or a recording directory".to_owned(),
+        there => format!(
+            "check the path or use a recording in that directory: {}",
+            there.join(", ")
+        ),
     }
 }
 
@@ -255,7 +248,7 @@ impl Classified for ImportError {
             }
             ImportError::Unwritable { .. } => {
                 ErrorFacts::new(ErrorClass::HostWrite, "temporary-unwritable")
-                    .with_help("make room in the temporary folder, or name another in TMPDIR")
+                    .with_help("free space in the temporary directory or set another in `TMPDIR`")
             }
             ImportError::NotATrace { what, .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "not-a-trace").with_help(what.help())
@@ -274,19 +267,19 @@ impl Classified for ImportError {
             }
             ImportError::NoHprofInside { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "no-hprof-inside").with_help(
-                    "give the dump itself: *.hprof of a recording's folder, or what `am dumpheap` \
-                     or `jmap -dump` wrote",
+                    "pass the dump itself: *.hprof from a recording directory, or the output of \
+                     `am dumpheap` or `jmap -dump`",
                 )
             }
             ImportError::SeveralHprofs { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "several-hprofs")
-                    .with_help("unpack the one that is meant, and give its file")
+                    .with_help("unpack the HPROF that you need and pass its file")
             }
             ImportError::NoTraceInside { members, .. } => {
                 let help = match members.iter().any(|name| name.ends_with(".pb.gz")) {
                     true => detect::Kind::Pprof.help(),
                     false => {
-                        "give the trace file itself: raw-trace of a recording's folder, or \
+                        "pass the trace file itself: raw-trace from a recording directory, or \
                          *.pftrace"
                     }
                 };
@@ -294,38 +287,36 @@ impl Classified for ImportError {
             }
             ImportError::NotFetched { .. } => {
                 ErrorFacts::new(ErrorClass::NotFetched, "folder-not-fetched").with_help(
-                    "`heaptap status` lists what is still on a phone, and says how to fetch it",
+                    "run `heaptap status` to list unfetched sessions and the command to fetch each",
                 )
             }
             ImportError::Damaged { .. } => ErrorFacts::new(ErrorClass::BadInput, "input-damaged")
-                .with_help(
-                    "copy it again from where it came; sizes and checksums tell whether it is whole",
-                ),
+                .with_help("copy it again from its source and compare size or checksum"),
             ImportError::TooLarge { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "input-too-large")
-                    .with_help("unpack it yourself and give the file")
+                    .with_help("unpack it yourself and pass the file")
             }
         }
     }
 }
 
-/// A trace that an input holds.
+/// A trace found in an input.
 pub struct OpenTrace {
-    /// Its file name, for people.
+    /// File name for display.
     pub name: String,
-    /// Its uncompressed bytes.
+    /// Uncompressed bytes.
     pub source: Box<dyn Source>,
-    /// What is wrong with the packing around it, where it could not all be unpacked.
+    /// Damage to the compression or archive around the trace, if not everything could be unpacked.
     pub damage: Option<String>,
 }
 
-/// Names under which a recording's folder keeps its trace, the better one first.
+/// Names of the trace in a recording directory, the preferred one first.
 const IN_FOLDER: [&str; 2] = [SYMBOLIZED_TRACE, RAW_TRACE];
 
-/// Opens a file or a recording's folder. A bundle may hold several traces.
+/// Opens a file or a recording directory. A bundle can contain several traces.
 ///
 /// # Errors
-/// Where nothing in it is a trace, or it can't be read.
+/// Returns an error if nothing in the input is a trace, or if it cannot be read.
 pub fn open(path: &Path) -> Result<Vec<OpenTrace>, ImportError> {
     let name = path.display().to_string();
     let unreadable = ImportError::unreadable(&name);
@@ -333,7 +324,7 @@ pub fn open(path: &Path) -> Result<Vec<OpenTrace>, ImportError> {
         return open(&trace_in_folder(path, &name)?);
     }
     let file = File::open(path).map_err(unreadable)?;
-    // A pipe or a device can't be read twice.
+    // A pipe or a device cannot be read twice.
     let metadata = file.metadata().map_err(unreadable)?;
     if !metadata.is_file() {
         return open_stream(file, &name);
@@ -341,10 +332,10 @@ pub fn open(path: &Path) -> Result<Vec<OpenTrace>, ImportError> {
     unpack(Box::new(file), &name, 0, &Budget::of(metadata.len()))
 }
 
-/// Opens what comes on a stream, stdin for one.
+/// Opens a stream, for example stdin.
 ///
 /// # Errors
-/// As [`open`].
+/// Returns the same errors as [`open`].
 pub fn open_stream(stream: impl Read, name: &str) -> Result<Vec<OpenTrace>, ImportError> {
     let spooled = Spool::new(name, &Budget::of_stream()).copy(stream)?;
     if let Some(what) = spooled.damage {
@@ -363,7 +354,8 @@ fn trace_in_folder(path: &Path, name: &str) -> Result<PathBuf, ImportError> {
     };
     let files = || IN_FOLDER.iter().map(|file| path.join(file));
     let has_profiles = || pprof::in_folder(path).is_ok_and(|found| !found.is_empty());
-    // Of an empty one the others may tell; where there are none, that it is empty.
+    // Skip an empty trace if the other one has data. If no trace has data, report it as empty,
+    // unless the directory has profiles.
     let found = files()
         .find(|path| size(path).is_some_and(|size| size > 0))
         .or_else(|| files().find(|path| size(path).is_some() && !has_profiles()));
@@ -381,7 +373,7 @@ fn trace_in_folder(path: &Path, name: &str) -> Result<PathBuf, ImportError> {
     })
 }
 
-/// What a folder holds, at most a few names.
+/// Returns the names of a few files in a directory.
 fn names_in_folder(path: &Path) -> Vec<String> {
     let mut members: Vec<String> = std::fs::read_dir(path)
         .into_iter()
@@ -394,11 +386,11 @@ fn names_in_folder(path: &Path) -> Vec<String> {
     members
 }
 
-/// Further names of a folder are not looked at for one that was meant.
+/// Maximum number of names in a directory that are compared with a missing path.
 const MOST_NAMES: usize = 10_000;
-/// Packing inside packing: a bundle in gzip in a ZIP is deep enough.
+/// Maximum nesting of compression and archives. A bundle in gzip in a ZIP is deep enough.
 const DEEPEST: u32 = 4;
-/// How much of an input tells what it is.
+/// Number of first bytes used to detect the file type.
 const HEAD: usize = 64 << 10;
 
 fn unpack(

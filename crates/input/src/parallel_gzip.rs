@@ -1,23 +1,25 @@
-//! gzip of heap dumps. The JDK packs every block of a dump into a member of its own
-//! (`jmap -dump:gz=n`; the first has the comment `HPROF BLOCKSIZE=n`), so that members can be
-//! unpacked side by side. Where one member ends is not written anywhere: the next header is
-//! looked for, and whether the guess was right the member's checksum tells. What is packed
-//! otherwise is unpacked from front to end.
+//! gzip of heap dumps. The JDK packs every block of a dump into its own member (`jmap -dump:gz=n`;
+//! the first member has the comment `HPROF BLOCKSIZE=n`). Therefore, members can be unpacked in
+//! parallel. The format does not record the end of a member. The code searches for the next header,
+//! and the member's checksum shows whether the guess was right. Other gzip files are unpacked
+//! sequentially.
 
 use super::ImportError;
 use super::spool::Spool;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-/// How a member without name, time and comment begins.
+/// First bytes of a member without name, time and comment.
 const PLAIN_HEADER: [u8; 8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0];
-/// A larger member is unpacked as a stream: the JDK's blocks have 1 MiB.
+/// Maximum size of a member unpacked in memory; larger ones are streamed. The JDK's blocks have 1
+/// MiB.
 const LARGEST_BLOCK: usize = 8 << 20;
-/// deflate packs no denser.
+/// Maximum compression ratio of deflate.
 const DENSEST: usize = 1032;
-/// Members that each thread may be ahead of the writer.
+/// Number of members that each thread can be ahead of the writer.
 const AHEAD: usize = 2;
 
-/// Unpacks all members. Where they break off, what came before stays; the reason is given.
+/// Unpacks all members. If the data is damaged, returns the reason and keeps the bytes before the
+/// damage.
 pub(super) fn unpack(packed: &[u8], spool: &mut Spool) -> Result<Option<String>, ImportError> {
     let starts = member_starts(packed);
     let done = match starts.len() {
@@ -30,15 +32,15 @@ pub(super) fn unpack(packed: &[u8], spool: &mut Spool) -> Result<Option<String>,
     spool.append(flate2::bufread::MultiGzDecoder::new(&packed[done..]))
 }
 
-/// The first byte, and whatever else looks like the header of a member.
+/// Returns the offsets of the first byte and of everything that looks like a member header.
 fn member_starts(packed: &[u8]) -> Vec<usize> {
     let rest = packed.get(1..).unwrap_or_default();
     let headers = memchr::memmem::find_iter(rest, &PLAIN_HEADER).map(|at| at + 1);
     std::iter::once(0).chain(headers).collect()
 }
 
-/// Unpacks members on several threads and writes them in order. How much of `packed` was done:
-/// up to the first that is not what it seemed.
+/// Unpacks members on several threads and writes them in order. Returns the number of bytes of
+/// `packed` that were unpacked, up to the first block that is not a whole member.
 fn unpack_blocks(packed: &[u8], starts: &[usize], spool: &mut Spool) -> Result<usize, ImportError> {
     let ends = starts[1..].iter().copied().chain([packed.len()]);
     let blocks: Vec<&[u8]> = starts
@@ -56,7 +58,7 @@ fn unpack_blocks(packed: &[u8], starts: &[usize], spool: &mut Spool) -> Result<u
                     for block in blocks.iter().skip(first).step_by(threads) {
                         let bytes = unpack_block(block);
                         let failed = bytes.is_none();
-                        // Nobody listens any more once a block before this one failed.
+                        // The receiver stops after the first block that fails.
                         if send.send(bytes).is_err() || failed {
                             return;
                         }
@@ -77,8 +79,8 @@ fn unpack_blocks(packed: &[u8], starts: &[usize], spool: &mut Spool) -> Result<u
     })
 }
 
-/// A whole member and nothing else: its last eight bytes are the checksum and size of what
-/// comes out of it.
+/// Unpacks exactly one whole member. Its last eight bytes are the checksum and size of the unpacked
+/// bytes.
 fn unpack_block(block: &[u8]) -> Option<Vec<u8>> {
     let (_, trailer) = block.split_last_chunk::<8>()?;
     let [c0, c1, c2, c3, s0, s1, s2, s3] = *trailer;
@@ -90,7 +92,7 @@ fn unpack_block(block: &[u8]) -> Option<Vec<u8>> {
     let written = libdeflater::Decompressor::new()
         .gzip_decompress(block, &mut bytes)
         .ok()?;
-    // Two members, taken for one, would give the first.
+    // Two members mistaken for one would unpack to the first only.
     let mut checksum = libdeflater::Crc::new();
     checksum.update(&bytes);
     let whole = written == size && checksum.sum() == u32::from_le_bytes([c0, c1, c2, c3]);
@@ -139,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_only_looks_like_a_header_misleads_nobody() {
-        // Stored blocks show the headers that are packed in them.
+        // Stored blocks contain the headers of the packed data unchanged.
         let inner: Vec<u8> = blocks().iter().flat_map(|block| member(block)).collect();
         let mut stored = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
         stored.write_all(&inner).unwrap();
@@ -153,7 +155,7 @@ mod tests {
         let (bytes, damage) = unpacked(&packed);
         assert_eq!(damage, None);
         assert_eq!(bytes, [&b"before"[..], &inner, b"after"].concat());
-        // A header that the search does not know: two members look like one.
+        // The search does not recognize this header, so two members look like one.
         let mut named = flate2::GzBuilder::new()
             .filename("x")
             .write(Vec::new(), flate2::Compression::fast());

@@ -1,16 +1,16 @@
-//! One source, read at two places: by the decoder, and by whoever copies the trace.
+//! Two readers of one source: the decoder, and the code that copies the trace.
 
 use perfetto_heap::Source;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A reader of a source that others read as well, with a place of its own.
+/// A reader with its own position in a shared source.
 struct Shared {
     source: Arc<Mutex<Box<dyn Source>>>,
     at: u64,
 }
 
-/// Two readers of one source, each with a place of its own.
+/// Returns two readers of one source, each with its own position.
 pub fn share(source: Box<dyn Source>) -> (Box<dyn Source>, Box<dyn Source>) {
     let source = Arc::new(Mutex::new(source));
     let reader = || {
@@ -33,7 +33,7 @@ impl Read for Shared {
 impl Seek for Shared {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
-        // From here is from the reader's own place.
+        // A relative seek starts at the reader's own position.
         source.seek(SeekFrom::Start(self.at))?;
         self.at = source.seek(to)?;
         Ok(self.at)

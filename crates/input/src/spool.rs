@@ -1,4 +1,4 @@
-//! Unpacked copies of inputs, in memory while small, else in a temporary file without a name.
+//! Unpacked copies of inputs: in memory if small, otherwise in an unnamed temporary file.
 
 use super::ImportError;
 use heaptap_model::bytes::Bytes;
@@ -7,19 +7,19 @@ use perfetto_heap::Source;
 use std::cell::Cell;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-/// What stays in memory, of a copy and of all.
+/// Maximum bytes in memory, for one copy and for all copies of an input.
 const IN_MEMORY: usize = 4 << 20;
 const ALL_IN_MEMORY: usize = 24 << 20;
-/// What all copies of an input may take: a trace of this size no phone writes, a hostile file
-/// claims it.
+/// Maximum bytes of all copies of an input. No device writes a trace of this size, but a hostile
+/// file can claim it.
 const LARGEST: u64 = 64 << 30;
-/// An input of some size may take this much, and so many times its size: traces are packed about
-/// tenfold.
+/// An input can unpack to [`SLACK`] bytes plus [`RATIO`] times its own size. Traces usually
+/// compress about tenfold.
 const SLACK: u64 = 1 << 30;
 const RATIO: u64 = 200;
 const PIECE: usize = 1 << 20;
 
-/// What the copies of one input may still take, however they nest.
+/// Remaining bytes for the copies of one input, however they nest.
 pub(super) struct Budget {
     most: u64,
     left: Cell<u64>,
@@ -27,12 +27,12 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// For an input of so many bytes.
+    /// Creates the budget for an input of `packed` bytes.
     pub(super) fn of(packed: u64) -> Self {
         Self::new(LARGEST.min(SLACK.saturating_add(packed.saturating_mul(RATIO))))
     }
 
-    /// For what comes as it is.
+    /// Creates the budget for an uncompressed stream.
     pub(super) fn of_stream() -> Self {
         Self::new(LARGEST)
     }
@@ -46,7 +46,7 @@ impl Budget {
     }
 }
 
-/// A copy in progress; several streams may follow each other into it.
+/// A copy in progress. Several streams can be appended to it.
 pub(super) struct Spool<'a> {
     name: &'a str,
     budget: &'a Budget,
@@ -54,11 +54,10 @@ pub(super) struct Spool<'a> {
     size: u64,
 }
 
-/// A finished copy.
 pub(super) struct Spooled {
     pub(super) source: Box<dyn Source>,
     pub(super) size: u64,
-    /// Why the stream broke off, if it did.
+    /// Error that ended the stream early, if any.
     pub(super) damage: Option<String>,
 }
 
@@ -74,7 +73,8 @@ impl<'a> Spool<'a> {
         }
     }
 
-    /// Appends a stream. Where it fails, what came before stays; the reason is given.
+    /// Appends a stream. If the stream fails, returns the reason and keeps the bytes before the
+    /// failure.
     pub(super) fn append(&mut self, mut stream: impl Read) -> Result<Option<String>, ImportError> {
         let mut piece = vec![0; PIECE];
         loop {
@@ -88,7 +88,6 @@ impl<'a> Spool<'a> {
         }
     }
 
-    /// Appends bytes.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
         self.size += bytes.len() as u64;
         let Some(left) = self.budget.left.get().checked_sub(bytes.len() as u64) else {
@@ -103,18 +102,17 @@ impl<'a> Spool<'a> {
             .map_err(|source| self.unwritable(source))
     }
 
-    /// Bytes so far.
+    /// Returns the number of bytes so far.
     pub(super) fn size(&self) -> u64 {
         self.size
     }
 
-    /// Copies one stream.
     pub(super) fn copy(mut self, stream: impl Read) -> Result<Spooled, ImportError> {
         let damage = self.append(stream)?;
         self.finish(damage)
     }
 
-    /// Rewinds.
+    /// Rewinds the copy for reading.
     pub(super) fn finish(mut self, damage: Option<String>) -> Result<Spooled, ImportError> {
         self.file
             .seek(SeekFrom::Start(0))
@@ -126,7 +124,7 @@ impl<'a> Spool<'a> {
         })
     }
 
-    /// What was copied, in memory or mapped.
+    /// Returns the copied bytes, in memory or mapped.
     pub(super) fn into_bytes(self) -> Result<Bytes, ImportError> {
         let name = self.name;
         let bytes = match self.file.into_inner() {

@@ -1,26 +1,25 @@
-//! The files of a TAR, one after the other. In front of a file its name may stand at any length
-//! (GNU's long names, records of PAX): of that is read what a path can have, the rest is passed
-//! over.
+//! Sequential reading of the files in a TAR. Records before a file can contain a name of any length
+//! (GNU long names, PAX records). At most the length of a path is read; the rest is skipped.
 
 use std::io::{self, Read};
 use tar::{EntryType, Header, PaxExtensions};
 
 const BLOCK: usize = 512;
 const BLOCK_BYTES: u64 = BLOCK as u64;
-/// What is read of a name, or of the records in front of a file.
+/// Maximum number of bytes read of a name or of the records before a file.
 const LONGEST: u64 = 64 << 10;
-/// Where a block with more parts of a sparse file says that another follows.
+/// Offset of the flag, in a block of sparse file parts, that says another such block follows.
 const IS_EXTENDED: usize = 504;
 
-/// A TAR that is read from front to end.
+/// A TAR that is read sequentially.
 pub(super) struct Tar<R> {
     source: R,
-    /// Bytes of the file that are not read yet, and those that fill its last block.
+    /// Unread bytes of the current file and of the padding in its last block.
     left: u64,
     filling: u64,
 }
 
-/// A file's name, whose content is next.
+/// A file whose name has been read and whose content is next.
 pub(super) struct Content<'a, R> {
     pub(super) name: String,
     tar: &'a mut Tar<R>,
@@ -43,10 +42,10 @@ impl<R: Read> Tar<R> {
         }
     }
 
-    /// The next entry, if there is one; `None` inside where it is no file.
+    /// Returns the next entry, if any. The inner value is `None` if the entry is not a file.
     ///
     /// # Errors
-    /// Where the TAR breaks off, or something else begins.
+    /// Returns an error if the TAR breaks off or the next block is not a header.
     pub(super) fn next(&mut self) -> io::Result<Option<Option<Content<'_, R>>>> {
         let mut name: Option<Vec<u8>> = None;
         let mut size: Option<u64> = None;
@@ -61,7 +60,7 @@ impl<R: Read> Tar<R> {
                 Some(size) => size,
                 None => header.entry_size()?,
             };
-            // Not by rounding up: a file may claim to be as large as a number can be.
+            // Do not round up: a file can claim the largest number as its size.
             self.filling = (BLOCK_BYTES - self.left % BLOCK_BYTES) % BLOCK_BYTES;
             if of_next {
                 let mut content = Vec::new();
@@ -76,7 +75,7 @@ impl<R: Read> Tar<R> {
                 }
                 for record in PaxExtensions::new(&content).flatten() {
                     match record.key_bytes() {
-                        // GNU's own goes before.
+                        // The GNU long name takes precedence.
                         b"path" => name = name.or(Some(record.value_bytes().to_vec())),
                         b"size" => size = record.value().ok().and_then(|n| n.parse().ok()),
                         _ => {}
@@ -96,7 +95,7 @@ impl<R: Read> Tar<R> {
         }
     }
 
-    /// Passes over what is left of a file.
+    /// Skips the rest of the current file.
     fn pass_over(&mut self) -> io::Result<()> {
         let rest = self.left.saturating_add(self.filling);
         (self.left, self.filling) = (0, 0);
@@ -106,7 +105,7 @@ impl<R: Read> Tar<R> {
         }
     }
 
-    /// The next header; `None` at the end, which two empty blocks are.
+    /// Returns the next header; `None` at the end, which two empty blocks mark.
     fn header(&mut self) -> io::Result<Option<Header>> {
         for _ in 0..2 {
             let mut header = Header::new_old();
@@ -118,21 +117,21 @@ impl<R: Read> Tar<R> {
             }
             if block.iter().any(|&byte| byte != 0) {
                 let bytes = block.iter().zip(0..).map(|(&byte, at)| match at {
-                    // The sum itself counts as blanks.
+                    // The checksum field itself counts as blanks.
                     148..156 => u32::from(b' '),
                     _ => u32::from(byte),
                 });
                 let sum: u32 = bytes.sum();
                 return match header.cksum()? == sum {
                     true => Ok(Some(header)),
-                    false => Err(io::Error::other("something else than a header of a file")),
+                    false => Err(io::Error::other("the next block is not a file header")),
                 };
             }
         }
         Ok(None)
     }
 
-    /// Fills a block as far as there is something.
+    /// Reads a block, or less at the end.
     fn block(&mut self, block: &mut [u8; BLOCK]) -> io::Result<usize> {
         let mut read = 0;
         while read < BLOCK {
@@ -146,7 +145,7 @@ impl<R: Read> Tar<R> {
         Ok(read)
     }
 
-    /// Passes over the blocks that tell further parts of a sparse file.
+    /// Skips the blocks that describe more parts of a sparse file.
     fn pass_over_parts(&mut self, header: &Header) -> io::Result<()> {
         let mut goes_on = header.as_gnu().is_some_and(|gnu| gnu.is_extended());
         while goes_on {
@@ -161,7 +160,7 @@ impl<R: Read> Tar<R> {
 }
 
 fn broken_off() -> io::Error {
-    io::Error::new(io::ErrorKind::UnexpectedEof, "it ends within a file")
+    io::Error::new(io::ErrorKind::UnexpectedEof, "it ends inside a file")
 }
 
 #[cfg(test)]
@@ -184,7 +183,7 @@ mod tests {
         entry
     }
 
-    /// Names and contents of the files, and whether it breaks off.
+    /// Returns names and contents of the files, and whether the TAR breaks off.
     fn files(tar: &[u8]) -> (Vec<(String, String)>, bool) {
         let mut tar = Tar::new(tar);
         let mut found = Vec::new();

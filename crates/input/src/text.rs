@@ -1,7 +1,7 @@
-//! Texts of a phone (logs, meminfo, mappings), whatever they are packed in. Owns how a file, a pipe
-//! or standard input is opened that may be one: its first bytes without consuming them, and then
-//! the text as a stream in UTF-8. It comes out of gzip, zstd and xz, and of a ZIP that has one text.
-//! What comes out is bounded, and a packing that breaks off is reported after all that came before.
+//! Device texts (logs, meminfo, mappings) in any compression. This module opens a file, a pipe or
+//! standard input that can be a text. It reads the first bytes without consuming them, then streams
+//! the text as UTF-8. It unpacks gzip, zstd, xz, and a ZIP that has one text. The size of the
+//! unpacked text is limited. Damage to the compression is reported after all the text before it.
 
 use super::archive::one_text;
 use super::codec::{Codec, PACKED_HEAD, breaks_off, codec_at};
@@ -18,36 +18,37 @@ use std::path::Path;
 use std::rc::Rc;
 use zip::ZipArchive;
 
-/// Standard input, as it is typed.
+/// Path that means standard input.
 pub const STDIN: &str = "-";
-/// Standard input, as messages call it.
+/// Name of standard input in messages.
 pub const STDIN_NAME: &str = "standard input";
 
-/// Whether a path as it was typed is a folder: `-` is standard input, whatever is called so.
+/// Returns whether a path argument is a directory. `-` is always standard input, even if a
+/// directory has that name.
 pub fn is_folder(typed: &Path) -> bool {
     typed != Path::new(STDIN) && typed.is_dir()
 }
 
-/// Bytes that are asked of a codec at a time. One that fails loses what it had unpacked for that
-/// request.
+/// Maximum number of bytes per request to a codec. A codec that fails loses what it had unpacked
+/// for that request.
 const STEP: usize = 1 << 10;
-/// The mark in front of a text in UTF-8.
+/// Byte order mark of UTF-8.
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// An input that may be a text. Opening it consumes nothing.
+/// An input that can be a text. Opening it does not consume any bytes.
 pub struct TextInput<'a> {
     name: String,
     looked_at: LookedAt,
     origin: Origin<'a>,
-    /// The ZIP whose member is being read.
+    /// Open ZIP whose member is being read.
     archive: Option<ZipArchive<Box<dyn Source>>>,
 }
 
-/// The kind of an input, and its first bytes.
+/// File type and first bytes of an input.
 struct LookedAt {
     kind: Kind,
     head: Vec<u8>,
-    /// Number of packings around the text.
+    /// Number of compression or archive layers around the text.
     depth: u32,
 }
 
@@ -58,16 +59,16 @@ impl LookedAt {
     }
 }
 
-/// Where the bytes come from.
+/// Source of the bytes.
 enum Origin<'a> {
-    /// A regular file, at its begin.
+    /// A regular file, positioned at its start.
     File(File),
-    /// The bytes that were looked at, and the rest.
+    /// The first bytes, which have already been read, and the rest.
     Stream(Vec<u8>, Box<dyn Read + 'a>),
 }
 
 impl<'a> Origin<'a> {
-    /// Leaves nothing behind.
+    /// Takes the origin and leaves an empty stream.
     fn take(&mut self) -> Origin<'a> {
         std::mem::replace(self, Origin::Stream(Vec::new(), Box::new(io::empty())))
     }
@@ -81,10 +82,10 @@ impl<'a> Origin<'a> {
 }
 
 impl TextInput<'static> {
-    /// Opens a path as it was typed: `-` is standard input.
+    /// Opens a path argument; `-` is standard input.
     ///
     /// # Errors
-    /// As [`TextInput::open`].
+    /// Returns the same errors as [`TextInput::open`].
     pub fn typed(path: &Path) -> Result<Self, ImportError> {
         match path == Path::new(STDIN) {
             true => Self::stdin(),
@@ -95,13 +96,13 @@ impl TextInput<'static> {
     /// Opens standard input.
     ///
     /// # Errors
-    /// As [`TextInput::open`].
+    /// Returns the same errors as [`TextInput::open`].
     pub fn stdin() -> Result<Self, ImportError> {
         Self::of_stream(io::stdin().lock(), STDIN_NAME)
     }
 
-    /// Opens a regular file. `None` if it is none, or cannot be read: a pipe gives its bytes once,
-    /// and they are left for its reader.
+    /// Opens a regular file. Returns `None` if the path is not a regular file or cannot be read. A
+    /// pipe can be read only once, so its bytes are left for its reader.
     pub fn of_regular(path: &Path) -> Option<Self> {
         path.is_file().then(|| Self::open(path).ok()).flatten()
     }
@@ -109,12 +110,12 @@ impl TextInput<'static> {
     /// Opens a file or a pipe.
     ///
     /// # Errors
-    /// Returns an error if it cannot be read, or is packed deeper than the crate unpacks.
+    /// Returns an error if the input cannot be read or is nested deeper than the crate unpacks.
     pub fn open(path: &Path) -> Result<Self, ImportError> {
         let name = path.display().to_string();
         let unreadable = ImportError::unreadable(&name);
         let mut file = File::open(path).map_err(unreadable)?;
-        // A pipe gives its bytes once.
+        // A pipe can be read only once.
         if !file.metadata().map_err(unreadable)?.is_file() {
             return Self::of_stream(file, &name);
         }
@@ -126,10 +127,10 @@ impl TextInput<'static> {
 }
 
 impl<'a> TextInput<'a> {
-    /// Opens a stream; messages call it `name`.
+    /// Opens a stream; messages use `name` for it.
     ///
     /// # Errors
-    /// As [`TextInput::open`].
+    /// Returns the same errors as [`TextInput::open`].
     pub fn of_stream(mut stream: impl Read + 'a, name: &str) -> Result<Self, ImportError> {
         let begin = begin(&mut stream).map_err(ImportError::unreadable(name))?;
         let looked_at = LookedAt::of(name, &begin)?;
@@ -146,36 +147,38 @@ impl<'a> TextInput<'a> {
         }
     }
 
-    /// Whether the input is a regular file, which can be opened again.
+    /// Returns whether the input is a regular file, which can be opened again.
     pub fn is_regular(&self) -> bool {
         matches!(self.origin, Origin::File(_))
     }
 
-    /// The name that messages use.
+    /// Returns the name used in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What comes out of gzip, zstd and xz; the packing itself if nothing comes out of it.
+    /// Returns the file type inside gzip, zstd and xz, or that of the compression if nothing can be
+    /// unpacked.
     pub fn kind(&self) -> Kind {
         self.looked_at.kind
     }
 
-    /// The first 64 KiB of that, in UTF-8 if they were in UTF-16.
+    /// Returns the first 64 KiB of the unpacked content, converted from UTF-16 to UTF-8.
     pub fn head(&self) -> &[u8] {
         &self.looked_at.head
     }
 
-    /// The bytes as they came, packed or not.
+    /// Returns the original bytes, packed or not.
     pub fn into_stream(self) -> Box<dyn Read + 'a> {
         self.origin.into_stream()
     }
 
-    /// The text, once. A ZIP gives the text of a bugreport, or the only text in it; `None` if it
-    /// has neither. At most `most` bytes come out of a packing; a plain text is not bounded.
+    /// Returns the text; can be called once. A ZIP provides the text of a bugreport or its only
+    /// text; `None` if it has neither. `most` limits the unpacked bytes; an uncompressed text is
+    /// not limited.
     ///
     /// # Errors
-    /// Returns an error if it cannot be read, nothing comes out of its packing, or it is packed
+    /// Returns an error if the input cannot be read, nothing can be unpacked, or it is nested
     /// deeper than the crate unpacks.
     pub fn text(&mut self, most: u64) -> Result<Option<Text<'_>>, ImportError> {
         if self.looked_at.kind == Kind::Zip {
@@ -194,7 +197,7 @@ impl<'a> TextInput<'a> {
         let flaws: Rc<Flaws> = Rc::default();
         let source: Box<dyn Source> = match self.origin.take() {
             Origin::File(file) if self.looked_at.depth == 0 => Box::new(file),
-            // The list of its members lies at the end of a ZIP.
+            // The directory of a ZIP is at its end.
             origin => {
                 let stream = origin.into_stream();
                 let zip = Text::of(&self.name, stream, 0, Rc::clone(&flaws), u64::MAX)?;
@@ -206,7 +209,7 @@ impl<'a> TextInput<'a> {
             }
         };
         let archive = ZipArchive::new(source).map_err(|error| {
-            // A ZIP of which the end is missing, because a packing around it broke off.
+            // The end of the ZIP is missing because the compression around it broke off.
             let around = flaws.damage.borrow_mut().take();
             damaged(around.unwrap_or_else(|| error.to_string()))
         })?;
@@ -227,10 +230,11 @@ impl<'a> TextInput<'a> {
         text.unless_nothing_came(&self.name).map(Some)
     }
 
-    /// The text as a whole, up to `most` bytes. A ZIP is not opened.
+    /// Returns the whole text, up to `most` bytes. Does not open a ZIP.
     ///
     /// # Errors
-    /// As [`TextInput::text`]; [`ImportError::TooLarge`] if the text has more bytes.
+    /// Returns the same errors as [`TextInput::text`], and [`ImportError::TooLarge`] if the text
+    /// has more than `most` bytes.
     pub fn whole(self, most: u64) -> Result<WholeText, ImportError> {
         let name = &self.name;
         let unreadable = ImportError::unreadable(name);
@@ -238,7 +242,7 @@ impl<'a> TextInput<'a> {
         let text = Text::of(name, stream, 0, Rc::default(), u64::MAX)?;
         let mut text = text.unless_nothing_came(name)?;
         let (bytes, failed) = match self.looked_at.depth {
-            // No larger than the input itself.
+            // An uncompressed text is not larger than the input.
             0 => {
                 let mut bytes = Vec::new();
                 let mut bounded = text.by_ref().take(most.saturating_add(1));
@@ -267,20 +271,20 @@ impl<'a> TextInput<'a> {
 
 /// A text that was read as a whole.
 pub struct WholeText {
-    /// The text, in UTF-8 if it was in UTF-16.
+    /// Text, converted from UTF-16 to UTF-8.
     pub bytes: Bytes,
-    /// Why its packing broke off, if it did; `bytes` is what came before.
+    /// Damage to the compression, if any; `bytes` is the text before it.
     pub damage: Option<String>,
 }
 
-/// A text as it comes out of its packings. If one of them breaks off, the text ends there.
+/// An unpacked text. It ends where its compression broke off.
 pub struct Text<'a> {
     looked_at: LookedAt,
     flaws: Rc<Flaws>,
     stream: Box<dyn Read + 'a>,
 }
 
-/// What is wrong with the packings of a text, known once it has been read.
+/// Damage to the compression of a text, known after the text has been read.
 #[derive(Default)]
 struct Flaws {
     damage: RefCell<Option<String>>,
@@ -288,7 +292,7 @@ struct Flaws {
 }
 
 impl<'a> Text<'a> {
-    /// Unpacks a stream that lies `depth` packings deep in the input `name`.
+    /// Unpacks a stream that is `depth` layers deep in the input `name`.
     fn of(
         name: &str,
         mut stream: Box<dyn Read + 'a>,
@@ -327,7 +331,7 @@ impl<'a> Text<'a> {
             let mut narrow = Vec::new();
             let mut wide = Narrow::new(&head[..], unit);
             wide.read_to_end(&mut narrow).map_err(unreadable)?;
-            // The head may end inside a character.
+            // The head can end inside a character.
             if narrow.ends_with(HALF.as_bytes()) {
                 narrow.truncate(narrow.len() - HALF.len());
             }
@@ -355,22 +359,22 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// What it is, by its first bytes.
+    /// Returns the file type, detected from the first bytes.
     pub fn kind(&self) -> Kind {
         self.looked_at.kind
     }
 
-    /// The first bytes, as [`TextInput::head`]; reading the text gives them again.
+    /// Returns the first bytes, as [`TextInput::head`] does; reading the text returns them again.
     pub fn head(&self) -> &[u8] {
         &self.looked_at.head
     }
 
-    /// Why its packing broke off, if it did; known at the end.
+    /// Returns the damage to the compression, if any; known at the end of the text.
     pub fn damage(&self) -> Option<String> {
         self.flaws.damage.borrow().clone()
     }
 
-    /// Whether more came out of its packing than was wanted; known at the end.
+    /// Returns whether the unpacked text exceeded the limit; known at the end of the text.
     pub fn is_cut(&self) -> bool {
         self.flaws.is_cut.get()
     }
@@ -382,7 +386,7 @@ impl Read for Text<'_> {
     }
 }
 
-/// The first bytes of an input: enough to tell what is in it, packed or not.
+/// Reads the first bytes of an input: enough to detect its type, packed or not.
 fn begin(input: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut begin = first(input, HEAD)?;
     if Codec::of(detect(&begin)).is_some() {
@@ -397,7 +401,8 @@ fn first(input: &mut impl Read, most: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What comes out of one packing. If it breaks off, this ends and the reason is noted.
+/// A reader of one unpacked stream. If the stream breaks off, the reader ends and stores the
+/// reason.
 struct Unpacked<'a> {
     inner: Box<dyn Read + 'a>,
     packing: &'static str,
@@ -432,7 +437,7 @@ impl Read for Unpacked<'_> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
             Err(error) => {
                 self.is_torn = true;
-                // The end of an inner packing is missing because an outer one broke off.
+                // Keep the first reason: an inner stream ends early because an outer one broke off.
                 let mut damage = self.flaws.damage.borrow_mut();
                 damage
                     .get_or_insert_with(|| breaks_off(self.packing, self.size, &error.to_string()));
@@ -442,7 +447,7 @@ impl Read for Unpacked<'_> {
     }
 }
 
-/// So much of a stream; if more would come, that is noted.
+/// A reader limited to a number of bytes. It records whether more bytes would follow.
 struct Bounded<'a> {
     inner: Box<dyn Read + 'a>,
     left: u64,
@@ -465,10 +470,10 @@ impl Read for Bounded<'_> {
 
 type Unit = fn([u8; 2]) -> u16;
 
-/// What half a character becomes.
+/// Replacement for half a character.
 const HALF: &str = "\u{fffd}";
 
-/// How two bytes become a unit, of a text that begins with the mark of UTF-16.
+/// Returns the conversion of two bytes to a unit, if the text begins with a UTF-16 byte order mark.
 fn utf16(head: &[u8]) -> Option<Unit> {
     match head {
         [0xff, 0xfe, ..] => Some(u16::from_le_bytes),
@@ -477,11 +482,11 @@ fn utf16(head: &[u8]) -> Option<Unit> {
     }
 }
 
-/// UTF-16 as UTF-8.
+/// A reader that converts UTF-16 to UTF-8.
 struct Narrow<R> {
     inner: R,
     unit: Unit,
-    /// The first half of a character of two units.
+    /// First half of a surrogate pair.
     half: Option<u16>,
     ready: Vec<u8>,
     at: usize,
@@ -530,7 +535,7 @@ impl<R: Read> Read for Narrow<R> {
                     Err(_) => text.push(char::REPLACEMENT_CHARACTER),
                 }
             }
-            // Only the last bytes are odd.
+            // Only the last read can have an odd number of bytes.
             if bytes.len() % 2 == 1 {
                 text.push(char::REPLACEMENT_CHARACTER);
             }

@@ -1,6 +1,5 @@
-//! What the collections of a process come to: how many of which kind, how long they stopped
-//! it, what was live afterwards. Figures of one process; what is wrong with them is said in
-//! `diagnosis`.
+//! Summary of the collections of a process: number per group, pauses, and live bytes afterwards.
+//! `diagnosis` finds the problems in them.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +9,28 @@ use super::log::{LONGEST_SILENCE_NS, ProcessLog};
 use super::observed::{Observed, ObservedBy};
 use super::report::{Coverage, Error, Figures, Group, LimitFrom, Live, MinorEvents, ProcessReport};
 
-/// Kinds of collections that are told apart; the rest come to one.
+/// Maximum number of groups; the rest is combined in one group.
 const MOST_GROUPS: usize = 64;
-/// Different errors that are kept.
+/// Maximum number of different errors.
 const MOST_ERRORS: usize = 20;
 
-/// What is known beside the log.
+/// Facts from sources other than the log.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct GcContext {
-    /// All collections are there, by whatever wrote them.
+    /// True if all collections are known, whatever their source.
     pub every: bool,
-    /// What the phone lets a heap grow to, bytes; the log's own word goes first.
+    /// Heap growth limit of the device, bytes; a limit in the log takes precedence.
     pub limit: Option<u64>,
-    /// The same for apps with `android:largeHeap`.
+    /// Heap limit for apps with `android:largeHeap`, bytes.
     pub large_limit: Option<u64>,
-    /// Whether the app has `android:largeHeap`; where that is not known, a heap that is larger
-    /// than `limit` already is of one that has.
+    /// True if the app has `android:largeHeap`. If unknown, a heap larger than `limit` counts as
+    /// large.
     pub is_large: Option<bool>,
-    /// For how long its collections were watched; from the first to the last of them where that
-    /// is not known.
+    /// Observation time. If unknown, the time from the first to the last collection is used.
     pub observed: Option<Observed>,
 }
 
-/// Sums up what is known of a process.
+/// Summarizes the collections of a process.
 pub fn analyze(process: &ProcessLog, context: GcContext) -> ProcessReport {
     let runtime = process.runtime();
     let every = context.every || runtime == Some(Runtime::Dalvik);
@@ -55,8 +53,8 @@ pub fn analyze(process: &ProcessLog, context: GcContext) -> ProcessReport {
         ns,
         by: ObservedBy::Collections,
     });
-    // What is shorter than what happened in it is no measure of it, unless a clock was set in
-    // between.
+    // An observation time shorter than the time between its collections is invalid, unless a clock
+    // was set in between.
     let set = LONGEST_SILENCE_NS.unsigned_abs();
     let watched = context.observed.filter(|of| {
         let beyond = span_ns.unwrap_or(0).saturating_sub(of.ns);
@@ -144,7 +142,7 @@ pub fn analyze(process: &ProcessLog, context: GcContext) -> ProcessReport {
     report
 }
 
-/// What collections freed, of those that tell.
+/// Sum of the bytes freed by the collections that report them.
 #[derive(Default)]
 struct Freed {
     sum: i64,
@@ -202,7 +200,7 @@ fn groups(own: &[&super::log::Timed]) -> Vec<Group> {
     groups
 }
 
-/// Each text once: the runtime announces what a stack trace then reports.
+/// Returns each error text once, because a stack trace repeats the runtime's announcement.
 fn errors(process: &ProcessLog) -> Vec<Error> {
     let mut found: Vec<Error> = Vec::new();
     for (at, error) in &process.out_of_memory {

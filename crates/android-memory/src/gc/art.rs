@@ -1,11 +1,11 @@
-//! ART's lines: collections in the two forms that its versions print, and waits for one.
-//! Causes and collectors are taken as they stand: each release names new ones.
+//! ART's log lines: collections in the two forms used by its versions, and waits for a collection.
+//! Any cause and collector is accepted, because each release adds new ones.
 
 use super::event::{Blocked, Logged, Runtime, Steps};
 use super::size::{duration, plain, size};
 use heaptap_model::timeline::{Collection, Source};
 
-/// `CAUSE COLLECTOR[ (sampled)] GC freed …`.
+/// Parses `CAUSE COLLECTOR[ (sampled)] GC freed …`.
 pub(super) fn collection(message: &str) -> Option<Logged> {
     let (head, body) = message.split_once(" GC freed ")?;
     let head = head.trim();
@@ -42,7 +42,7 @@ pub(super) fn collection(message: &str) -> Option<Logged> {
     Some(logged)
 }
 
-/// `N(SIZE) AllocSpace objects`, or `SIZE AllocSpace bytes` since July 2023.
+/// Parses `N(SIZE) AllocSpace objects`, or `SIZE AllocSpace bytes` since July 2023.
 fn freed(part: &str, logged: &mut Logged) -> Option<()> {
     let bytes = if let Some(text) = part.strip_suffix(" AllocSpace objects") {
         let (count, bytes) = counted(text)?;
@@ -57,12 +57,12 @@ fn freed(part: &str, logged: &mut Logged) -> Option<()> {
     Some(())
 }
 
-/// `N(SIZE)`.
+/// Parses `N(SIZE)`.
 fn counted(text: &str) -> Option<(&str, &str)> {
     text.strip_suffix(')')?.split_once('(')
 }
 
-/// One of the parts behind the first.
+/// Parses one of the parts after the first.
 fn segment(part: &str, logged: &mut Logged) -> bool {
     let found = if let Some(text) = part.strip_suffix(" LOS objects") {
         counted(text)
@@ -90,7 +90,7 @@ fn segment(part: &str, logged: &mut Logged) -> bool {
     found.is_some()
 }
 
-/// `D[,D] total D`. A collection without a pause has nothing before ` total`.
+/// Parses `D[,D] total D`. Without a pause, nothing precedes ` total`.
 fn times(text: &str, logged: &mut Logged) -> Option<()> {
     let (pauses, total) = match text.strip_prefix("total ") {
         Some(total) => ("", total),
@@ -111,8 +111,8 @@ fn times(text: &str, logged: &mut Logged) -> Option<()> {
     Some(())
 }
 
-/// `WaitForGcToComplete blocked for D for cause C` up to Android 7, `… blocked C on LAST for D`
-/// since.
+/// Parses `WaitForGcToComplete blocked for D for cause C` up to Android 7, and `… blocked C on LAST
+/// for D` since then.
 pub(super) fn blocked(message: &str) -> Option<Blocked> {
     let rest = message
         .strip_prefix("WaitForGcToComplete blocked ")?

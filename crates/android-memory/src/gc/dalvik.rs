@@ -1,10 +1,10 @@
-//! Dalvik's lines: collections of Android 1.5 to 4.4, and waits for the concurrent one.
+//! Dalvik's log lines: collections of Android 1.5 to 4.4, and waits for the concurrent collection.
 
 use super::event::{Blocked, Logged, Runtime, Steps};
 use super::size::{Printed, duration, kilobytes, plain};
 use heaptap_model::timeline::{Collection, Source};
 
-/// `REASON freed …`, where the reason is `GC` or `GC_…`.
+/// Parses `REASON freed …`, with a reason `GC` or `GC_…`.
 pub(super) fn collection(message: &str) -> Option<Logged> {
     let (reason, body) = message.split_once(" freed ")?;
     let known = reason == "GC" || reason.starts_with("GC_");
@@ -35,13 +35,13 @@ pub(super) fn collection(message: &str) -> Option<Logged> {
     Some(logged)
 }
 
-/// `2049K`, `<1K`; up to Android 2.2 `3184 objects / 205496 bytes in 67ms`.
+/// Parses `2049K`, `<1K`; up to Android 2.2 `3184 objects / 205496 bytes in 67ms`.
 fn freed(part: &str, logged: &mut Logged) -> Option<()> {
     let bytes = match part.split_once(" objects / ") {
         Some((objects, rest)) => {
             let (bytes, took) = rest.split_once(" in ")?;
             logged.collection.freed_objects = Some(plain(objects)?);
-            // The app stands still for all of it.
+            // The app is paused for the whole time.
             logged.collection.duration = Some(duration(took)?);
             match bytes.strip_suffix(" bytes") {
                 Some(bytes) => Printed {
@@ -58,7 +58,7 @@ fn freed(part: &str, logged: &mut Logged) -> Option<()> {
     Some(())
 }
 
-/// One of the parts behind the first.
+/// Parses one of the parts after the first.
 fn segment(part: &str, logged: &mut Logged) -> Option<()> {
     if let Some(text) = part.strip_prefix("paused ") {
         logged.collection.pauses = text.split('+').map(duration).collect::<Option<_>>()?;
@@ -78,13 +78,13 @@ fn segment(part: &str, logged: &mut Logged) -> Option<()> {
     Some(())
 }
 
-/// `3571K/9991K`.
+/// Parses `3571K/9991K`.
 fn pair(text: &str) -> Option<(Printed, Printed)> {
     let (used, limit) = text.split_once('/')?;
     Some((kilobytes(used)?, kilobytes(limit)?))
 }
 
-/// `WAIT_FOR_CONCURRENT_GC blocked 16ms`.
+/// Parses `WAIT_FOR_CONCURRENT_GC blocked 16ms`.
 pub(super) fn blocked(message: &str) -> Option<Blocked> {
     let took = message.strip_prefix("WAIT_FOR_CONCURRENT_GC blocked ")?;
     Some(Blocked {

@@ -1,6 +1,6 @@
-//! What is wrong with a process's collections, each with its threshold and its evidence: the
-//! live set keeps growing; allocations wait for collections while the heap is full; errors;
-//! long pauses; collections that the app asks for.
+//! Problems in a process's collections, each with its threshold and its evidence. They are a
+//! growing live set, allocations that wait while the heap is full, errors, long pauses, and
+//! requested collections.
 
 use super::log::ProcessLog;
 use super::report::{Diagnosis, Evidence, Figures, Growing, Growth, Live, ProcessReport, Severity};
@@ -8,27 +8,27 @@ use super::trend::{FEWEST, OVER_NOISE, Point, Trend};
 use heaptap_model::units::{ByteSize, HumanDuration};
 use std::time::Duration;
 
-/// Growth below this is none, whatever its pace.
+/// Minimum growth in bytes; smaller growth is not reported, whatever its rate.
 const LEAST_GROWTH: u64 = 1 << 20;
-/// Nor is growth below this part of what is live.
+/// Minimum growth relative to the live set.
 const LEAST_PART: f64 = 0.05;
-/// A heap is full from this part of its limit on.
+/// Part of the limit from which a heap is full.
 const FULL: f64 = 0.9;
-/// Where the limit is not known, a heap is full if so little is free after a collection of all
-/// of it: the runtime leaves more, unless it must not.
+/// If the limit is unknown, a heap is full if at most this much of it is free after a full GC. The
+/// runtime leaves more free unless it is at its limit.
 const FULL_FREE_PART: f64 = 0.05;
 const FULL_FREE: u64 = 4 << 20;
-/// So many such collections make a case; with a limit that is known, fewer.
+/// Number of such collections required for a report; fewer are enough if the limit is known.
 const CASE: u64 = 3;
 const CASE_OF_LIMIT: u64 = 2;
-/// A frame at 60 Hz: a longer pause drops one.
+/// A frame at 60 Hz. A longer pause drops a frame.
 const FRAME_NS: u64 = 16_700_000;
-/// A pause that people notice.
+/// A pause that users notice.
 const NOTICED_NS: u64 = 100_000_000;
-/// So many collections that an app asks for are a habit.
+/// Number of requested collections from which they are reported.
 const HABIT: u64 = 3;
 
-/// Judges the live set after collections of the whole heap, in order.
+/// Judges the live set after full GCs, in order.
 pub fn growth(live: &[Live]) -> Growth {
     let whole: Vec<&Live> = live.iter().filter(|l| l.whole).collect();
     let points: Vec<Point> = whole
@@ -36,7 +36,7 @@ pub fn growth(live: &[Live]) -> Growth {
         .enumerate()
         .map(|(n, live)| Point {
             x: n as f64,
-            // What the unit hides is on average half of it.
+            // The unit hides half of itself on average.
             y: live.bytes as f64 + live.step.saturating_sub(1) as f64 / 2.0,
         })
         .collect();
@@ -67,7 +67,7 @@ pub fn growth(live: &[Live]) -> Growth {
             })
         })
         .collect();
-    // Times of thousands of days are too coarse for what is between them.
+    // f64 minutes of thousands of days are too coarse for the differences between them.
     let first = timed.first().map_or(0.0, |p| p.x);
     let mut timed: Vec<Point> = timed
         .iter()
@@ -92,29 +92,29 @@ pub fn growth(live: &[Live]) -> Growth {
     })
 }
 
-/// Why a live set counts as steady: bytes it grew along its line, the spread around that, and what
-/// would count.
+/// Returns the reason why a live set counts as steady. Takes its growth along the trend line, the
+/// spread around the line, and the minimum growth that counts, all in bytes.
 pub fn why_steady(growth: f64, noise: f64, least: f64) -> String {
     if growth <= OVER_NOISE * noise {
         format!(
-            "it does not keep growing: it moves within its spread of {}",
+            "no sustained growth: changes are within the spread of {}",
             size(noise)
         )
     } else if growth < least {
         format!(
-            "it grew by {}: too little to tell of a leak, which takes {}",
+            "no sustained growth: {} is below the leak threshold of {}",
             size(growth),
             size(least)
         )
     } else {
         format!(
-            "it grew by {}, but not from its begin to its end: it does not keep growing",
+            "no sustained growth: the live set grew by {}, but not throughout",
             size(growth)
         )
     }
 }
 
-/// All that is wrong, the gravest first.
+/// Returns all problems, the most severe first.
 pub fn diagnose(report: &ProcessReport, process: &ProcessLog) -> Vec<Diagnosis> {
     let mut found: Vec<Diagnosis> = [
         out_of_memory(report),
@@ -135,15 +135,14 @@ fn grows(report: &ProcessReport) -> Option<Diagnosis> {
         return None;
     };
     let mut text = format!(
-        "the live set keeps growing: by {} over {} collections of the whole heap, {} from one to \
-         the next",
+        "the live set keeps growing: by {} over {} full GCs, {} per GC",
         size(growing.growth),
         growing.collections,
         size(growing.per_collection),
     );
     if let (Some(pace), Some((low, high))) = (growing.per_minute, growing.per_minute_range) {
         text += &format!(
-            ", {} a minute ({} to {} with 95 % confidence)",
+            ", {} per minute (95% confidence interval {} to {})",
             size(pace),
             size(low),
             size(high)
@@ -155,25 +154,25 @@ fn grows(report: &ProcessReport) -> Option<Diagnosis> {
             let minutes = left as f64 / pace;
             if minutes < 60.0 * 24.0 {
                 text += &format!(
-                    "; at that pace {} are full in {}",
+                    ". At this rate, the heap reaches its limit of {} in {}",
                     ByteSize(report.limit.unwrap_or(0)),
                     HumanDuration(Duration::from_secs_f64(minutes * 60.0))
                 );
             }
         }
     }
-    text += &format!("; the spread around that line is {}", size(growing.noise));
+    text += &format!(". The spread around the trend is {}.", size(growing.noise));
     Some(Diagnosis {
         severity: Severity::Warning,
         text,
-        help: "collections free what nothing holds: something holds more and more. Take Java \
-               heaps before and after with `heaptap dump` and compare them with `heaptap leaks`"
+        help: "find the objects that stay reachable: take Java dumps before and after the growth \
+               with `heaptap dump` and compare them with `heaptap leaks`"
             .to_owned(),
         evidence: Evidence::LiveSetGrows(growing),
     })
 }
 
-/// Whether an allocation waited for the collection.
+/// Returns whether an allocation waited for the collection.
 fn is_for_alloc(reason: &str) -> bool {
     matches!(
         reason,
@@ -196,7 +195,7 @@ fn near_limit(report: &ProcessReport, process: &ProcessLog) -> Option<Diagnosis>
         let steps = timed.logged.steps;
         let is_full = match (report.limit, collection.total) {
             (Some(limit), _) => live.saturating_add(steps.live) as f64 >= FULL * limit as f64,
-            // Young collections leave the heap's size as it is.
+            // Young collections do not change the size of the heap.
             (None, Some(total)) if super::event::is_whole(&collection.collector) => {
                 let free = total.saturating_sub(live).saturating_add(steps.total);
                 free <= FULL_FREE
@@ -218,7 +217,7 @@ fn near_limit(report: &ProcessReport, process: &ProcessLog) -> Option<Diagnosis>
     }
     let bound = match report.limit {
         Some(limit) => format!(
-            "at least {:.0} % of the {} that the heap may take up{}",
+            "the live set was at least {:.0}% of the heap limit of {}{}",
             FULL * 100.0,
             ByteSize(limit),
             report
@@ -226,30 +225,27 @@ fn near_limit(report: &ProcessReport, process: &ProcessLog) -> Option<Diagnosis>
                 .map_or_else(String::new, |from| format!(" ({})", from.words())),
         ),
         None => format!(
-            "no more than {:.0} % and {} of the heap free",
+            "at most {:.0}% and {} of the heap were free",
             FULL_FREE_PART * 100.0,
             ByteSize(FULL_FREE)
         ),
     };
+    let plural = if collections == 1 { "" } else { "s" };
     let mut text = format!(
-        "OutOfMemoryError is near: allocations waited for {collections} collections, and after \
-         {full} of them {bound} {}",
-        match report.limit {
-            Some(_) => "were live",
-            None => "was left",
-        }
+        "OutOfMemoryError is near: allocations waited for {collections} collection{plural}, and \
+         after {full} of them {bound}"
     );
     if most > 0 {
         text += &format!(" (at most {} live)", ByteSize(most));
     }
     if last_resort > 0 {
-        text += &format!("; {last_resort} were the last resort before the error");
+        text += &format!("; last attempts before an OutOfMemoryError: {last_resort}");
     }
     Some(Diagnosis {
         severity: Severity::Warning,
         text,
-        help: "what is live has to shrink, or the next large allocation fails: `heaptap dump` \
-               shows what holds it"
+        help: "reduce the live set, or the next large allocation can fail; `heaptap dump` shows \
+               what fills the heap"
             .to_owned(),
         evidence: Evidence::NearLimit {
             collections,
@@ -261,7 +257,7 @@ fn near_limit(report: &ProcessReport, process: &ProcessLog) -> Option<Diagnosis>
 }
 
 fn out_of_memory(report: &ProcessReport) -> Option<Diagnosis> {
-    // What is thrown is reported as well: count what is larger.
+    // A thrown error is also reported, so count the larger number.
     let errors: u64 = report
         .out_of_memory
         .iter()
@@ -274,9 +270,9 @@ fn out_of_memory(report: &ProcessReport) -> Option<Diagnosis> {
     };
     let error = &last.error;
     if let Some(wanted) = error.wanted {
-        text += &format!(": {} were asked for", ByteSize(wanted));
+        text += &format!(": {} requested", ByteSize(wanted));
         if let Some(free) = error.free {
-            text += &format!(", {} were free", ByteSize(free));
+            text += &format!(", {} free", ByteSize(free));
         }
         if let Some(limit) = error.growth_limit {
             text += &format!(" of at most {}", ByteSize(limit));
@@ -287,19 +283,19 @@ fn out_of_memory(report: &ProcessReport) -> Option<Diagnosis> {
     }
     if let Some(largest) = error.largest_free {
         text += &format!(
-            "; the heap is fragmented: the largest piece free is {}",
+            "; the heap is fragmented: the largest free block is {}",
             ByteSize(largest)
         );
     }
     let threads = error.text.contains("pthread_create") || error.text.contains("new native thread");
     let help = match threads {
         true => {
-            "it is not the Java heap that is full: a thread could not be made. Count threads and \
-             address space, not objects"
+            "reduce the number of threads or the use of address space: a thread could not be \
+             created, but the Java heap is not full"
         }
         false => {
-            "`heaptap dump` shows what holds the heap; an allocation that is large by itself may \
-             be the fault, too"
+            "run `heaptap dump` to see what fills the heap, or look for a single very large \
+             allocation"
         }
     };
     Some(Diagnosis {
@@ -328,13 +324,12 @@ fn long_pauses(report: &ProcessReport, process: &ProcessLog) -> Option<Diagnosis
             false => Severity::Note,
         },
         text: format!(
-            "{long} of {count} pauses were longer than a frame of 16.7 ms; the longest took {}",
+            "{long} of {count} pauses exceeded a frame of 16.7 ms; the longest took {}",
             milliseconds(max_ns)
         ),
-        help:
-            "fewer and smaller allocations in what runs often make collections shorter; `heaptap \
-               record --java-allocations` shows where they are made"
-                .to_owned(),
+        help: "make fewer and smaller allocations in frequently executed code; `heaptap record \
+               --java-allocations` shows their callsites"
+            .to_owned(),
         evidence: Evidence::LongPauses {
             long,
             pauses: count,
@@ -363,12 +358,12 @@ fn explicit(report: &ProcessReport, process: &ProcessLog) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: Severity::Note,
         text: format!(
-            "{collections} collections were asked for, {} in all: by System.gc() of {}, or by \
+            "{collections} collections were requested, {} in total: by System.gc() in {} or by \
              tools such as `dumpsys meminfo`",
             milliseconds(total_ns),
             heaptap_model::untrusted::sanitize(name)
         ),
-        help: "the runtime knows better when to collect: calls of System.gc() cost time and free \
+        help: "remove calls to System.gc() and let the runtime decide; they cost time and free \
                little"
             .to_owned(),
         evidence: Evidence::ExplicitCollections {
@@ -378,7 +373,7 @@ fn explicit(report: &ProcessReport, process: &ProcessLog) -> Option<Diagnosis> {
     })
 }
 
-/// Bytes that may be a fraction, or negative.
+/// Formats a number of bytes that can be fractional or negative.
 fn size(bytes: f64) -> String {
     let text = ByteSize(bytes.abs().round() as u64).to_string();
     match bytes <= -0.5 {

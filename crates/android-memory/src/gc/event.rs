@@ -1,106 +1,104 @@
-//! What the log tells about the garbage collector, as plain values.
+//! Events about the garbage collector in a log, as plain values.
 
 use serde::Serialize;
 
 use super::oom::OutOfMemory;
 use heaptap_model::timeline::Collection;
 
-/// The virtual machine that wrote a line.
+/// Virtual machine that wrote a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Runtime {
     /// Up to Android 4.4: logs every collection.
     Dalvik,
-    /// Since Android 4.4: logs those that were slow, and those that were asked for.
+    /// Since Android 4.4: logs only slow and requested collections.
     Art,
 }
 
-/// A collection as its line gives it.
+/// A collection as printed in its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Logged {
-    /// Who wrote it.
     pub runtime: Runtime,
-    /// The collection itself.
     pub collection: Collection,
-    /// How much of the heap is free afterwards, percent.
+    /// Free part of the heap afterwards, percent.
     pub free_percent: Option<u32>,
-    /// Memory outside of the heap that counts against it, and how much of it there may be:
-    /// pictures, up to Android 2.3.
+    /// External memory that counts against the heap limit and its maximum, bytes: pictures, up to
+    /// Android 2.3.
     pub external: Option<(u64, u64)>,
-    /// Its figures are those of a sample of collections: `(sampled)`.
+    /// True if the figures come from a sample of collections: `(sampled)`.
     pub sampled: bool,
-    /// What the units of its sizes hide.
+    /// Rounding units of the sizes.
     pub steps: Steps,
-    /// Parts of the line that have no known form.
+    /// Parts of the line in an unknown form.
     pub unread: Vec<String>,
 }
 
-/// Sizes are cut off at a unit: each is at least what it says, and less than a step more.
+/// Rounding units. Each size is rounded down, so the real value is less than one unit larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Steps {
-    /// Of `freed_bytes`.
+    /// Unit of `freed_bytes`.
     pub freed: u64,
-    /// Of `freed_large`.
+    /// Unit of `freed_large`.
     pub large: u64,
-    /// Of `live`.
+    /// Unit of `live`.
     pub live: u64,
-    /// Of `total`.
+    /// Unit of `total`.
     pub total: u64,
 }
 
-/// A thread that waited for a collection.
+/// Wait of a thread for a collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocked {
-    /// How long, ns.
+    /// Duration, ns.
     pub ns: u64,
-    /// What it wanted a collection for.
+    /// Reason for which the thread needed a collection.
     pub reason: Option<String>,
-    /// Why the one ran that it waited for.
+    /// Reason of the collection for which it waited.
     pub on: Option<String>,
 }
 
-/// What a line says.
+/// Event in a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A collection ended.
     Collection(Box<Logged>),
-    /// A thread waited for one.
+    /// A thread waited for a collection.
     Blocked(Blocked),
-    /// There was no memory.
+    /// An allocation failed.
     OutOfMemory(Box<OutOfMemory>),
-    /// The heap would have grown over its limit.
+    /// The heap would have exceeded its limit.
     Clamp {
-        /// What it would have grown to, bytes.
+        /// Size to which it would have grown, bytes.
         from: u64,
-        /// What it may grow to, bytes.
+        /// Size to which it can grow, bytes.
         to: u64,
     },
-    /// The heap grows because nothing in it fits an allocation.
+    /// The heap grows because an allocation does not fit.
     GrowHeap {
-        /// Its size from now on, bytes.
+        /// New size, bytes.
         to: u64,
-        /// What did not fit, bytes.
+        /// Size of the allocation, bytes.
         wanted: Option<u64>,
     },
-    /// Even what is softly referenced is given up, for an allocation.
+    /// Softly referenced objects are collected for an allocation.
     SoftReferences {
-        /// What is allocated, bytes.
+        /// Size of the allocation, bytes.
         wanted: Option<u64>,
     },
-    /// A signal asked for a collection (SIGUSR1).
+    /// A signal (SIGUSR1) requested a collection.
     Forced,
-    /// A thread starts a collection, or waits for one, and stands still.
+    /// A thread starts a collection or waits for one, and is blocked.
     Blocking {
-        /// Why.
         reason: String,
-        /// It waits for one that runs.
+        /// True if it waits for a running collection.
         waits: bool,
     },
-    /// It speaks of collections in words that are not known.
+    /// A message about collections in an unknown form.
     Other,
 }
 
-/// Whether a collector goes over the whole heap: young and sticky ones leave what is old.
+/// Returns whether a collector processes the whole heap. Young and sticky collectors skip old
+/// objects.
 pub fn is_whole(collector: &str) -> bool {
     !collector
         .split_whitespace()

@@ -1,5 +1,5 @@
-//! The collections of a log, by process: lines go in one after another, however many; what
-//! they say of collections is kept, up to a bound, and what was left out is counted.
+//! Collections in a log, by process. Accepts any number of lines, one after another. Keeps a
+//! limited number of events about collections and counts the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,122 +11,120 @@ use super::oom::OutOfMemory;
 use super::size::plain;
 use super::stamp::Axis;
 
-/// Collections of all processes that are kept; those behind are counted.
+/// Maximum number of collections of all processes; further ones are only counted.
 const MOST_COLLECTIONS: usize = 300_000;
-/// Processes that are told apart.
+/// Maximum number of processes.
 const MOST_PROCESSES: usize = 20_000;
-/// Waits and errors that are kept of a process.
+/// Maximum number of waits and of errors per process.
 const MOST_OTHERS: usize = 20_000;
-/// Lines in unknown words that are kept of a process as examples.
+/// Maximum number of unknown lines kept per process as examples.
 const EXAMPLES: usize = 5;
-/// A longer time between two lines is no silence but a clock that was set, or another log.
+/// Maximum time between two lines. A longer time means that a clock was set, or that another log
+/// begins.
 pub(super) const LONGEST_SILENCE_NS: i64 = 12 * 3600 * 1_000_000_000;
-/// Characters of each, and of a name.
+/// Maximum number of characters of an example or a name.
 const MOST_TEXT: usize = 300;
 
-/// A collection, and when its line was written.
+/// A collection with the time of its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timed {
-    /// ns since 1970 by the phone's wall clock, or since its boot: the axis of the log. The
-    /// year is a guess where lines have none.
+    /// Time on the log's axis: ns since 1970 of the device's wall clock, or since its boot. The
+    /// year is a guess if the lines do not have one.
     pub at: Option<i64>,
-    /// What its line says.
+    /// Contents of the line.
     pub logged: Logged,
-    /// A signal asked for it: SIGUSR1 was logged just before.
+    /// True if a signal requested it: SIGUSR1 was logged just before.
     pub by_signal: bool,
 }
 
-/// What a log tells of one process.
+/// Events of one process in a log.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessLog {
-    /// Its number, where the format has it.
+    /// Process ID, if the format has it.
     pub pid: Option<u32>,
-    /// Its name, or the end of it.
+    /// Process name or the end of it.
     pub name: Option<Name>,
-    /// Its collections, in the order of the log.
     pub collections: Vec<Timed>,
-    /// Threads that waited for one.
+    /// Waits of threads for a collection.
     pub blocked: Vec<Blocked>,
     /// `OutOfMemoryError`s, thrown or reported.
     pub out_of_memory: Vec<(Option<i64>, OutOfMemory)>,
-    /// What the heap may grow to at most, as its own lines say, bytes.
+    /// Heap limit from its own lines, bytes.
     pub limit: Option<u64>,
-    /// How often it wanted to grow over that.
+    /// Number of times that the heap would have grown beyond its limit.
     pub clamps: u64,
-    /// How often it grew because nothing fitted.
+    /// Number of times that the heap grew because an allocation did not fit.
     pub grown: u64,
-    /// How often it gave up what is softly referenced.
+    /// Number of times that softly referenced objects were collected.
     pub soft: u64,
-    /// Collections that a signal asked for.
+    /// Number of collections requested by a signal.
     pub signals: u64,
-    /// Lines of the collector in words that are not known, and the first of them.
+    /// Number of lines about the collector in an unknown form, and examples of them.
     pub unknown: (u64, Vec<String>),
-    /// Lines of this process that the phone's log threw away.
+    /// Number of lines of this process that the device's log discarded.
     pub dropped: u64,
-    /// Of the time that the log was written, where it began and where it ended; the whole where
-    /// it does not say.
+    /// Start and end of the process within the log's written time, ns. `None` means the start or
+    /// end of the log.
     life: (Option<u64>, Option<u64>),
-    /// SIGUSR1 came, and its collection is still to come.
+    /// True if SIGUSR1 came and its collection is still expected.
     forced: bool,
-    /// It died: the next of this number is another.
+    /// True if the process died: the next process with its ID is a new one.
     dead: bool,
 }
 
-/// A process's name.
+/// Name of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
-    /// As the log has it.
+    /// Name as printed in the log.
     pub text: String,
-    /// It may be the end of a longer one: the tag of a line.
+    /// True if it can be the end of a longer name, because it is the tag of a line.
     pub from_tag: bool,
 }
 
-/// What a line said, for those who follow a log.
+/// Event in a line, for code that follows a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GcLogEvent {
-    /// On the log's axis, ns.
+    /// Time on the log's axis, ns.
     pub at: Option<i64>,
-    /// Whose.
     pub pid: Option<u32>,
-    /// What.
     pub event: Event,
 }
 
-/// Which process: its number, and which of those that had it; without a number, its tag.
+/// Process ID with the count of its previous owners; without a process ID, the tag.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key(Option<u32>, u32, String);
 
-/// A log, as far as it was read.
+/// A log, as read so far.
 #[derive(Debug, Clone, Default)]
 pub struct GcLog {
     splitter: Splitter,
     axis: Axis,
     processes: BTreeMap<Key, ProcessLog>,
-    /// Of a number, the process that has it now.
+    /// For each process ID, the count of its previous owners.
     lives: BTreeMap<u32, u32>,
     names: BTreeMap<u32, String>,
     last: Option<Key>,
     kept: usize,
-    /// Collections beyond those that are kept.
+    /// Number of collections beyond the limit.
     pub left_out: u64,
-    /// Lines of any kind that were read.
+    /// Number of lines read.
     pub lines: u64,
-    /// Those of them that have a form of logcat: others may be of a log, or of anything.
+    /// Number of lines in a logcat form. The others can come from a log or from any other text.
     pub formed: u64,
-    /// The formats they had.
+    /// Formats found in the lines.
     pub formats: BTreeSet<Format>,
-    /// When the first and the last line were written, on the log's axis.
+    /// Times of the first and the last line, on the log's axis, ns.
     pub span: Option<(i64, i64)>,
-    /// For how long lines were written, by those that follow each other.
+    /// Total time between successive lines, ns.
     pub written_ns: u64,
-    /// When the line before was.
+    /// Time of the previous line.
     latest: Option<i64>,
-    /// Of a number, when in that time it was given last.
+    /// For each process ID, the value of `written_ns` when it was last assigned.
     given: BTreeMap<u32, u64>,
 }
 
 impl GcLog {
-    /// A log whose lines without a year are of `year`.
+    /// Creates a log whose lines without a year get `year`.
     pub fn of_year(year: i32) -> GcLog {
         GcLog {
             axis: Axis::from_year(year),
@@ -134,7 +132,7 @@ impl GcLog {
         }
     }
 
-    /// Reads the next line; what it says of collections.
+    /// Reads the next line and returns its event about collections.
     pub fn push(&mut self, text: &str) -> Option<GcLogEvent> {
         self.lines += 1;
         let mut splitter = std::mem::take(&mut self.splitter);
@@ -156,20 +154,20 @@ impl GcLog {
         event
     }
 
-    /// Gives a process its name, where that is known beside the log.
+    /// Sets the name of a process from another source.
     pub fn call(&mut self, pid: u32, name: &str) {
         self.names
             .insert(pid, name.chars().take(MOST_TEXT).collect());
     }
 
-    /// Reads all lines of a piece of text.
+    /// Reads all lines of a text.
     pub fn push_all(&mut self, text: &str) {
         for line in text.split('\n') {
             self.push(line);
         }
     }
 
-    /// For how long the log was written while `process` lived.
+    /// Returns for how long the log was written while `process` was alive.
     pub fn observed(&self, process: &ProcessLog) -> Option<Observed> {
         let (began, ended) = process.life;
         let until = ended.unwrap_or(self.written_ns);
@@ -180,7 +178,7 @@ impl GcLog {
         })
     }
 
-    /// The processes, by number.
+    /// Returns the processes, sorted by process ID.
     pub fn processes(&self) -> impl Iterator<Item = &ProcessLog> {
         self.processes.values().filter(|p| p.told_anything())
     }
@@ -202,7 +200,7 @@ impl GcLog {
             return None;
         }
         let event = parse_event(line)?;
-        // Of a line without a form, only what is sure.
+        // Without a known format, accept only unambiguous events.
         if line.format == Format::Raw && !is_sure(&event) {
             return None;
         }
@@ -240,7 +238,7 @@ impl GcLog {
         })
     }
 
-    /// Lines that tell of processes that begin and end.
+    /// Reads lines about processes that start or end.
     fn life(&mut self, line: &LogLine<'_>) {
         match line.tag {
             Some("ActivityManager" | "am_proc_start" | "am_proc_died") => {}
@@ -269,7 +267,7 @@ impl GcLog {
 
     fn next_life(&mut self, pid: u32) {
         let life = self.lives.entry(pid).or_default();
-        // Nothing was told of the one before: it may as well be this one.
+        // Without events, the previous process cannot be distinguished from this one.
         if self
             .processes
             .contains_key(&Key(Some(pid), *life, String::new()))
@@ -312,7 +310,7 @@ impl GcLog {
                 from_tag: false,
             });
         }
-        // Since Android 9 the tag of the runtime's lines is the end of the process's name.
+        // Since Android 9, the tag of the runtime's lines is the end of the process name.
         let tag = line.tag.filter(|tag| {
             !tag.is_empty()
                 && !matches!(
@@ -339,7 +337,7 @@ impl GcLog {
         if let Some(process) = self.processes.get_mut(&key) {
             match what {
                 Chatty::Expired(lines) => process.dropped = process.dropped.saturating_add(lines),
-                // The same again: worth a word only where it was about collections.
+                // A repetition of the last line matters only if that line was about collections.
                 Chatty::Identical(lines) if is_last => {
                     process.dropped = process.dropped.saturating_add(lines);
                 }
@@ -357,7 +355,7 @@ impl ProcessLog {
             || self.clamps + self.grown + self.soft + self.signals + self.unknown.0 > 0
     }
 
-    /// The virtual machine, by its last collection.
+    /// Returns the virtual machine of the last collection.
     pub fn runtime(&self) -> Option<Runtime> {
         self.collections.last().map(|c| c.logged.runtime)
     }
@@ -406,13 +404,14 @@ impl ProcessLog {
     }
 }
 
-/// Whether an event can only be what it seems, wherever its text stands.
+/// Returns whether an event is unambiguous, wherever its text was found.
 fn is_sure(event: &Event) -> bool {
     !matches!(event, Event::Other | Event::Forced)
 }
 
-/// `Start proc 123:com.example.app/u0a12 for …`, up to Android 4.4 `Start proc com.example.app
-/// for …: pid=123 …`; `am_proc_start: [0,123,10012,com.example.app,…]` of the events' log.
+/// Parses `Start proc 123:com.example.app/u0a12 for …`; up to Android 4.4 `Start proc
+/// com.example.app for …: pid=123 …`; and `am_proc_start: [0,123,10012,com.example.app,…]` of the
+/// events log.
 fn started<'a>(line: &LogLine<'a>) -> Option<(u32, &'a str)> {
     if line.tag == Some("am_proc_start") {
         let mut fields = line.message.strip_prefix('[')?.split(',');
@@ -430,7 +429,7 @@ fn started<'a>(line: &LogLine<'a>) -> Option<(u32, &'a str)> {
     Some((number(digits.split(' ').next()?)?, name))
 }
 
-/// `Process com.example.app (pid 123) has died …`; `am_proc_died: [0,123,…]`.
+/// Parses `Process com.example.app (pid 123) has died …` and `am_proc_died: [0,123,…]`.
 fn died(line: &LogLine<'_>) -> Option<u32> {
     if line.tag == Some("am_proc_died") {
         return number(line.message.strip_prefix('[')?.split(',').nth(1)?);
@@ -492,7 +491,7 @@ mod tests {
             ]
         );
         assert_eq!(log.span.unwrap().1 - log.span.unwrap().0, 7_000_000_000);
-        // Each was watched while it lived, as far as the log says.
+        // The log observed each process while it was alive.
         let observed: Vec<u64> = log
             .processes()
             .map(|p| log.observed(p).map_or(0, |of| of.ns / 1_000_000_000))

@@ -1,14 +1,13 @@
-//! Lines of the phone's log, in any format that `logcat -v` prints and in those that Android
-//! Studio, Eclipse and `flutter run` copy: who said what at which time. Each line is judged by
-//! itself, so that a log pasted from several is read, too; only `-v long` needs the line
-//! before, which [`Splitter`] remembers.
+//! Parsing of log lines in any format of `logcat -v` and in the formats that Android Studio,
+//! Eclipse and `flutter run` copy. Each line is parsed independently, so a log can mix formats.
+//! Only `-v long` needs the previous line, which [`Splitter`] remembers.
 
 use serde::Serialize;
 
 use super::size::plain;
 use super::stamp::Stamp;
 
-/// How a line is laid out.
+/// Layout of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
@@ -26,49 +25,46 @@ pub enum Format {
     Tag,
     /// `message`
     Raw,
-    /// `[ MM-DD HH:MM:SS.mmm 123: 456 I/tag ]`, then the message in lines of its own.
+    /// `[ MM-DD HH:MM:SS.mmm 123: 456 I/tag ]`, then the message on separate lines.
     Long,
     /// `YYYY-MM-DD HH:MM:SS.mmm 123-456 tag package I message`, as Android Studio copies it.
     Studio,
 }
 
-/// A line of a log. What its format leaves out is `None`.
+/// A line of a log. Parts that its format omits are `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogLine<'a> {
-    /// How it was laid out.
     pub format: Format,
-    /// When.
     pub time: Option<Stamp>,
-    /// Whose: a number, or a short name (`-v uid`).
+    /// User: a number, or a short name (`-v uid`).
     pub uid: Option<&'a str>,
-    /// The process.
+    /// Process ID.
     pub pid: Option<u32>,
-    /// The thread.
+    /// Thread ID.
     pub tid: Option<u32>,
     /// `V`, `D`, `I`, `W`, `E`, `F`; `A` in Android Studio.
     pub level: Option<char>,
-    /// The tag, without the spaces around it.
+    /// Tag, trimmed.
     pub tag: Option<&'a str>,
-    /// The package, where Android Studio names it.
+    /// Package, if Android Studio prints it.
     pub package: Option<&'a str>,
-    /// What it says.
     pub message: &'a str,
 }
 
-/// What a line of a log file is.
+/// Type of a line in a log file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Row<'a> {
     /// A line of the log.
     Line(LogLine<'a>),
     /// `--------- beginning of main` and the like.
     Divider,
-    /// Nothing to read: a blank line, or the head of a line of `-v long`.
+    /// Nothing to process: a blank line, or the head of a line of `-v long`.
     Nothing,
 }
 
-/// Reads one line, with or without its end. None where it is no line of a log: blank, or
-/// `--------- beginning of main`. A line of no known form is `raw`. The head of a line of
-/// `-v long` has an empty message: use [`Splitter`] where that format may come.
+/// Parses one line, with or without its line end. Returns `None` if it is not a log line: blank, or
+/// `--------- beginning of main`. A line in an unknown format is `raw`. The head of a line of `-v
+/// long` has an empty message: use [`Splitter`] if that format can occur.
 pub fn parse_line(text: &str) -> Option<LogLine<'_>> {
     let text = bare(text);
     if text.trim().is_empty() || is_divider(text) {
@@ -84,15 +80,15 @@ pub fn parse_line(text: &str) -> Option<LogLine<'_>> {
     }))
 }
 
-/// Reads the lines of one file, one after another.
+/// Parser for the lines of one file, in order.
 #[derive(Debug, Clone, Default)]
 pub struct Splitter {
-    /// The head of a line of `-v long`, whose message follows.
+    /// Head of a line of `-v long`, whose message follows.
     head: Option<String>,
 }
 
 impl Splitter {
-    /// Reads the next line.
+    /// Parses the next line.
     pub fn line<'a>(&'a mut self, text: &'a str) -> Row<'a> {
         if is_divider(bare(text)) {
             self.head = None;
@@ -106,7 +102,7 @@ impl Splitter {
                 self.head = Some(bare(text).to_owned());
                 Row::Nothing
             }
-            // A body may look like many things; a time in front is not one of them.
+            // A message body can look like another format, but not if it begins with a time.
             Format::Time | Format::Threadtime | Format::Studio => {
                 self.head = None;
                 Row::Line(line)
@@ -123,7 +119,7 @@ impl Splitter {
 }
 
 impl Splitter {
-    /// Whether the head of a line of `-v long` was read last.
+    /// Returns whether the last line was the head of a line of `-v long`.
     pub(super) fn has_head(&self) -> bool {
         self.head.is_some()
     }
@@ -145,7 +141,7 @@ impl<'a> LogLine<'a> {
     }
 }
 
-/// Without the line's end and the colours of `-v color`.
+/// Removes the line end and the colors of `-v color`.
 fn bare(text: &str) -> &str {
     let mut text = text.trim_end_matches(['\r', '\n']);
     while let Some(rest) = text.strip_prefix("\x1b[") {
@@ -173,8 +169,8 @@ fn is_divider(text: &str) -> bool {
     text.starts_with("--------- beginning of") || text.starts_with("--------- switch to")
 }
 
-/// Without what tools put in front of the lines they pass on: `[+123 ms] ` of `flutter run -v`,
-/// the commas of some test servers.
+/// Removes prefixes that tools add to the lines: `[+123 ms] ` of `flutter run -v`, and the commas
+/// of some test servers.
 fn without_tool(text: &str) -> &str {
     let text = text.trim_start_matches(',');
     let Some(rest) = text.strip_prefix('[') else {
@@ -190,10 +186,10 @@ fn without_tool(text: &str) -> &str {
     }
 }
 
-/// Lines that begin with a time.
+/// Parses lines that begin with a time.
 fn timed(text: &str) -> Option<LogLine<'_>> {
     let (time, rest) = Stamp::parse(text)?;
-    // Eclipse puts a colon behind the time.
+    // Eclipse prints a colon after the time.
     let rest = rest.strip_prefix(':').unwrap_or(rest);
     if !rest.starts_with([' ', '\t']) {
         return None;
@@ -212,7 +208,7 @@ fn pid(text: &str) -> Option<u32> {
     text.trim().parse().ok()
 }
 
-/// `[UID] PID TID L tag: message`.
+/// Parses `[UID] PID TID L tag: message`.
 fn threadtime(text: &str, time: Stamp) -> Option<LogLine<'_>> {
     let mut rest = text;
     let mut word = || -> Option<&str> {
@@ -243,7 +239,7 @@ fn threadtime(text: &str, time: Stamp) -> Option<LogLine<'_>> {
     })
 }
 
-/// `tag    : message`; an empty tag stands as nothing before the colon.
+/// Parses `tag    : message`; an empty tag is nothing before the colon.
 fn tagged(text: &str) -> Option<(&str, &str)> {
     let (tag, message) = match text.split_once(": ") {
         Some(parts) => parts,
@@ -253,7 +249,8 @@ fn tagged(text: &str) -> Option<(&str, &str)> {
     Some((tag.trim(), message))
 }
 
-/// `I/tag( 123): message`, `I/tag: message`, `I( 123) message  (tag)`, `I( 123: 456) message`.
+/// Parses `I/tag( 123): message`, `I/tag: message`, `I( 123) message  (tag)`, `I( 123: 456)
+/// message`.
 fn leveled(text: &str, time: Option<Stamp>) -> Option<LogLine<'_>> {
     let letter = level(text)?;
     let rest = &text[1..];
@@ -265,8 +262,8 @@ fn leveled(text: &str, time: Option<Stamp>) -> Option<LogLine<'_>> {
     }
     let (inside, message) = rest.strip_prefix('(')?.split_once(')')?;
     let message = message.strip_prefix(' ').unwrap_or(message);
-    // With `-v uid`, the brackets of `process` look like those of `thread`; but it names the
-    // tag at the end.
+    // With `-v uid`, the parentheses of `process` look like those of `thread`, but `process` has
+    // the tag at the end.
     let named = message
         .strip_suffix(')')
         .and_then(|m| m.rsplit_once("  ("))
@@ -300,12 +297,13 @@ fn leveled(text: &str, time: Option<Stamp>) -> Option<LogLine<'_>> {
     })
 }
 
-/// What follows `I/`.
+/// Parses the text after `I/`.
 fn slashed(rest: &str, letter: char, time: Option<Stamp>) -> Option<LogLine<'_>> {
-    // The tag may hold brackets of its own: the first that hold a number and end in a colon.
+    // The tag can contain parentheses. Use the first pair that contains a number and precedes a
+    // colon.
     let mut from = 0;
     while let Some(open) = rest[from..].find('(').map(|at| at + from) {
-        // A tag is short and has no colon before a space: what follows is a message.
+        // A tag is short and does not contain `: `, so the rest is a message.
         if open > 128 || rest[..open].contains(": ") {
             break;
         }
@@ -344,14 +342,14 @@ fn slashed(rest: &str, letter: char, time: Option<Stamp>) -> Option<LogLine<'_>>
     })
 }
 
-/// Numbers, or a name and numbers, with colons between them.
+/// Splits up to three parts at colons.
 fn colons(inside: &str) -> Option<[Option<&str>; 3]> {
     let mut parts = inside.split(':').map(str::trim);
     let three = [parts.next(), parts.next(), parts.next()];
     parts.next().is_none().then_some(three)
 }
 
-/// `[UID:]PID`.
+/// Parses `[UID:]PID`.
 fn owner(inside: &str) -> Option<(Option<&str>, u32)> {
     match colons(inside)? {
         [Some(id), None, None] => Some((None, pid(id)?)),
@@ -360,12 +358,12 @@ fn owner(inside: &str) -> Option<(Option<&str>, u32)> {
     }
 }
 
-/// A number, or a name as short as logcat prints one.
+/// Returns whether this is a user: a number, or a short name as printed by logcat.
 fn is_user(uid: &str) -> bool {
     !uid.is_empty() && uid.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// `[UID:]PID:TID`.
+/// Parses `[UID:]PID:TID`.
 fn thread_of(inside: &str) -> Option<(Option<&str>, u32, u32)> {
     match colons(inside)? {
         [Some(id), Some(tid), None] => Some((None, pid(id)?, pid(tid)?)),
@@ -374,9 +372,9 @@ fn thread_of(inside: &str) -> Option<(Option<&str>, u32, u32)> {
     }
 }
 
-/// `[ TIME [UID:]PID:TID L/tag ]`.
+/// Parses `[ TIME [UID:]PID:TID L/tag ]`.
 fn long_head(text: &str) -> Option<LogLine<'_>> {
-    // Heads are remembered, and tags are short.
+    // Heads are stored, so limit their size; tags are short.
     let text = (text.len() <= 1024).then_some(text)?;
     let inside = text.strip_prefix("[ ")?.strip_suffix(" ]")?;
     let (time, rest) = Stamp::parse(inside)?;
@@ -394,7 +392,7 @@ fn long_head(text: &str) -> Option<LogLine<'_>> {
     })
 }
 
-/// `PID-TID tag package I message`, and the older `PID-TID/package I/tag: message`.
+/// Parses `PID-TID tag package I message`, and the older `PID-TID/package I/tag: message`.
 fn studio(text: &str, time: Stamp) -> Option<LogLine<'_>> {
     let end = text.find([' ', '\t', '/'])?;
     let (process, thread) = text[..end].split_once('-')?;
@@ -416,8 +414,8 @@ fn studio(text: &str, time: Stamp) -> Option<LogLine<'_>> {
             ..line
         });
     }
-    // Columns are padded to widths that the user chooses, and each but the level may be
-    // switched off: the level is the first letter that stands alone.
+    // Columns are padded to configurable widths, and each one except the level can be hidden. The
+    // level is the first single letter.
     let rest = &text[end..];
     let mut columns: [Option<&str>; 2] = [None, None];
     let mut seen = 0;
@@ -438,7 +436,7 @@ fn studio(text: &str, time: Stamp) -> Option<LogLine<'_>> {
                 ..line
             });
         }
-        // A tag of several words pushes the package on: the last word is the package.
+        // A tag of several words shifts the package: the last word is the package.
         match seen {
             0 => columns[0] = Some(word),
             _ => columns[1] = Some(word),
@@ -451,17 +449,17 @@ fn studio(text: &str, time: Stamp) -> Option<LogLine<'_>> {
     }
 }
 
-/// What `chatty` says of lines that the phone's log left out.
+/// Omitted lines reported by the tag `chatty`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chatty {
-    /// The line before, of the same process, came so many times more.
+    /// The previous line of the same process was repeated this many times.
     Identical(u64),
-    /// So many lines of the process were thrown away.
+    /// This many lines of the process were discarded.
     Expired(u64),
 }
 
-/// Reads the message of a line of the tag `chatty`: `uid=10123(u0_a123) com.example identical
-/// 3 lines`.
+/// Parses the message of a line with the tag `chatty`: `uid=10123(u0_a123) com.example identical 3
+/// lines`.
 pub fn chatty(line: &LogLine<'_>) -> Option<Chatty> {
     if line.tag != Some("chatty") {
         return None;

@@ -1,4 +1,4 @@
-//! What a message of the log says about the garbage collector.
+//! Detection of events about the garbage collector in log messages.
 
 use super::event::Event;
 use super::logcat::LogLine;
@@ -6,13 +6,13 @@ use super::oom;
 use super::size::{plain, size};
 use super::{art, dalvik};
 
-/// What a line of the log says about collections.
+/// Parses the event in a line of the log.
 pub fn parse_event(line: &LogLine<'_>) -> Option<Event> {
     parse_message(line.tag, line.message)
 }
 
-/// What a message says about collections. The tag decides only whether words that are not
-/// known are the runtime's.
+/// Parses the event in a message. The tag is used only to decide whether unknown words come from
+/// the runtime.
 pub fn parse_message(tag: Option<&str>, message: &str) -> Option<Event> {
     let message = message.trim();
     if let Some(logged) = dalvik::collection(message).or_else(|| art::collection(message)) {
@@ -27,7 +27,7 @@ pub fn parse_message(tag: Option<&str>, message: &str) -> Option<Event> {
     minor_event(message).or_else(|| is_like(tag, message).then_some(Event::Other))
 }
 
-/// Lines that say less.
+/// Parses a minor event.
 fn minor_event(message: &str) -> Option<Event> {
     let bytes = |text: &str| size(text)?.unsigned();
     if let Some(rest) = message.strip_prefix("Clamp target GC heap from ") {
@@ -66,7 +66,7 @@ fn minor_event(message: &str) -> Option<Event> {
     None
 }
 
-/// Whether the words may be those of a collector.
+/// Returns whether the words can come from a collector.
 fn is_like(tag: Option<&str>, message: &str) -> bool {
     let runtime = tag.is_some_and(|tag| {
         matches!(tag, "art" | "zygote" | "zygote64") || tag.starts_with("dalvikvm")

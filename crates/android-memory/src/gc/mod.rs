@@ -1,19 +1,19 @@
-//! Garbage collections as the runtimes log them: Dalvik from Android 2.2 to 4.4, ART since.
-//! Lines of any format of logcat become events; what they mean together is said in `analysis`.
+//! Garbage collections logged by the runtimes: Dalvik from Android 2.2 to 4.4, ART since then.
+//! Lines of any logcat format become events; `analysis` interprets them.
 //!
 //! | module | owns |
 //! |---|---|
 //! | `logcat` | lines of a log: time, process, thread, level, tag, message |
-//! | `stamp` | their times, and one axis for those of a log |
-//! | `event` | what a line may tell: a collection, a wait, an OutOfMemoryError … |
-//! | `message` | which of these a message tells |
-//! | `art`, `dalvik`, `oom` | the forms of each |
-//! | `log` | the collections of a log, by process |
-//! | `of_timeline` | those of a recording |
-//! | `report` | what they come to, and what is wrong, as plain values |
-//! | `observed` | for how long they were watched |
-//! | `analysis`, `trend`, `diagnosis` | how that is worked out |
-//! | `size` | sizes and durations as the runtimes print them |
+//! | `stamp` | times of lines, and one time axis per log |
+//! | `event` | events in a line: a collection, a wait, an OutOfMemoryError … |
+//! | `message` | detection of the event in a message |
+//! | `art`, `dalvik`, `oom` | the text forms of each event |
+//! | `log` | collections in a log, by process |
+//! | `of_timeline` | collections in a recording |
+//! | `report` | results and problems, as plain values |
+//! | `observed` | observation time |
+//! | `analysis`, `trend`, `diagnosis` | computation of the report |
+//! | `size` | sizes and durations printed by the runtimes |
 
 mod analysis;
 mod art;

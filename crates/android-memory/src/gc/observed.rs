@@ -1,26 +1,26 @@
-//! For how long collections were watched.
+//! Observation time of collections.
 
 use serde::Serialize;
 
-/// For how long collections were watched: what a rate is over.
+/// Observation time of collections, used for rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Observed {
-    /// How long.
+    /// Duration, ns.
     pub ns: u64,
-    /// What says so.
+    /// Source of the duration.
     pub by: ObservedBy,
 }
 
-/// What says for how long collections were watched.
+/// Source of an observation time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ObservedBy {
-    /// The log's first and last line, within the process's life.
+    /// First and last line of the log, within the life of the process.
     Log,
-    /// The log was followed for so long.
+    /// The time for which the log was followed.
     Followed,
-    /// The recording's begin and end, within the process's life.
+    /// Start and end of the recording, within the life of the process.
     Recording,
-    /// Nothing but the first and the last collection.
+    /// Only the first and the last collection.
     Collections,
 }

@@ -1,5 +1,4 @@
-//! The collections of a recording: what its timeline holds of them, by process, as a log would
-//! give it.
+//! Collections in the timeline of a recording, by process, in the form used for logs.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +10,15 @@ use heaptap_model::timeline::{Collection, Observation, Source, Timeline};
 /// A process of a recording.
 #[derive(Debug, Clone, Default)]
 pub struct Recorded {
-    /// Its collections.
     pub log: ProcessLog,
-    /// All of them are there: the trace has the runtime's own marks.
+    /// True if all collections are known, because the trace has the runtime's own marks.
     pub every: bool,
-    /// For how long it was watched, where that is known.
+    /// Observation time, if known.
     pub observed: Option<Observed>,
 }
 
-/// The processes of a recording that collected, by number. A number that a restarted process
-/// has again is another process.
+/// Returns the processes of a recording that had collections, sorted by process ID. A restarted
+/// process with the same ID is a separate process.
 pub fn of_timeline(timeline: Timeline) -> Vec<Recorded> {
     let mut lives: BTreeMap<u32, u32> = BTreeMap::new();
     let mut found: BTreeMap<(u32, u32), Recorded> = BTreeMap::new();
@@ -66,7 +64,7 @@ pub fn of_timeline(timeline: Timeline) -> Vec<Recorded> {
             let times = recorded.log.collections.iter().filter_map(|c| c.at);
             let span = times.clone().max().zip(times.min());
             let span = span.and_then(|(last, first)| u64::try_from(last - first).ok());
-            // Where there are collections alone, they do not tell for how long nobody looked.
+            // If there are only collections, the time before and after them is unknown.
             recorded.observed = ns
                 .filter(|ns| from.is_some() || Some(*ns) > span)
                 .map(|ns| Observed {
@@ -106,7 +104,8 @@ fn logged(collection: Collection) -> Logged {
     }
 }
 
-/// The unit that ART prints a size in; what was never printed is taken for it at worst.
+/// Returns the unit in which ART prints a size. A size that was not printed gets the unit too, as
+/// the worst case.
 fn printed_step(bytes: u64) -> u64 {
     let units: [(u64, u64); 3] = [
         (10 << 30, 1 << 30),

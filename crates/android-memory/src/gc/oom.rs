@@ -1,51 +1,51 @@
-//! `OutOfMemoryError`: as the runtimes announce it, as stack traces report it, with the figures
-//! that its message gives.
+//! `OutOfMemoryError`s in announcements by the runtimes and in stack traces, with the figures in
+//! the message.
 
 use serde::Serialize;
 
 use super::size::{plain, size};
 
-/// Characters of a message that are kept.
+/// Maximum number of characters kept of a message.
 const MOST_TEXT: usize = 1000;
 
-/// How Dalvik announces one.
+/// Starts of Dalvik's announcements.
 const DALVIK: [&str; 2] = ["Out of memory on a ", "Out of memory: Heap Size="];
 
 /// An `OutOfMemoryError`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct OutOfMemory {
-    /// The error's own message; empty where there is none.
+    /// Message of the error; empty if it does not have one.
     pub text: String,
-    /// The runtime says that it throws it; else somebody reports one that was thrown.
+    /// True if the runtime announces that it throws the error. Otherwise, another line reports it.
     #[serde(skip)]
     pub thrown: bool,
-    /// Bytes asked for.
+    /// Requested bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wanted: Option<u64>,
-    /// Bytes free in the heap.
+    /// Free bytes in the heap.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub free: Option<u64>,
-    /// Bytes until the heap may grow no more; cut off at the unit.
+    /// Bytes by which the heap can still grow, rounded down to the unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until_limit: Option<u64>,
-    /// What the heap may take up before the next collection.
+    /// Maximum size of the heap before the next collection, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub footprint: Option<u64>,
-    /// What it may ever take up.
+    /// Maximum size of the heap, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub growth_limit: Option<u64>,
-    /// The largest piece that was free: it is fragmentation that fails.
+    /// Largest free block in bytes, if the allocation failed due to fragmentation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest_free: Option<u64>,
-    /// There was room, but too little of it after a collection, percent.
+    /// Free percentage required after a collection, if the allocation was abandoned below it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub given_up_below: Option<u64>,
-    /// Virtual memory of the process.
+    /// Virtual memory of the process, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub virtual_bytes: Option<u64>,
 }
 
-/// Reads a message that speaks of an `OutOfMemoryError` thrown.
+/// Parses a message about a thrown `OutOfMemoryError`.
 pub(super) fn parse(message: &str) -> Option<OutOfMemory> {
     let (text, thrown) = if let Some(rest) = message.strip_prefix("Throwing OutOfMemoryError") {
         (quoted(rest), true)
@@ -69,7 +69,7 @@ pub(super) fn parse(message: &str) -> Option<OutOfMemory> {
     Some(found)
 }
 
-/// What stands in the outermost quotes, or all of it.
+/// Returns the text in the outermost quotes, or all of it if there are no quotes.
 fn quoted(rest: &str) -> &str {
     let rest = rest.trim();
     match (rest.find('"'), rest.rfind('"')) {
@@ -78,7 +78,7 @@ fn quoted(rest: &str) -> &str {
     }
 }
 
-/// What follows the class's name, where it stands as a whole: not `OutOfMemoryError.<init>`,
+/// Returns the text after the class name if the name is complete: not `OutOfMemoryError.<init>`,
 /// not `com.example.java.lang.…`.
 fn after<'a>(message: &'a str, class: &str) -> Option<&'a str> {
     let at = message.find(class)?;

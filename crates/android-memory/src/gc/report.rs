@@ -1,4 +1,4 @@
-//! What the collections of a process come to, and what is wrong with them, as plain values.
+//! Results for the collections of a process, and the problems found in them, as plain values.
 
 use serde::Serialize;
 
@@ -6,160 +6,154 @@ use super::event::Runtime;
 use super::observed::ObservedBy;
 use super::oom::OutOfMemory;
 
-/// Which of a process's collections are known.
+/// Completeness of the collections that are known for a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Coverage {
-    /// All: Dalvik logs each, and so does a trace with ART's own marks.
+    /// All collections: Dalvik logs each one, and so does a trace with ART's own marks.
     Every,
-    /// Those that ART logs: slow ones, of an app that the user perceives, and those that were
-    /// asked for.
+    /// The collections that ART logs: slow ones of apps that the user perceives, and requested
+    /// ones.
     Logged,
 }
 
 impl Coverage {
-    /// Why figures are counts and no rates, where they are.
+    /// Explains why figures are counts and not rates, if they are.
     pub fn caveat(self) -> Option<&'static str> {
         match self {
             Coverage::Every => None,
             Coverage::Logged => Some(
-                "ART logs a collection only if it was asked for, or if the user perceives the \
-                 app and it took over 100 ms, paused for 5 ms or kept an allocation waiting for \
-                 5 ms: how often it collects cannot be told from the log",
+                "ART logs only some collections, so their rate is unknown. It logs requested \
+                 ones. If the user perceives the app, it also logs those that took over 100 ms, \
+                 paused for 5 ms or delayed an allocation by 5 ms.",
             ),
         }
     }
 }
 
-/// What says what a heap may grow to.
+/// Source of the heap limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitFrom {
-    /// The log itself.
+    /// The log.
     Log,
-    /// The phone's `dalvik.vm.heapgrowthlimit`.
+    /// The device's `dalvik.vm.heapgrowthlimit`.
     HeapGrowthLimit,
-    /// The phone's `dalvik.vm.heapsize`: the app has `android:largeHeap`, or a heap that is larger
-    /// than the other limit.
+    /// The device's `dalvik.vm.heapsize`: the app has `android:largeHeap`, or a heap larger than
+    /// the other limit.
     HeapSize,
 }
 
 impl LimitFrom {
-    /// In words.
+    /// Returns the source as text.
     pub fn words(self) -> &'static str {
         match self {
-            LimitFrom::Log => "as its log says",
+            LimitFrom::Log => "from the log",
             LimitFrom::HeapGrowthLimit => "dalvik.vm.heapgrowthlimit",
             LimitFrom::HeapSize => "dalvik.vm.heapsize, with android:largeHeap",
         }
     }
 }
 
-/// What the collections of one process come to.
+/// Results for the collections of one process.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProcessReport {
-    /// Its number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The name may be the end of a longer one.
+    /// True if the name might be the end of a longer one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub name_is_cut: bool,
-    /// The virtual machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime: Option<Runtime>,
-    /// Which of its collections are known.
+    /// Completeness of the known collections.
     pub coverage: Coverage,
-    /// Collections, those that heaptap caused not counted.
+    /// Number of collections, without those that heaptap caused.
     pub collections: u64,
-    /// Those that heaptap caused.
+    /// Number of collections that heaptap caused.
     pub ours: u64,
-    /// From the first to the last of them.
+    /// Time from the first to the last collection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub span_ns: Option<u64>,
-    /// For how long they were watched.
+    /// Observation time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_ns: Option<u64>,
-    /// What says so.
+    /// Source of the observation time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_by: Option<ObservedBy>,
-    /// How often it collects in that time, where all collections are known.
+    /// Collections per minute of the observation time, if all collections are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_minute: Option<f64>,
-    /// By reason and collector, the most frequent first.
+    /// Groups by reason and collector, the most frequent first.
     pub groups: Vec<Group>,
-    /// What they freed, bytes, large objects with the others; `None` where none tells. The
-    /// system's trace does not.
+    /// Bytes freed, including large objects; `None` if no collection reports it. The system's trace
+    /// does not.
     pub freed_bytes: Option<i64>,
-    /// How many of them tell.
+    /// Number of collections that report the freed bytes.
     pub freed_told: u64,
-    /// How long the app stood still, each time.
+    /// Pauses of the app.
     pub pauses: Figures,
-    /// How long collections took from begin to end, most of it beside the app.
+    /// Durations of collections from start to end, mostly concurrent with the app.
     pub durations: Figures,
-    /// Threads that waited for a collection.
+    /// Waits of threads for a collection.
     pub waits: Figures,
-    /// What was live after each, in order.
+    /// Live bytes after each collection, in order.
     pub live: Vec<Live>,
-    /// What the heap may grow to.
+    /// Heap limit, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
-    /// What says so.
+    /// Source of the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_from: Option<LimitFrom>,
-    /// `OutOfMemoryError`s, each text once.
+    /// `OutOfMemoryError`s, one entry per text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub out_of_memory: Vec<Error>,
-    /// Lines that say less.
+    /// Counts of minor events.
     #[serde(rename = "lesser", skip_serializing_if = "MinorEvents::is_empty")]
     pub minor: MinorEvents,
-    /// Whether the live set keeps growing.
+    /// Growth of the live set.
     pub growth: Growth,
-    /// What is wrong.
+    /// Problems, the most severe first.
     pub diagnoses: Vec<Diagnosis>,
 }
 
-/// Collections of one reason by one collector.
+/// Collections with the same reason and collector.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Group {
-    /// Why.
     pub reason: String,
-    /// How; empty for Dalvik.
+    /// Empty for Dalvik.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub collector: String,
-    /// How many.
     pub count: u64,
-    /// What they freed; `None` where none tells.
+    /// Bytes freed; `None` if no collection reports it.
     pub freed_bytes: Option<i64>,
-    /// How many of them tell.
+    /// Number of collections that report the freed bytes.
     pub freed_told: u64,
-    /// How long they stopped the app.
+    /// Pauses of the app.
     pub pauses: Figures,
-    /// How long they took in all.
+    /// Total duration.
     pub total_ns: u64,
 }
 
-/// Durations summed up; percentiles by nearest rank: each is one that occurred.
+/// Summary of durations. Percentiles use the nearest rank, so each one is a duration that occurred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Figures {
-    /// How many.
     pub count: u64,
-    /// Half are no longer, ns.
+    /// Median, ns.
     pub p50_ns: u64,
-    /// Nine of ten are no longer.
+    /// 90th percentile, ns.
     pub p90_ns: u64,
-    /// Ninety-nine of a hundred are no longer.
+    /// 99th percentile, ns.
     pub p99_ns: u64,
-    /// The longest.
+    /// Maximum, ns.
     pub max_ns: u64,
-    /// All of them.
+    /// Sum, ns.
     pub total_ns: u64,
 }
 
 impl Figures {
-    /// Sums up.
+    /// Summarizes durations.
     pub fn of(mut values: Vec<u64>) -> Figures {
         values.sort_unstable();
         let rank = |percent: usize| {
@@ -177,57 +171,57 @@ impl Figures {
     }
 }
 
-/// What was live after a collection.
+/// Live bytes after a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Live {
-    /// When, on the log's axis, ns.
+    /// Time on the log's axis, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,
-    /// Bytes live, at least.
+    /// Live bytes, rounded down.
     pub bytes: u64,
-    /// The heap's size.
+    /// Size of the heap, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// What the unit hides: it may be less than so much more.
+    /// Rounding unit: the real value is less than `bytes` plus this.
     pub step: u64,
-    /// The whole heap was collected: comparable with others of the kind.
+    /// True if it was a full GC; only those are comparable with each other.
     pub whole: bool,
-    /// heaptap caused it.
+    /// True if heaptap caused the collection.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub ours: bool,
 }
 
-/// An `OutOfMemoryError`, and how often it came.
+/// An `OutOfMemoryError` with the number of its occurrences.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Error {
-    /// When it came first.
+    /// Time of the first occurrence, on the log's axis, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,
-    /// How often the runtime threw it.
+    /// Number of times that the runtime threw it.
     pub thrown: u64,
-    /// How often somebody reported it.
+    /// Number of times that another line reported it.
     pub reported: u64,
-    /// What it says.
+    /// Contents of the message.
     #[serde(flatten)]
     pub error: OutOfMemory,
 }
 
-/// Lines that say less.
+/// Counts of minor events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct MinorEvents {
-    /// How often the heap wanted to grow over its limit.
+    /// Number of times that the heap would have grown beyond its limit.
     pub clamps: u64,
-    /// How often it grew because nothing in it fitted.
+    /// Number of times that the heap grew because an allocation did not fit.
     pub grown: u64,
-    /// How often it gave up what is softly referenced.
+    /// Number of times that softly referenced objects were collected.
     pub soft_references: u64,
-    /// Collections that a signal asked for.
+    /// Collections requested by a signal.
     pub signals: u64,
-    /// Lines of the collector in words that are not known.
+    /// Lines about the collector in an unknown form.
     pub unknown: u64,
-    /// The first of them.
+    /// Examples of such lines.
     pub unknown_examples: Vec<String>,
-    /// Lines of the process that the phone's log threw away.
+    /// Lines of the process that the device's log discarded.
     pub dropped: u64,
 }
 
@@ -237,31 +231,30 @@ impl MinorEvents {
     }
 }
 
-/// How much it matters.
+/// Severity of a diagnosis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// Worth knowing.
+    /// Useful to know.
     Note,
-    /// Something is wrong.
+    /// A problem.
     Warning,
 }
 
-/// Something that is wrong.
+/// A problem found in the collections.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Diagnosis {
-    /// How much it matters.
     pub severity: Severity,
-    /// In words, with figures.
+    /// Description with figures.
     pub text: String,
-    /// What to do next.
+    /// Suggested next step.
     pub help: String,
-    /// The figures.
+    /// Underlying figures.
     #[serde(flatten)]
     pub evidence: Evidence,
 }
 
-/// What a diagnosis rests on.
+/// Figures behind a diagnosis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Evidence {
@@ -271,82 +264,81 @@ pub enum Evidence {
     NearLimit {
         /// Collections that an allocation waited for.
         collections: u64,
-        /// Those of them that left the heap full.
+        /// Number of those that left the heap full.
         full: u64,
-        /// The limit, where it is known, bytes.
+        /// Heap limit in bytes, if known.
         #[serde(skip_serializing_if = "Option::is_none")]
         limit: Option<u64>,
-        /// The most that was live after one, bytes.
+        /// Maximum live bytes after one of them.
         live: u64,
     },
-    /// There was no memory.
+    /// An allocation failed.
     OutOfMemory {
-        /// Errors thrown, or reported only.
+        /// Number of errors, thrown or only reported.
         errors: u64,
     },
-    /// The app stood still for too long.
+    /// The app was paused for too long.
     LongPauses {
-        /// Pauses longer than a frame.
+        /// Number of pauses longer than a frame.
         long: u64,
-        /// All pauses.
+        /// Number of all pauses.
         pauses: u64,
-        /// The longest, ns.
+        /// Longest pause, ns.
         max_ns: u64,
     },
-    /// The app asks for collections.
+    /// Collections were requested explicitly.
     ExplicitCollections {
-        /// How many.
         collections: u64,
-        /// How long they took, ns.
+        /// Total duration, ns.
         total_ns: u64,
     },
 }
 
-/// Whether the live set keeps growing.
+/// Growth of the live set.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(tag = "verdict", rename_all = "kebab-case")]
 pub enum Growth {
-    /// There are too few collections of the whole heap to tell.
+    /// There are too few full GCs for a result.
     TooFew {
-        /// How many there are.
+        /// Number of full GCs.
         collections: usize,
-        /// How many it takes.
+        /// Number of full GCs required.
         wanted: usize,
     },
-    /// It does not, or not by more than noise.
+    /// The live set does not grow, or not by more than chance variation.
     Steady {
-        /// Collections it was measured by.
+        /// Number of full GCs.
         collections: usize,
-        /// Growth along the line, bytes; below what counts.
+        /// Growth along the line, bytes; below the threshold.
         growth: f64,
         /// Spread around the line, bytes.
         noise: f64,
-        /// Growth that would count, bytes.
+        /// Minimum growth that counts, bytes.
         least: f64,
     },
-    /// It does.
+    /// The live set keeps growing.
     Grows(Growing),
 }
 
-/// How a live set grows.
+/// Growth rates of a live set.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Growing {
-    /// Collections of the whole heap it was measured by.
+    /// Number of full GCs.
     pub collections: usize,
-    /// Bytes from one to the next.
+    /// Growth from one full GC to the next, bytes.
     pub per_collection: f64,
-    /// Bytes a minute, and where that lies with 95 % confidence.
+    /// Growth per minute, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_minute: Option<f64>,
-    /// Its range.
+    /// 95% confidence interval of the growth per minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_minute_range: Option<(f64, f64)>,
-    /// From the first to the last, bytes.
+    /// Growth from the first to the last, bytes.
     pub growth: f64,
-    /// The live set after the last, bytes.
+    /// Live set after the last, bytes.
     pub live: u64,
     /// Spread around the line, bytes.
     pub noise: f64,
-    /// The test's score, in standard deviations.
+    /// Score of the Mann-Kendall test, in standard deviations.
     pub score: f64,
 }

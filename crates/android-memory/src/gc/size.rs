@@ -1,23 +1,23 @@
-//! Sizes and durations as the runtimes print them, with what their rounding leaves unknown.
+//! Sizes and durations printed by the runtimes, with their rounding error.
 
-/// A size as a runtime printed it. Both runtimes cut off what is below the unit: `25MB` is
-/// anything from 25 MiB to just below 26 MiB.
+/// A size printed by a runtime. Both runtimes round down to the unit: `25MB` is anything from 25
+/// MiB to just below 26 MiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Printed {
-    /// Bytes, at least; away from zero where it is negative.
+    /// Bytes, rounded toward zero.
     pub bytes: i64,
-    /// The unit: what is missing is less than this.
+    /// Unit: the rounding error is less than this.
     pub step: u64,
 }
 
 impl Printed {
-    /// The size where it is not negative.
+    /// Returns the size if it is not negative.
     pub fn unsigned(self) -> Option<u64> {
         u64::try_from(self.bytes).ok()
     }
 }
 
-/// A number with a unit: the digits in front, what follows behind.
+/// Splits a number from its unit.
 fn split(text: &str) -> Option<(&str, &str)> {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -27,11 +27,11 @@ fn split(text: &str) -> Option<(&str, &str)> {
     (!whole.is_empty() && number.matches('.').count() <= 1).then_some((number, unit))
 }
 
-/// `number * by`, exact: digits of a fraction that are below one are cut off.
+/// Returns `number * by` exactly; a remainder below 1 is dropped.
 fn scaled(number: &str, by: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let mut value = whole.parse::<u64>().ok()?.checked_mul(by)?;
-    // Twelve digits are more than any unit holds.
+    // Twelve digits are more than any unit needs.
     let digits = &fraction[..fraction.len().min(12)];
     if !digits.is_empty() {
         let part = u128::from(digits.parse::<u64>().ok()?) * u128::from(by)
@@ -41,8 +41,8 @@ fn scaled(number: &str, by: u64) -> Option<u64> {
     Some(value)
 }
 
-/// ART's `PrettySize`: `384B`, `416KB`, `7MB`, `-12KB`; with a fraction as Dalvik prints where
-/// it speaks of the heap's limits (`17.730MB`).
+/// Parses ART's `PrettySize`: `384B`, `416KB`, `7MB`, `-12KB`. Also parses a fraction (`17.730MB`),
+/// as in Dalvik's messages about heap limits.
 pub fn size(text: &str) -> Option<Printed> {
     let (negative, text) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -65,7 +65,7 @@ pub fn size(text: &str) -> Option<Printed> {
     })
 }
 
-/// Dalvik's `2049K` and `<1K`.
+/// Parses Dalvik's `2049K` and `<1K`.
 pub fn kilobytes(text: &str) -> Option<Printed> {
     let step = 1 << 10;
     if text == "<1K" {
@@ -82,7 +82,8 @@ pub fn kilobytes(text: &str) -> Option<Printed> {
     })
 }
 
-/// ART's `PrettyDuration`: `0`, `94us`, `1.230ms`, `1.008s`, `500ns`; Dalvik's `13ms`. In ns.
+/// Parses ART's `PrettyDuration` (`0`, `94us`, `1.230ms`, `1.008s`, `500ns`) and Dalvik's `13ms`.
+/// Returns ns.
 pub fn duration(text: &str) -> Option<u64> {
     let (number, unit) = split(text)?;
     let by = match unit {
@@ -90,14 +91,14 @@ pub fn duration(text: &str) -> Option<u64> {
         "us" => 1_000,
         "ms" => 1_000_000,
         "s" => 1_000_000_000,
-        // Nothing took no time at all; any other number wants a unit.
+        // Only zero can omit the unit.
         "" if number.bytes().all(|b| matches!(b, b'0' | b'.')) => return Some(0),
         _ => return None,
     };
     scaled(number, by)
 }
 
-/// Digits and nothing else.
+/// Parses a number of digits only.
 pub fn plain(text: &str) -> Option<u64> {
     (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()))
         .then(|| text.parse().ok())

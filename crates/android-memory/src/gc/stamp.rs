@@ -1,12 +1,12 @@
-//! Times of log lines: a wall clock with or without its year and zone, seconds since 1970,
-//! seconds since the boot. Puts those of one log on one axis.
+//! Times of log lines: a wall clock with or without year and zone, seconds since 1970, or seconds
+//! since boot. Maps the times of one log to one axis.
 
-/// The time of a log line, as printed.
+/// Time of a log line, as printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stamp {
-    /// Date and time of day: what logcat prints, unless told otherwise.
+    /// Date and time of day: logcat's default.
     Wall {
-        /// The year, with `-v year`.
+        /// Year, with `-v year`.
         year: Option<i32>,
         /// Month, from 1.
         month: u8,
@@ -25,11 +25,12 @@ pub enum Stamp {
 
 const SECOND: u64 = 1_000_000_000;
 const DAY: i64 = 86_400 * SECOND as i64;
-/// Seconds from which a number without a date is a time since 1970: no phone runs three years.
+/// Minimum number of seconds without a date that counts as time since 1970: no device runs for
+/// three years.
 const EPOCH_FROM: u64 = 100_000_000;
 
 impl Stamp {
-    /// Reads a time at the start of `text` and returns what stands behind it.
+    /// Parses a time at the start of `text` and returns it with the rest.
     pub fn parse(text: &str) -> Option<(Stamp, &str)> {
         let text = text.trim_start_matches(' ');
         Self::wall(text).or_else(|| Self::seconds(text))
@@ -44,7 +45,7 @@ impl Stamp {
         let month = u8::try_from(digits(rest, 2)?).ok()?;
         let rest = rest.get(2..)?.strip_prefix('-')?;
         let day = u8::try_from(digits(rest, 2)?).ok()?;
-        // `2025-08-04T18:55:16` is how some tools copy it.
+        // Some tools copy it as `2025-08-04T18:55:16`.
         let rest = rest.get(2..)?;
         let rest = rest.strip_prefix(' ').or_else(|| rest.strip_prefix('T'))?;
         let hour = digits(rest, 2)?;
@@ -88,7 +89,7 @@ impl Stamp {
         Some((stamp, rest))
     }
 
-    /// The year, where it is printed.
+    /// Returns the year, if it is printed.
     pub fn year(self) -> Option<i32> {
         match self {
             Stamp::Wall { year, .. } => year,
@@ -96,7 +97,7 @@ impl Stamp {
         }
     }
 
-    /// ns since 1970 by the phone's wall clock, a date without its year taken to be of `year`.
+    /// Returns ns since 1970 of the device's wall clock. A date without a year gets `year`.
     pub fn ns(self, year: i32) -> i64 {
         match self {
             Stamp::Wall {
@@ -118,19 +119,19 @@ impl Stamp {
     }
 }
 
-/// Puts the times of one log on one axis, ns: lines without a year that go from December to
-/// January go on into the next year.
+/// Maps the times of one log to one axis, in ns. Lines without a year that change from December to
+/// January continue in the next year.
 #[derive(Debug, Clone, Default)]
 pub struct Axis {
     year: Option<i32>,
     month: u8,
 }
 
-/// The year that dates without one are counted from: a leap year, for the 29th of February.
+/// Start year for dates without one. A leap year, because of February 29.
 const SOME_YEAR: i32 = 2024;
 
 impl Axis {
-    /// Starts in the year given, where it is known.
+    /// Starts in a known year.
     pub fn from_year(year: i32) -> Axis {
         Axis {
             year: Some(year),
@@ -138,15 +139,15 @@ impl Axis {
         }
     }
 
-    /// The place of `stamp`, which comes after those asked for before.
+    /// Returns the position of `stamp` on the axis. Stamps must come in the order of the log.
     pub fn ns(&mut self, stamp: Stamp) -> i64 {
         let year = self.year.get_or_insert(SOME_YEAR);
         if let Stamp::Wall {
             year: None, month, ..
         } = stamp
         {
-            // Lines of several buffers come a little out of order: only a fall over the
-            // turn of the year is one, and a line from before it may follow.
+            // Lines from several buffers can be slightly out of order. Only a change between the
+            // last and first two months is a new year, and a line from before it can follow.
             match (self.month, month) {
                 (11 | 12, 1 | 2) => *year = year.saturating_add(1),
                 (1 | 2, 11 | 12) => *year = year.saturating_sub(1),
@@ -158,10 +159,10 @@ impl Axis {
     }
 }
 
-/// Days since 1970 of a date of the Gregorian calendar.
+/// Returns days since 1970 of a date in the Gregorian calendar.
 fn days(year: i32, month: u8, day: u8) -> i64 {
     let (year, month) = (i64::from(year), i64::from(month));
-    // The year begins in March: the leap day is its last.
+    // Let the year begin in March, so that the leap day is its last day.
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let of_era = year.rem_euclid(400);
@@ -169,12 +170,12 @@ fn days(year: i32, month: u8, day: u8) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// Exactly `count` digits at the start.
+/// Parses exactly `count` digits at the start.
 fn digits(text: &str, count: usize) -> Option<u64> {
     super::size::plain(text.get(..count)?)
 }
 
-/// `.mmm`, `.uuuuuu`, `.nnnnnnnnn` in ns; nothing where there is no fraction.
+/// Parses `.mmm`, `.uuuuuu` or `.nnnnnnnnn` as ns; returns 0 if there is no fraction.
 fn fraction(text: &str) -> Option<(u64, &str)> {
     let Some(rest) = text.strip_prefix('.') else {
         return Some((0, text));
@@ -189,7 +190,7 @@ fn fraction(text: &str) -> Option<(u64, &str)> {
     Some((rest[..end].parse::<u64>().ok()? * scale, &rest[end..]))
 }
 
-/// ` +0530`, as `-v zone` adds it.
+/// Parses ` +0530`, as added by `-v zone`, as minutes.
 fn zone(text: &str) -> Option<(i16, &str)> {
     let rest = text.strip_prefix(' ')?;
     let sign = match rest.as_bytes().first()? {
@@ -251,7 +252,7 @@ mod tests {
         let before = at("12-31 23:59:59.000");
         let after = at("01-01 00:00:01.000");
         assert_eq!(after - before, 2 * SECOND as i64);
-        // A line of another buffer that comes late.
+        // A late line from another buffer.
         assert_eq!(at("12-31 23:59:59.500"), before + SECOND as i64 / 2);
         assert_eq!(at("01-01 00:00:02.000") - before, 3 * SECOND as i64);
     }

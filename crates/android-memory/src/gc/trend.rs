@@ -1,59 +1,59 @@
-//! Whether a series keeps growing: Sen's slope and the test of Mann and Kendall, which ask for
-//! no distribution and bear outliers. Consecutive live sets are alike, so the test's variance
-//! is widened by what they share; and what grew only at first, as every app does that starts,
-//! does not count.
+//! Detection of sustained growth in a series: Sen's slope and the Mann-Kendall test. Both make no
+//! assumption about the distribution and tolerate outliers. Consecutive live sets are correlated,
+//! so the variance of the test is widened accordingly. Growth only at the beginning, as in every
+//! app that starts, does not count.
 
-/// Fewer points tell nothing.
+/// Minimum number of points for a result.
 pub const FEWEST: usize = 8;
-/// The test's score that growth wants, in standard deviations: with what else it wants, fewer than
-/// one in a hundred series of noise have it.
+/// Minimum score for growth, in standard deviations. Together with the other conditions, fewer than
+/// one in a hundred random series reach it.
 pub const SCORE: f64 = 3.1;
-/// Growth wants to be so many times the spread around its line.
+/// Minimum ratio of growth to the spread around the line.
 pub const OVER_NOISE: f64 = 2.0;
-/// At so many times the spread neighbours' likeness does not matter any more: it is the line that
-/// is curved, as where collections come in bunches. Of a thousand random walks of so many points,
-/// twenty do as much; of shorter ones more.
+/// From this ratio of growth to spread, the correlation of neighbors is ignored. It then comes from
+/// the curvature of the line, as when collections come in bursts. Twenty of a thousand random walks
+/// with [`MANY`] points reach it, and more of shorter walks.
 pub const FAR_OVER_NOISE: f64 = 12.0;
-/// Points that this wants.
+/// Minimum number of points to ignore the correlation.
 const MANY: usize = 30;
-/// The second half wants to grow at this part of the whole's pace, at least.
+/// Minimum ratio of the slope of the second half to the slope of the whole.
 pub const STILL: f64 = 0.35;
-/// Points that are compared with one another; of more, medians of groups.
+/// Maximum number of points to compare with each other. Longer series are reduced to medians of
+/// groups.
 const MOST_POINTS: usize = 120;
 
-/// A point: where it lies, and its value.
+/// A point of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// Time, or number.
+    /// Time, or index.
     pub x: f64,
-    /// The value.
     pub y: f64,
 }
 
-/// A series measured.
+/// Measurements of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trend {
-    /// Points it was measured by.
+    /// Number of points.
     pub points: usize,
     /// Sen's slope: the median of the slopes between all pairs.
     pub slope: f64,
-    /// Where it lies with 95 % confidence, noise of neighbours allowed for.
+    /// The 95% confidence interval of the slope, widened for the correlation of neighbors.
     pub slope_range: (f64, f64),
-    /// From the first to the last point along the slope.
+    /// Growth from the first to the last point along the slope.
     pub growth: f64,
     /// Standard deviation around the line, estimated from the median deviation.
     pub noise: f64,
-    /// The test's score, in standard deviations.
+    /// Score of the test, in standard deviations.
     pub score: f64,
-    /// The score if neighbours were not alike.
+    /// Score without the correction for correlated neighbors.
     pub score_apart: f64,
-    /// The slope of the second half by that of the whole; 0 where the whole does not grow.
+    /// Ratio of the slope of the second half to that of the whole; 0 if the whole does not grow.
     pub still: f64,
 }
 
 impl Trend {
-    /// Measures points that lie in order of `x`. None for fewer than [`FEWEST`], or where all
-    /// lie at one place.
+    /// Measures points sorted by `x`. Returns `None` for fewer than [`FEWEST`] points, or if all
+    /// have the same `x`.
     pub fn of(points: &[Point]) -> Option<Trend> {
         if points.len() < FEWEST {
             return None;
@@ -80,7 +80,7 @@ impl Trend {
         })
     }
 
-    /// Whether the series keeps growing, by more than `least` in all.
+    /// Returns whether the series keeps growing, by more than `least` in total.
     pub fn grows(&self, least: f64) -> bool {
         let is_far = self.points >= MANY && self.growth >= FAR_OVER_NOISE * self.noise;
         let score = match is_far {
@@ -94,7 +94,7 @@ impl Trend {
     }
 }
 
-/// Medians of groups of neighbours, where there are too many points to compare all pairs.
+/// Returns medians of groups of neighbors if there are too many points to compare all pairs.
 fn grouped(points: &[Point]) -> Vec<Point> {
     if points.len() <= MOST_POINTS {
         return points.to_vec();
@@ -165,7 +165,7 @@ impl Sen {
     }
 }
 
-/// Of the test's sum, with ties.
+/// Returns the variance of the test's sum, corrected for ties.
 fn variance(points: &[Point]) -> f64 {
     let of = |n: f64| n * (n - 1.0) * (2.0 * n + 5.0);
     let mut values: Vec<f64> = points.iter().map(|p| p.y).collect();
@@ -177,8 +177,8 @@ fn variance(points: &[Point]) -> f64 {
     (of(points.len() as f64) - ties) / 18.0
 }
 
-/// By how much neighbours' likeness widens the variance: as that of a mean of a series whose
-/// deviations fade by a constant part.
+/// Returns the factor by which correlated neighbors widen the variance. It is that of the mean of a
+/// series whose correlation decays by a constant factor.
 fn shared(residuals: &[f64]) -> f64 {
     let mean = residuals.iter().sum::<f64>() / residuals.len() as f64;
     let all: f64 = residuals.iter().map(|r| (r - mean).powi(2)).sum();
@@ -189,7 +189,7 @@ fn shared(residuals: &[f64]) -> f64 {
         .windows(2)
         .map(|pair| (pair[0] - mean) * (pair[1] - mean))
         .sum();
-    // Short series show less of it than there is.
+    // Short series underestimate the correlation.
     let likeness = (lag / all + 1.0 / residuals.len() as f64).clamp(0.0, 0.95);
     (1.0 + likeness) / (1.0 - likeness)
 }
@@ -198,7 +198,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     median_of(&mut values)
 }
 
-/// Leaves the values in another order.
+/// Returns the median; reorders the values.
 fn median_of(values: &mut [f64]) -> f64 {
     if values.is_empty() {
         return 0.0;
@@ -220,15 +220,15 @@ mod tests {
     struct Noise(fastrand::Rng);
 
     impl Noise {
-        /// Of a normal distribution: the sum of twelve.
+        /// Returns an approximately normal value: the sum of twelve uniform ones.
         fn normal(&mut self) -> f64 {
             (0..12).map(|_| self.0.f64()).sum::<f64>() - 6.0
         }
     }
 
-    /// Of a thousand series, how many grow. Values in MB; growth below one does not count.
+    /// Returns how many of a thousand series grow. Values are in MB; growth below 1 does not count.
     fn accused(mut series: impl FnMut(&mut Noise, usize) -> f64, points: usize) -> usize {
-        // Long series take longer; fewer of them tell as much.
+        // Long series take more time, and fewer of them are enough.
         let runs = if points > 50 { 200 } else { 1000 };
         let grown = (0..runs)
             .filter(|seed| {
@@ -250,7 +250,7 @@ mod tests {
         for points in [8, 12, 30, 100, 600] {
             let flat = accused(|noise, _| 40.0 + 5.0 * noise.normal(), points);
             assert!(flat <= 3, "{flat} of 1000 flat series of {points} points");
-            // Each is much like the one before: a user stays on a screen.
+            // Each point resembles the previous one, as when a user stays on a screen.
             let mut before = 0.0;
             let alike = accused(
                 |noise, n| {
@@ -267,7 +267,7 @@ mod tests {
                 alike <= 10,
                 "{alike} of 1000 alike series of {points} points"
             );
-            // As if it remembered nothing but where it was.
+            // A random walk.
             let mut at = 0.0;
             let walk = accused(
                 |noise, n| {
@@ -277,13 +277,13 @@ mod tests {
                 points.min(100),
             );
             assert!(walk <= 40, "{walk} of 1000 random walks of {points} points");
-            // Screens open and close again.
+            // Screens open and close repeatedly.
             let rounds = accused(
                 |noise, n| 40.0 + 3.0 * (n % 9) as f64 + noise.normal(),
                 points.max(18),
             );
             assert!(rounds <= 3, "{rounds} of 1000 rounds of {points} points");
-            // An app starts, and stays.
+            // An app starts and then stays constant.
             let start = accused(
                 |noise, n| {
                     60.0 - 40.0 * (-(n as f64) * 8.0 / points as f64).exp() + 2.0 * noise.normal()
@@ -303,9 +303,10 @@ mod tests {
             );
             assert!(found >= 800, "{found} of 1000 series of {points} points");
         }
-        // A leak without noise, on as few points as tell anything.
+        // A leak without noise, with the minimum number of points.
         assert_eq!(accused(|_, n| 10.0 + n as f64, FEWEST), 1000);
-        // Collections come in bunches: by their numbers the line is curved, and neighbours alike.
+        // Collections come in bursts: over their index, the line is curved and neighbors are
+        // correlated.
         let mut x = 0.0;
         let bunched = accused(
             |noise, n| {
@@ -319,7 +320,7 @@ mod tests {
             77,
         );
         assert_eq!(bunched, 1000);
-        // Shrinking is none.
+        // Shrinking is not growth.
         assert_eq!(accused(|_, n| 90.0 - n as f64, 30), 0);
     }
 

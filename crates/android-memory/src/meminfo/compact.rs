@@ -1,6 +1,6 @@
-//! The forms for scripts: `--checkin`, one line of values for each process, and `-c`, one line
-//! for each item of the system form. Values are known by their place; which places there are
-//! follows from the version in the line and from what a field looks like.
+//! The forms for scripts: `--checkin`, one line of values for each process, and `-c`, one line for
+//! each item of the system form. Values are identified by position. The positions depend on the
+//! version in the line and on the form of a field.
 
 use super::databases::{Database, Databases};
 use super::line::Lines;
@@ -10,28 +10,27 @@ use super::process::{self, Body, Process, Section};
 use super::system::{Item, List, Measure};
 use super::table::{Column, Heading, Headings, Row, Table};
 
-/// A line of `--checkin`: all its fields, and what they say of the process.
+/// A line of `--checkin`: its fields and the parsed process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checkin {
-    /// The fields, between commas.
+    /// Fields, separated by commas in the text.
     pub fields: Vec<String>,
-    /// What they say: table, objects, SQL, databases.
+    /// Process with table, objects, SQL and databases.
     pub process: Process,
 }
 
-/// Lines of `-c`, and the lists that they make.
+/// Lines of `-c` and the lists in them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Compact {
-    /// The lines.
     pub records: Vec<String>,
-    /// By OOM adjustment with its processes and by category, as the system form has them.
+    /// Lists by OOM adjustment, with processes, and by category, as in the system form.
     pub lists: Vec<List>,
 }
 
-/// The most fields of a line that are looked at: 17 categories and hundreds of databases.
+/// Maximum number of fields of a line: 17 categories and hundreds of databases fit.
 const MOST_FIELDS: usize = 16_384;
 
-/// Fields read one after the other.
+/// A cursor over fields.
 struct Fields<'a> {
     all: &'a [String],
     at: usize,
@@ -58,7 +57,7 @@ impl<'a> Fields<'a> {
         self.number(ahead).is_some()
     }
 
-    /// Values of native, Dalvik, other and total: kB or `N/A`, as bytes.
+    /// Reads the values for native, Dalvik, other and total: kB or `N/A`, as bytes.
     fn four(&mut self) -> Option<[Option<i64>; 4]> {
         let mut four = [None; 4];
         for value in &mut four {
@@ -72,7 +71,7 @@ impl<'a> Fields<'a> {
 }
 
 impl Checkin {
-    /// Reads a line.
+    /// Parses a line.
     pub(super) fn read(line: &str) -> Option<Checkin> {
         if !line.starts_with(|c: char| c.is_ascii_digit()) {
             return None;
@@ -87,7 +86,7 @@ impl Checkin {
     }
 }
 
-/// Columns behind the heap's, in the order of the line.
+/// Returns the columns after those of the heap, in the order of the line.
 fn columns(version: i64) -> &'static [Column] {
     const OLD: &[Column] = &[Column::Pss, Column::SharedDirty, Column::PrivateDirty];
     const ALL: &[Column] = &[
@@ -143,7 +142,7 @@ fn process_of(fields: &[String]) -> Option<Process> {
         cells.resize(columns.len() + 3, None);
         rows.push(plain_row(label, cells));
     }
-    // What of "other" has no category.
+    // The part of "other" without a category.
     rows.push(unknown);
     rows.push(row("TOTAL", 3));
     let mut process = Process {
@@ -206,10 +205,10 @@ const OBJECT_NAMES: [&str; 10] = [
     "OpenSSL Sockets",
 ];
 
-/// Objects, SQL and databases.
+/// Parses objects, SQL and databases.
 fn tail(fields: &mut Fields<'_>, process: &mut Process) {
     let numbers = (0..32).take_while(|ahead| fields.is_number(*ahead)).count();
-    // Android 16 has no OpenSSL sockets any more; four numbers of SQL follow.
+    // Android 16 does not have OpenSSL sockets any more. The last four numbers are SQL.
     let Some(objects) = numbers
         .checked_sub(4)
         .filter(|count| (9..=10).contains(count))
@@ -224,7 +223,7 @@ fn tail(fields: &mut Fields<'_>, process: &mut Process) {
         .sections
         .push(Section::new(Some(process::OBJECTS), Body::Counts(counts)));
     let mut sql = Pairs::default();
-    // The first is the same again, in Android 4.0 the database's heap.
+    // The first number repeats MEMORY_USED; in Android 4.0 it is the heap of the database.
     fields.at += 1;
     for name in ["MEMORY_USED", "PAGECACHE_OVERFLOW", "MALLOC_SIZE"] {
         add(&mut sql, name, fields);
@@ -283,7 +282,7 @@ fn database(fields: &mut Fields<'_>) -> Option<Database> {
     Some(database)
 }
 
-/// Whether a line of `-c` begins or continues here.
+/// Returns whether this is a line of `-c`.
 pub(super) fn is_record(line: &str) -> bool {
     let kinds = [
         "version,", "oom,", "proc,", "cat,", "ram,", "lostram,", "zram,", "ksm,", "tuning,",
@@ -296,7 +295,7 @@ impl Compact {
         self.records.push(line.to_owned());
     }
 
-    /// Makes the lists. Since Android 11 they come twice, RSS before PSS, and do not say so.
+    /// Creates the lists. Since Android 11 they come twice without a label: RSS before PSS.
     pub(super) fn finish(&mut self) {
         let mut rounds: Vec<[List; 2]> = Vec::new();
         let mut was_category = true;
@@ -347,7 +346,7 @@ fn list(by: &str) -> List {
     }
 }
 
-/// `oom,LABEL,KB[,SWAP]`, `proc,OOM,NAME,PID,KB[,SWAP],a|e`, `cat,LABEL,KB[,SWAP]`.
+/// Parses `oom,LABEL,KB[,SWAP]`, `proc,OOM,NAME,PID,KB[,SWAP],a|e` or `cat,LABEL,KB[,SWAP]`.
 fn item(fields: &[&str]) -> Option<Item> {
     let size = |at: usize| number::bytes(number::integer(fields.get(at)?)?.0);
     let swap = |at: usize| match size(at) {

@@ -1,35 +1,35 @@
-//! The databases that an app has open: a line each, with or without cache statistics of their
-//! own (Android 14 on), and pools.
+//! Open databases of an app: one line each, with or without separate cache statistics (since
+//! Android 14), and pools.
 
 use super::line::{self, Lines};
 use super::number;
 
-/// A database, or a pool of connections to it.
+/// A database or a pool of connections to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Database {
-    /// Its name or path.
+    /// Name or path.
     pub name: String,
-    /// Size of a page, bytes.
+    /// Page size, bytes.
     pub page: Option<i64>,
-    /// Size of the database, bytes.
+    /// Database size, bytes.
     pub size: Option<i64>,
-    /// Bytes of lookaside memory.
+    /// Lookaside memory, bytes.
     pub lookaside: Option<i64>,
-    /// Hits, misses and size of the cache of statements as printed: `151/32/18`, `1k/21/3`, or
-    /// three columns.
+    /// Hits, misses and size of the statement cache as printed: `151/32/18`, `1k/21/3`, or three
+    /// columns.
     pub cache: Vec<String>,
-    /// Whether the figures are those of a pool of connections.
+    /// True if the figures are those of a connection pool.
     pub pool: bool,
 }
 
-/// The databases.
+/// Databases of a process.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Databases {
-    /// A line each, headers and headings between them.
+    /// One line per database; headers and headings are kept as text.
     pub lines: Lines<Database>,
 }
 
-/// The columns that fields before the cache end in.
+/// Columns where the fields before the cache end.
 const ENDS: [usize; 3] = [10, 19, 34];
 
 impl Databases {
@@ -54,7 +54,7 @@ impl Databases {
         self.lines.write(out, print);
     }
 
-    /// Lines that are neither a database nor a header.
+    /// Returns lines that are neither a database nor a header.
     pub(super) fn unknown(&self) -> Vec<&str> {
         let header = |line: &str| {
             line.ends_with("Dbname") || matches!(line.trim(), "PER CONNECTION STATS" | "POOL STATS")
@@ -67,7 +67,7 @@ impl Databases {
     }
 }
 
-/// Whether it is a cache in one field: `151/32/18`.
+/// Returns whether a word is a cache in one field: `151/32/18`.
 fn is_cache(word: &str) -> bool {
     let number = |part: &str| {
         let part = part.strip_suffix('k').unwrap_or(part);
@@ -91,7 +91,7 @@ fn database(text: &str) -> Option<Database> {
         }
     }
     if found.cache.is_empty() {
-        // Three columns of cache statistics; what is before them may be blank.
+        // Three columns of cache statistics; the columns before them can be blank.
         let cache = fields.split_off(fields.len().checked_sub(3)?);
         found.cache = cache.iter().map(|(_, word)| word.text.to_owned()).collect();
     }
@@ -121,7 +121,7 @@ fn database(text: &str) -> Option<Database> {
     Some(found)
 }
 
-/// `Some(None)` for a blank field, `None` for one that no size holds.
+/// Converts kB to bytes: `Some(None)` for a blank field, `None` on overflow.
 fn bytes(kb: Option<i64>) -> Option<Option<i64>> {
     match kb {
         Some(kb) => number::bytes(kb).map(Some),

@@ -1,11 +1,12 @@
-//! What rows mean, in a sentence, and what to do where they are large or grow.
+//! Meaning of the rows of meminfo, in one sentence each, with advice for rows that are large or
+//! grow.
 
-/// What a row means.
+/// Explanation of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Meaning {
-    /// What it counts.
+    /// Meaning of the row.
     pub what: &'static str,
-    /// What to do about it.
+    /// Advice for a large or growing row.
     pub advice: &'static str,
 }
 
@@ -13,147 +14,155 @@ const fn meaning(what: &'static str, advice: &'static str) -> Option<Meaning> {
     Some(Meaning { what, advice })
 }
 
-/// What a row of the table, of Dalvik Details or of App Summary means.
+/// Explains a row of the table, of Dalvik Details or of App Summary.
 pub fn row(label: &str) -> Option<Meaning> {
     match label {
         "Native Heap" | "Native" => meaning(
-            "memory that the allocator (malloc, new) got from the kernel; Heap Alloc is what is in use of it",
-            "record it: heaptap record -n NAME; where Alloc is far below the private dirty memory, it is fragmented or kept in caches",
+            "memory that the allocator (malloc, new) got from the kernel; Heap Alloc is the used \
+             part",
+            "record it with `heaptap record -n NAME`; if Alloc is far below private dirty, the \
+             memory is fragmented or in caches",
         ),
         "Dalvik Heap" | "Dalvik" | "Java Heap" => meaning(
-            "objects of Java and Kotlin; Heap Alloc counts those shared with the zygote, too, and may exceed PSS",
-            "dump it: heaptap dump -n NAME, then heaptap leaks",
+            "Java and Kotlin objects; Heap Alloc includes those shared with the zygote and can \
+             exceed PSS",
+            "dump it with `heaptap dump -n NAME`, then run `heaptap leaks`",
         ),
         "Dalvik Other" => meaning(
-            "what the runtime needs beside the objects: tables of the collector, compiled code, class data",
-            "grows with the classes that are loaded and the methods that are compiled; -d shows its parts",
+            "memory of the runtime other than objects: GC tables, compiled code, class data",
+            "show its parts with `-d`; it grows with loaded classes and compiled methods",
         ),
         "Stack" => meaning(
-            "stacks of threads, as far as they were used",
-            "some 10 KiB to 1 MiB a thread: count the threads if it grows (ls /proc/PID/task)",
+            "the used parts of thread stacks",
+            "if it grows, count the threads (`ls /proc/PID/task`); each uses about 10 KiB to 1 MiB",
         ),
         "Cursor" => meaning(
-            "windows of database cursors, 2 MiB at most each",
+            "database cursor windows of at most 2 MiB each",
             "close cursors; query fewer columns and rows",
         ),
         "Ashmem" => meaning(
-            "anonymous memory shared between processes: MemoryFile, binder's large data, old bitmaps in parcels",
-            "close MemoryFiles and file descriptors that were passed in",
+            "anonymous memory shared between processes: MemoryFile, large binder data, old bitmaps \
+             in parcels",
+            "close MemoryFiles and received file descriptors",
         ),
         "Gfx dev" => meaning(
-            "memory of the graphics driver that is mapped into the process: command buffers, textures",
-            "fewer and smaller textures, surfaces and layers; trims when the app goes to the background",
+            "graphics driver memory mapped into the process: command buffers, textures",
+            "use fewer and smaller textures, surfaces and layers; trimmed when the app goes to the \
+             background",
         ),
         "Other dev" => meaning(
-            "other device files, such as binder's buffers",
-            "small in most apps; grows with binder calls that carry much",
+            "other device files, such as binder buffers",
+            "check for binder calls with much data if it grows; it is small in most apps",
         ),
         ".so mmap" => meaning(
             "native libraries: code is shared and clean, relocated data is private and dirty",
-            "drifts with what other processes map: watch its private dirty memory alone; fewer libraries, fewer relocations",
+            "use fewer libraries and relocations; watch only private dirty, because PSS depends on \
+             other processes",
         ),
         ".jar mmap" => meaning(
             "Java archives of the platform",
-            "nothing an app could change",
+            "none; an app cannot change it",
         ),
         ".apk mmap" => meaning(
-            "the APK: resources, assets, and libraries and code that are used without being unpacked",
-            "clean: the kernel drops it when it needs the memory",
+            "the APK: resources, assets, and code and libraries used without unpacking",
+            "none; clean pages, which the kernel drops when it needs memory",
         ),
-        ".ttf mmap" => meaning("fonts", "clean; fewer font families"),
+        ".ttf mmap" => meaning("fonts", "use fewer font families; the pages are clean"),
         ".dex mmap" => meaning(
             "bytecode and its verified form (dex, vdex, odex)",
-            "clean where it was compiled ahead; shrink the app with R8",
+            "shrink the app with R8; the pages are clean if compiled ahead of time",
         ),
         ".oat mmap" => meaning(
-            "code of the platform and the app, compiled ahead of time",
-            "drifts with what other processes map",
+            "platform and app code compiled ahead of time",
+            "none; PSS depends on other processes that map it",
         ),
         ".art mmap" => meaning(
-            "images of objects and classes of the platform and the app, mapped at the start",
-            "its private pages count as Java heap: objects that were written to after the fork",
+            "images of platform and app objects and classes, mapped at start",
+            "treat its private pages as Java heap: objects written to after the fork",
         ),
         "Other mmap" => meaning(
-            "other files that are mapped: databases, models, memory-mapped caches",
-            "heaptap smaps names the files",
+            "other mapped files: databases, models, caches",
+            "list the files with `heaptap smaps`",
         ),
         "EGL mtrack" => meaning(
-            "buffers of surfaces, as the graphics driver counts them",
-            "fewer windows, SurfaceViews and buffers; they are gone when the app is not visible",
+            "surface buffers, as counted by the graphics driver",
+            "use fewer windows, SurfaceViews and buffers; they are freed when the app is not \
+             visible",
         ),
         "GL mtrack" => meaning(
-            "textures, shaders and buffers of the GPU, as the graphics driver counts them",
-            "recycle textures; dumpsys gfxinfo tells about the caches of the renderer",
+            "GPU textures, shaders and buffers, as counted by the graphics driver",
+            "recycle textures; `dumpsys gfxinfo` shows the caches of the renderer",
         ),
         "Other mtrack" => meaning(
-            "other memory that a driver counts for the process: camera, video",
+            "other memory that a driver counts for the process, such as camera and video",
             "release cameras and codecs",
         ),
         "Unknown" => meaning(
-            "mappings without a name, or with one of their own: allocators of engines, mmap of the app",
-            "name them with prctl(PR_SET_VMA); heaptap smaps lists them",
+            "unnamed mappings and those with custom names: engine allocators, mmap by the app",
+            "list them with `heaptap smaps`; name them with prctl(PR_SET_VMA)",
         ),
         "TOTAL" | "TOTAL PSS" => meaning(
-            "what the process adds to the phone's memory: private pages and its share of the others, with what is swapped out since Android 8",
-            "the low-memory killer looks at this and at RSS",
+            "memory cost of the process: private pages, its share of shared pages and, since \
+             Android 8, swap",
+            "keep it low; the low-memory killer checks this and RSS",
         ),
         "TOTAL RSS" => meaning(
-            "all pages in memory, shared ones in full",
-            "may grow without the app's doing, by what it shares",
+            "all resident pages, including all shared ones",
+            "check PSS too; RSS can grow through shared pages alone",
         ),
         "TOTAL SWAP PSS" | "TOTAL SWAP (KB)" => meaning(
-            "what is swapped out, before compression",
-            "add it to private dirty memory when comparing: swapping moves memory, it frees none",
+            "swapped memory, before compression",
+            "add it to private dirty when comparing; swapping moves memory but does not free it",
         ),
         "Code" => meaning(
             "private pages of libraries, bytecode, APKs and fonts",
-            "fewer libraries; R8; extractNativeLibs=false",
+            "use fewer libraries, R8, and extractNativeLibs=false",
         ),
         "Graphics" => meaning(
             "Gfx dev, EGL mtrack and GL mtrack: buffers and textures",
-            "compare while the same screen is shown",
+            "compare on the same screen",
         ),
         "Private Other" => meaning(
             "private pages of all other rows",
-            "the table tells of which; Dalvik Other and Unknown as a rule",
+            "find the rows in the table; usually Dalvik Other and Unknown",
         ),
         "System" => meaning(
-            "the share of what is not private, and swap: TOTAL less all private pages",
-            "not the app's doing; may be negative",
+            "share of non-private pages, and swap: TOTAL minus all private pages",
+            "none; not caused by the app, and can be negative",
         ),
         ".Heap" => meaning(
-            "objects of the app, in the main space",
+            "objects of the app in the main space",
             "part of Dalvik Heap",
         ),
         ".LOS" => meaning(
             "large objects: primitive arrays and strings of 12 KiB and more",
-            "part of Dalvik Heap; heaptap top FILE --by class finds the arrays",
+            "part of Dalvik Heap; find the arrays with `heaptap top FILE --by class`",
         ),
         ".Zygote" => meaning(
-            "objects from before the fork, shared until they are written to",
-            "part of Dalvik Heap; not the app's doing",
+            "objects from before the fork, shared until written to",
+            "part of Dalvik Heap; not caused by the app",
         ),
         ".NonMoving" => meaning(
             "objects that the collector never moves: classes and fields",
-            "part of Dalvik Heap; grows with the classes that are loaded",
+            "part of Dalvik Heap; grows with loaded classes",
         ),
         ".LinearAlloc" => meaning(
-            "methods and fields of classes",
-            "part of Dalvik Other; grows with the classes that are loaded",
+            "class methods and fields",
+            "part of Dalvik Other; grows with loaded classes",
         ),
-        ".GC" => meaning("tables of the garbage collector", "part of Dalvik Other"),
+        ".GC" => meaning("garbage collector tables", "part of Dalvik Other"),
         ".JITCache" | ".AppJIT" => meaning(
-            "code that was compiled while the app ran",
+            "code compiled while the app was running",
             "part of Dalvik Other; a baseline profile moves it into files",
         ),
         ".ZygoteJIT" => meaning(
             "compiled code of the zygote",
             "part of Dalvik Other; shared",
         ),
-        ".CompilerMetadata" => meaning("notes of the compiler", "part of Dalvik Other"),
+        ".CompilerMetadata" => meaning("compiler metadata", "part of Dalvik Other"),
         ".IndirectRef" => meaning(
             "tables of JNI references",
-            "part of Dalvik Other; growth means global references that are not deleted",
+            "part of Dalvik Other; growth indicates global references that are not deleted",
         ),
         ".Boot vdex" | ".App vdex" => meaning("bytecode in its verified form", "part of .dex mmap"),
         ".App dex" => meaning("bytecode of the app", "part of .dex mmap"),
@@ -162,7 +171,7 @@ pub fn row(label: &str) -> Option<Meaning> {
     }
 }
 
-/// Every row that is known.
+/// Labels of all known rows.
 pub const ROWS: [&str; 48] = [
     "Native Heap",
     "Dalvik Heap",
@@ -214,58 +223,55 @@ pub const ROWS: [&str; 48] = [
     "TOTAL SWAP (KB)",
 ];
 
-/// Which mappings a row of the table counts, by the names they have in smaps; who counts it,
-/// where it is not in smaps.
+/// Returns the mappings that a row counts, by their names in smaps. For a row that is not in smaps,
+/// returns the source of its figure.
 pub fn made_of(label: &str) -> Option<&'static str> {
     Some(match label {
         "Native Heap" | "Native" => {
-            "[heap], [anon:libc_malloc], [anon:scudo:…], [anon:GWP-ASan …]; not what an engine maps \
-             for itself: that is Unknown"
+            "[heap], [anon:libc_malloc], [anon:scudo:…], [anon:GWP-ASan …]; mappings by an engine \
+             are in Unknown"
         }
         "Dalvik Heap" | "Dalvik" => {
-            "[anon:dalvik-…] of the spaces for objects: main, region, large object, zygote and non \
+            "[anon:dalvik-…] of the object spaces: main, region, large object, zygote and non \
              moving space"
         }
         "Dalvik Other" => {
-            "all other [anon:dalvik-…]: LinearAlloc, tables of the collector and of JNI references; \
-             memfd:jit-…"
+            "all other [anon:dalvik-…]: LinearAlloc, GC tables, JNI reference tables; memfd:jit-…"
         }
-        "Stack" => {
-            "[stack], [anon:stack_and_tls:…]: what threads have touched, not what is reserved"
-        }
+        "Stack" => "[stack], [anon:stack_and_tls:…]: the touched pages, not the reserved range",
         "Cursor" => "/dev/ashmem/CursorWindow…",
-        "Ashmem" => "/dev/ashmem/… but for cursors and the runtime",
-        "Gfx dev" => "/dev/kgsl-3d0 of Adreno; other GPUs are counted as GL mtrack alone",
-        "Other dev" => "/dev/… that no other row has, such as /dev/binder",
+        "Ashmem" => "/dev/ashmem/… except for cursors and the runtime",
+        "Gfx dev" => "/dev/kgsl-3d0 of Adreno; other GPUs count only as GL mtrack",
+        "Other dev" => "/dev/… not in another row, such as /dev/binder",
         ".so mmap" => "files whose names end in .so, and the .bss behind them",
         ".jar mmap" => "files whose names end in .jar",
         ".apk mmap" => "files whose names end in .apk",
         ".ttf mmap" => "files whose names end in .ttf",
         ".dex mmap" => "files whose names end in .dex, .odex and .vdex",
         ".oat mmap" => "files whose names end in .oat",
-        ".art mmap" => "files whose names end in .art, and [anon:dalvik-…] made of them",
-        "Other mmap" => "files of any other name",
+        ".art mmap" => "files whose names end in .art and their [anon:dalvik-…] mappings",
+        "Other mmap" => "files with any other name",
         "EGL mtrack" | "GL mtrack" | "Other mtrack" => {
-            "nothing in smaps: the graphics driver tells it to the system (memtrack HAL); so it is \
-             in PSS and TOTAL RSS, but not in VmRSS of /proc/PID/status"
+            "no mappings in smaps: the graphics driver reports it through the memtrack HAL, so PSS \
+             and TOTAL RSS include it, but VmRSS of /proc/PID/status does not"
         }
-        "Unknown" => "mappings without a name, and [anon:…] with names of their own",
-        "TOTAL" | "TOTAL PSS" => "all rows, and since Android 8 what is swapped out",
+        "Unknown" => "unnamed mappings, and [anon:…] with custom names",
+        "TOTAL" | "TOTAL PSS" => "all rows and, since Android 8, swap",
         "TOTAL RSS" => {
-            "all rows' RSS, memory of drivers included: more than VmRSS of /proc/PID/status by the \
-             mtrack rows"
+            "RSS of all rows, including driver memory: VmRSS of /proc/PID/status plus the mtrack \
+             rows"
         }
         "Java Heap" => "private dirty of Dalvik Heap, private pages of .art mmap",
         "Code" => {
-            "private pages of .so, .jar, .apk, .ttf, .dex, .oat, and with -d of compiled code"
+            "private pages of .so, .jar, .apk, .ttf, .dex, .oat, and with `-d` of compiled code"
         }
         "Graphics" => "private pages of Gfx dev, EGL mtrack, GL mtrack",
-        "Private Other" => "private pages of all rows that no other part has",
+        "Private Other" => "private pages of all rows not in another part",
         _ => return None,
     })
 }
 
-/// Which part of App Summary counts a row's private pages.
+/// Returns the part of App Summary that counts a row's private pages.
 pub fn part(label: &str) -> Option<&'static str> {
     Some(match label {
         "Dalvik Heap" | "Dalvik" | ".art mmap" => "Java Heap",
@@ -277,7 +283,7 @@ pub fn part(label: &str) -> Option<&'static str> {
     })
 }
 
-/// Every count of objects that is known.
+/// Names of all known object counts.
 pub const OBJECTS: [&str; 13] = [
     "Views",
     "ViewRootImpl",
@@ -294,45 +300,46 @@ pub const OBJECTS: [&str; 13] = [
     "WebViews",
 ];
 
-/// What a count of objects means.
+/// Explains a count of objects.
 pub fn object(name: &str) -> Option<Meaning> {
     match name {
         "Views" => meaning(
-            "Views that exist",
-            "compare after going back to the same screen: growth each round is a leak",
+            "existing Views",
+            "compare on the same screen; growth in each iteration is a leak",
         ),
         "ViewRootImpl" => meaning(
-            "windows: one for each Activity, dialog and popup that is shown",
-            "more than is shown means windows that were not removed",
+            "windows: one for each visible Activity, dialog and popup",
+            "if there are more than are visible, remove the rest",
         ),
         "AppContexts" => meaning(
-            "contexts: of the application, Activities and Services",
-            "growth means Activities or Services that are held",
+            "contexts of the application, Activities and Services",
+            "growth indicates leaked Activities or Services",
         ),
         "Activities" => meaning(
-            "Activities that exist, destroyed ones that are still held included",
-            "more than the back stack holds is a leak: heaptap dump, then heaptap leaks; up to Android 5 unreachable ones count, too",
+            "existing Activities, including destroyed ones that are still reachable",
+            "more than in the back stack is a leak: run `heaptap dump`, then `heaptap leaks`; up \
+             to Android 5 includes unreachable ones",
         ),
-        "Assets" => meaning("open assets", "close streams of assets"),
-        "AssetManagers" => meaning("managers of resources", "one for each set of APKs"),
+        "Assets" => meaning("open assets", "close asset streams"),
+        "AssetManagers" => meaning("resource managers", "one for each set of APKs"),
         "Local Binders" => meaning(
-            "binder objects that the app offers to others",
-            "growth means listeners that are registered and never removed",
+            "binder objects that the app provides to other processes",
+            "unregister listeners; growth indicates listeners that are never removed",
         ),
         "Proxy Binders" => meaning(
-            "binder objects of others that the app holds",
-            "growth means connections and callbacks that are kept",
+            "references to binder objects of other processes",
+            "close connections and remove callbacks; growth indicates that some are kept",
         ),
         "Parcel memory" => meaning("KiB of parcels in use", "recycle parcels"),
         "Parcel count" => meaning("parcels in use", "recycle parcels"),
         "Death Recipients" => meaning(
-            "watchers of other processes' deaths",
-            "unlinkToDeath what was linked",
+            "death notifications for other processes",
+            "call unlinkToDeath() for each linkToDeath()",
         ),
         "OpenSSL Sockets" => meaning("TLS connections", "close connections and their pools"),
         "WebViews" => meaning(
-            "WebViews that exist",
-            "destroy() them: each holds tens of MiB here and in its renderer",
+            "existing WebViews",
+            "call destroy(); each one uses tens of MiB here and in its renderer",
         ),
         _ => None,
     }

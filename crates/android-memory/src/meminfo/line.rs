@@ -1,19 +1,19 @@
-//! Lines that were read, and lines that were not: nothing of a text is dropped. What a layout
-//! prints differently than the phone did (a vendor's spacing) keeps its own words beside its
-//! values, so that any text comes back as it was.
+//! Parsed and unparsed lines: no part of a text is dropped. If the layout would print a line
+//! differently than the device did (a vendor's spacing), the original text is kept with the values.
+//! Therefore, any text can be rendered exactly as it was.
 
-/// One line (or several that were not understood) of a section.
+/// One line of a section, or several that were not parsed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line<T> {
-    /// Understood, and printed alike by the section's layout.
+    /// Parsed, and the section's layout prints it identically.
     Read(T),
-    /// Understood, but spaced otherwise.
+    /// Parsed, but with different spacing; contains the original text.
     Odd(T, String),
-    /// Not understood, or blank: lines without the last newline.
+    /// Unparsed or blank: lines without the last newline.
     Text(String),
 }
 
-/// The lines of a section, in order.
+/// Lines of a section, in order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lines<T>(Vec<Line<T>>);
 
@@ -24,7 +24,7 @@ impl<T> Default for Lines<T> {
 }
 
 impl<T> Lines<T> {
-    /// What was understood.
+    /// Returns the parsed values.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &T> {
         self.0.iter().filter_map(|line| match line {
             Line::Read(value) | Line::Odd(value, _) => Some(value),
@@ -32,7 +32,7 @@ impl<T> Lines<T> {
         })
     }
 
-    /// What was not understood; blank lines left out.
+    /// Returns the unparsed lines without blank ones.
     pub fn unknown(&self) -> impl Iterator<Item = &str> {
         self.0
             .iter()
@@ -44,7 +44,7 @@ impl<T> Lines<T> {
             .filter(|line| !line.trim().is_empty())
     }
 
-    /// How many lines no layout of ours prints.
+    /// Returns the number of lines with different spacing.
     pub fn odd(&self) -> usize {
         self.0
             .iter()
@@ -52,7 +52,7 @@ impl<T> Lines<T> {
             .count()
     }
 
-    /// Adds a value that stood in `raw` and that the layout prints as `printed`.
+    /// Adds a value parsed from `raw`, which the layout prints as `printed`.
     pub fn push(&mut self, value: T, printed: &str, raw: &str) {
         self.0.push(match printed == raw {
             true => Line::Read(value),
@@ -60,12 +60,12 @@ impl<T> Lines<T> {
         });
     }
 
-    /// Adds a value of which there is no text yet.
+    /// Adds a value that does not have a text yet.
     pub fn add(&mut self, value: T) {
         self.0.push(Line::Read(value));
     }
 
-    /// Adds a line that was not understood.
+    /// Adds an unparsed line.
     pub fn text(&mut self, raw: &str) {
         match self.0.last_mut() {
             Some(Line::Text(text)) => {
@@ -76,12 +76,12 @@ impl<T> Lines<T> {
         }
     }
 
-    /// Whether there is nothing.
+    /// Returns whether there are no lines.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Prints all lines.
+    /// Appends all lines to `out`.
     pub(super) fn write(&self, out: &mut Vec<String>, print: impl Fn(&T) -> String) {
         for line in &self.0 {
             match line {
@@ -94,18 +94,17 @@ impl<T> Lines<T> {
     }
 }
 
-/// A word of a line, and where it stands in characters.
+/// A word of a line and its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Word<'a> {
-    /// The word.
     pub text: &'a str,
-    /// Where it begins, in bytes.
+    /// Start, in bytes.
     pub from: usize,
-    /// The column behind its last character.
+    /// Column after its last character, in characters.
     pub end: usize,
 }
 
-/// The words of a line.
+/// Splits a line into words.
 pub(super) fn words(line: &str) -> Vec<Word<'_>> {
     let mut words = Vec::new();
     let mut start = None;
@@ -134,8 +133,8 @@ fn word(line: &str, from: usize, to: usize, end: usize) -> Word<'_> {
     }
 }
 
-/// Prints fields right-aligned, each a space behind the one before; one that is too wide pushes
-/// the others on, as `%8s` does.
+/// Prints right-aligned fields separated by a space. A field that is too wide shifts the others, as
+/// with `%8s`.
 pub(super) fn fields<'a>(fields: impl IntoIterator<Item = (usize, &'a str)>) -> String {
     let mut text = String::new();
     for (at, (width, field)) in fields.into_iter().enumerate() {

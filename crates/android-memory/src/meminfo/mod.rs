@@ -1,19 +1,20 @@
-//! `dumpsys meminfo` in every form since Android 4, as one model: processes with their table,
-//! App Summary, objects and databases; the whole phone; the forms for scripts. Columns and rows
-//! are known by their names, what is not known is kept, and every text comes back as it was.
+//! Every form of `dumpsys meminfo` since Android 4 in one model. It covers processes with their
+//! table, App Summary, objects and databases; the whole device; and the forms for scripts. Columns
+//! and rows are identified by name, unknown ones are kept, and every text can be rendered exactly
+//! as it was.
 //!
 //! | module | owns |
 //! |---|---|
 //! | `number` | integers in the digits of any locale |
-//! | `line` | lines that were read, and those that were not |
+//! | `line` | parsed and unparsed lines |
 //! | `table` | columns and rows of the table and of Dalvik Details |
 //! | `pairs` | `name: number` lines: App Summary, Objects, SQL, Native Allocations |
 //! | `databases` | databases and pools |
 //! | `process` | one process and its sections |
-//! | `system` | the whole phone: lists of processes and categories, its RAM |
+//! | `system` | the whole device: lists of processes and categories, RAM |
 //! | `compact` | the forms for scripts, `--checkin` and `-c` |
-//! | `explain` | what rows mean, and what to do about them |
-//! | `parts` | how a process's memory divides, by App Summary's rules; whether sums are right |
+//! | `explain` | meaning of rows, with advice |
+//! | `parts` | division of a process's memory by App Summary's rules; check of sums |
 
 mod compact;
 mod databases;
@@ -36,56 +37,55 @@ pub use process::{Body, Process, Section};
 pub use system::{Fact, Item, List, Measure};
 pub use table::{Column, Heading, Headings, Row, Table};
 
-/// What `dumpsys meminfo` printed.
+/// Parsed output of `dumpsys meminfo`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Meminfo {
-    /// Its pieces, in order.
+    /// Pieces in the order of the text.
     pub pieces: Vec<Piece>,
-    /// Whether lines end as on Windows, which some adb and pseudo-terminals do.
+    /// True if lines end in CRLF, as from some adb versions and pseudo-terminals.
     pub(crate) crlf: bool,
-    /// Whether the last line has no end.
+    /// True if the last line does not have a line end.
     pub(crate) torn: bool,
 }
 
-/// A piece of what was printed.
+/// A piece of the output.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Piece {
-    /// What the clocks said.
+    /// Clocks of the device.
     Clocks(Clocks),
-    /// The same in the forms for scripts.
+    /// Clocks in the forms for scripts.
     Time(Clocks),
-    /// A process.
     Process(Process),
     /// A process in the form for scripts.
     Checkin(Checkin),
-    /// A list of the whole phone.
+    /// A list of the whole device.
     List(List),
-    /// Lines on the phone's RAM.
+    /// Lines about the device's RAM.
     Facts(Lines<Fact>),
-    /// The whole phone in the form for scripts.
+    /// The whole device in the form for scripts.
     Compact(Compact),
-    /// There is none of this name or pid.
+    /// There is no process with this name or process ID.
     NoProcess(String),
-    /// Lines that are none of these: blank ones, the preamble, what other programs printed.
+    /// All other lines: blank ones, the preamble, output of other programs.
     Text(Lines<()>),
 }
 
-/// The phone's clocks when it was asked.
+/// Clocks of the device at the time of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Clocks {
-    /// Since boot, without deep sleep, ms.
+    /// Time since boot without deep sleep, ms.
     pub uptime_ms: u64,
-    /// Since boot, ms: BOOTTIME.
+    /// Time since boot, ms: BOOTTIME.
     pub realtime_ms: u64,
 }
 
-/// Lines that are looked at: a phone with a thousand processes has 90,000. What comes behind
-/// them is kept as text.
+/// Maximum number of lines to parse; a device with a thousand processes has 90,000. Further lines
+/// are kept as text.
 const MOST_LINES: usize = 1 << 18;
 
 const NO_PROCESS: &str = "No process found for: ";
 
-/// Whether a line says that the phone could not ask the app.
+/// Returns whether a line says that the device could not query the app.
 pub(crate) fn is_trouble(line: &str) -> bool {
     let rest = line.trim_start().strip_prefix("Got ");
     let failure = rest.and_then(|rest| rest.split([' ', '!', ':']).next());
@@ -104,7 +104,7 @@ fn clocks(line: &str) -> Option<Clocks> {
     (print_clocks(&clocks) == line).then_some(clocks)
 }
 
-/// `time,UPTIME,REALTIME` of the forms for scripts.
+/// Parses `time,UPTIME,REALTIME` of the forms for scripts.
 fn time(line: &str) -> Option<Clocks> {
     let (uptime, realtime) = line.strip_prefix("time,")?.split_once(',')?;
     let clocks = Clocks {
@@ -126,7 +126,7 @@ fn print_clocks(clocks: &Clocks) -> String {
 }
 
 impl Meminfo {
-    /// Reads a text. Never fails: what is not understood is kept as text.
+    /// Parses a text. Never fails: unknown parts are kept as text.
     pub fn parse(text: &str) -> Meminfo {
         let mut meminfo = Meminfo {
             torn: !text.is_empty() && !text.ends_with('\n'),
@@ -182,7 +182,7 @@ impl Meminfo {
         }
     }
 
-    /// Reads a process up to where the next piece begins.
+    /// Parses a process and returns the line at which the next piece begins.
     fn process(&mut self, mut process: Process, lines: &[&str], from: usize) -> usize {
         let ends = |line: &&str| {
             process::heading(line).is_some()
@@ -232,7 +232,7 @@ impl Meminfo {
         self.pieces.push(piece);
     }
 
-    /// Whether the line belongs to the piece before; it is then read.
+    /// Adds the line to the previous piece if it belongs there, and returns whether it did.
     fn continues(&mut self, line: &str) -> bool {
         match self.pieces.last_mut() {
             Some(Piece::List(list)) => list.read(line),
@@ -252,7 +252,7 @@ impl Meminfo {
         }
     }
 
-    /// The text again, byte for byte.
+    /// Renders the text, byte for byte.
     pub fn render(&self) -> String {
         let mut lines = Vec::new();
         for piece in &self.pieces {
@@ -276,7 +276,7 @@ impl Meminfo {
         text
     }
 
-    /// The processes.
+    /// Returns the processes.
     pub fn processes(&self) -> impl Iterator<Item = &Process> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Process(process) => Some(process),
@@ -285,7 +285,7 @@ impl Meminfo {
         })
     }
 
-    /// The lists of the whole phone.
+    /// Returns the lists of the whole device.
     pub fn lists(&self) -> impl Iterator<Item = &List> {
         self.pieces.iter().flat_map(|piece| match piece {
             Piece::List(list) => std::slice::from_ref(list),
@@ -294,7 +294,7 @@ impl Meminfo {
         })
     }
 
-    /// The lines on the phone's RAM.
+    /// Returns the lines about the device's RAM.
     pub fn facts(&self) -> impl Iterator<Item = &Fact> {
         self.pieces
             .iter()
@@ -305,7 +305,7 @@ impl Meminfo {
             .flatten()
     }
 
-    /// The numbers of a line of `-c` such as `ram,TOTAL,FREE,USED`, bytes.
+    /// Returns the numbers of a line of `-c` such as `ram,TOTAL,FREE,USED`, bytes.
     pub fn numbers(&self, kind: &str) -> Option<Vec<i64>> {
         self.pieces.iter().find_map(|piece| match piece {
             Piece::Compact(compact) => compact.numbers(kind),
@@ -313,8 +313,8 @@ impl Meminfo {
         })
     }
 
-    /// Lines that are none of these and not blank: what other programs printed, a vendor's
-    /// additions. The preamble is left out.
+    /// Returns unknown lines that are not blank: output of other programs, additions of a vendor.
+    /// Excludes the preamble.
     pub fn unknown(&self) -> impl Iterator<Item = &str> {
         let texts = self.pieces.iter().filter_map(|piece| match piece {
             Piece::Text(text) => Some(text.unknown()),
@@ -325,7 +325,7 @@ impl Meminfo {
             .filter(|line| !line.starts_with("Applications Memory Usage"))
     }
 
-    /// The phone's clocks when it began.
+    /// Returns the device's clocks at the start of the output.
     pub fn clocks(&self) -> Option<Clocks> {
         self.pieces.iter().find_map(|piece| match piece {
             Piece::Clocks(clocks) | Piece::Time(clocks) => Some(*clocks),
@@ -333,7 +333,7 @@ impl Meminfo {
         })
     }
 
-    /// What was asked for where the phone knows no such process.
+    /// Returns the requested name or process ID if the device does not have such a process.
     pub fn no_process(&self) -> Option<&str> {
         self.pieces.iter().find_map(|piece| match piece {
             Piece::NoProcess(target) => Some(target.as_str()),
@@ -341,7 +341,7 @@ impl Meminfo {
         })
     }
 
-    /// Why the phone could not tell all, in its words.
+    /// Returns the device's message if it could not report everything.
     pub fn trouble(&self) -> Option<&str> {
         self.pieces.iter().find_map(|piece| match piece {
             Piece::Process(process) => process.trouble(),

@@ -1,13 +1,14 @@
-//! Integers as the phone prints them: digits of the app's locale (Android 8 and older format
-//! objects and summaries with it), negative ones, and those with separators of the system form.
+//! Integers as printed by the device. They can be negative, have the separators of the system form,
+//! or be in the digits of the app's locale. Android 8 and older use the locale for objects and
+//! summaries.
 
-/// Zeros of the scripts whose digits a locale of Android may use, Latin first.
+/// Zeros of the scripts whose digits an Android locale can use, Latin first.
 const ZEROS: [char; 12] = [
     '0', '\u{660}', '\u{6f0}', '\u{966}', '\u{9e6}', '\u{a66}', '\u{ae6}', '\u{c66}', '\u{e50}',
     '\u{f20}', '\u{1040}', '\u{17e0}',
 ];
 
-/// The digits of a number: the script's zero.
+/// Digits of a number, identified by the zero of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Digits(char);
 
@@ -18,7 +19,7 @@ impl Default for Digits {
 }
 
 impl Digits {
-    /// All digits that are understood.
+    /// Returns all supported digits.
     pub fn all() -> impl Iterator<Item = Digits> {
         ZEROS.into_iter().map(Digits)
     }
@@ -30,7 +31,7 @@ impl Digits {
         })
     }
 
-    /// The number in these digits.
+    /// Formats a number in these digits.
     pub fn write(self, number: i64) -> String {
         let text = number.to_string();
         match self.0 {
@@ -46,7 +47,7 @@ impl Digits {
     }
 }
 
-/// A whole token as an integer.
+/// Parses a whole token as an integer.
 pub fn integer(token: &str) -> Option<(i64, Digits)> {
     let unmarked = token.trim_start_matches(['\u{61c}', '\u{200e}', '\u{200f}']);
     let (negative, digits) = match unmarked.strip_prefix(['-', '\u{2212}']) {
@@ -70,12 +71,12 @@ pub fn integer(token: &str) -> Option<(i64, Digits)> {
     Some((value, script?))
 }
 
-/// A count of kB as bytes.
+/// Converts a number of kB to bytes.
 pub fn bytes(kb: i64) -> Option<i64> {
     kb.checked_mul(1024)
 }
 
-/// An integer that may have `,` between its groups, as the system form prints with US rules.
+/// Parses an integer that can have `,` between groups, as in the system form with US rules.
 pub fn grouped(token: &str) -> Option<i64> {
     if !token.contains(',') {
         return integer(token).map(|(value, _)| value);

@@ -1,54 +1,52 @@
-//! Lines of `name: number` pairs, as App Summary, Objects, SQL and Native Allocations have
-//! them: one, two or three a line, numbers bound to the headers above where there are some.
+//! Lines of `name: number` pairs, as in App Summary, Objects, SQL and Native Allocations. A line
+//! has one to three pairs. If there are headings above, the numbers belong to them.
 
 use super::line::{self, Lines};
 use super::number::{self, Digits};
 use super::table::WIDEST;
 
-/// Headings above numbers: two on every Android. Every name has a number for each.
+/// Maximum number of headings above numbers; every Android version has two. Every name has a number
+/// for each.
 const MOST_HEADINGS: usize = 8;
 
-/// One name with its numbers.
+/// A name with its numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The name, without the colon.
+    /// Name without the colon.
     pub name: String,
-    /// The numbers as they stand, one for each heading; exactly one where there are no headings
-    /// or several names are on the line.
+    /// Numbers, one for each heading. Exactly one if there are no headings or if the line has
+    /// several names.
     pub values: Vec<Option<i64>>,
 }
 
-/// One line of entries.
+/// A line of entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// The entries of the line.
     pub entries: Vec<Entry>,
-    /// The digits that it is printed in.
+    /// Digits in which the line is printed.
     pub digits: Digits,
 }
 
-/// A block of such lines.
+/// A block of lines with pairs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Pairs {
-    /// What the numbers of each entry count, and in which column their header ends; none where
-    /// each name has one number.
+    /// Headings of the numbers, with the columns where they end; empty if each name has one number.
     pub headings: Vec<(String, usize)>,
-    /// How wide fields are on lines of one name: the name and each number.
+    /// Field widths on lines with one name: the name and each number.
     pub single: Vec<usize>,
-    /// How wide they are on lines of several: name, number, name, number …
+    /// Field widths on lines with several names: name, number, name, number …
     pub several: Vec<usize>,
-    /// The lines.
     pub groups: Lines<Group>,
 }
 
-/// What a line of pairs is made of, and where each thing ends.
+/// Parts of a line of pairs, with their end columns.
 struct Pieces {
     group: Group,
     ends: Vec<usize>,
 }
 
 impl Pairs {
-    /// Reads the lines of a block; those that have no pairs are kept as they are.
+    /// Parses the lines of a block; lines without pairs are kept as text.
     pub(super) fn read(lines: &[&str]) -> Pairs {
         let headings = lines.iter().find_map(|line| headings(line));
         let mut pairs = Pairs {
@@ -62,7 +60,7 @@ impl Pairs {
         pairs.single = widths(longest(single.map(|pieces| &pieces.ends[..])));
         pairs.several = widths(longest(several.map(|pieces| &pieces.ends[..])));
         if pairs.single.len() < 3 && !pairs.several.is_empty() {
-            // One format prints both kinds of lines where a name has one number.
+            // One format prints both kinds of lines if a name has one number.
             pairs.single = pairs.several.iter().copied().take(2).collect();
         }
         for (raw, pieces) in lines.iter().zip(read) {
@@ -134,7 +132,7 @@ impl Pairs {
         })
     }
 
-    /// Which heading a number belongs to: the nearest that is still free.
+    /// Returns the heading to which a number belongs: the nearest one that is still free.
     fn place(&self, entry: &Entry, end: usize) -> Option<usize> {
         if self.headings.is_empty() {
             return entry.values.first()?.is_none().then_some(0);
@@ -167,18 +165,18 @@ impl Pairs {
         self.groups.write(out, |group| self.print(group));
     }
 
-    /// All entries.
+    /// Returns all entries.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.groups.values().flat_map(|group| &group.entries)
     }
 
-    /// The number of a name, in the first column that has one.
+    /// Returns the number of a name, from the first column that has one.
     pub fn value(&self, name: &str) -> Option<i64> {
         let entry = self.entries().find(|entry| entry.name == name)?;
         entry.values.iter().copied().find(Option::is_some)?
     }
 
-    /// The number of a name under a heading.
+    /// Returns the number of a name under a heading.
     pub fn under(&self, name: &str, heading: &str) -> Option<i64> {
         let at = self
             .headings
@@ -189,7 +187,7 @@ impl Pairs {
     }
 }
 
-/// The words of a line like `Pss(KB)   Rss(KB)` or `Count   Total(kB)`.
+/// Parses headings such as `Pss(KB)   Rss(KB)` or `Count   Total(kB)`.
 fn headings(text: &str) -> Option<Vec<(String, usize)>> {
     let words = line::words(text);
     let known = |word: &str| {
@@ -206,8 +204,8 @@ fn headings(text: &str) -> Option<Vec<(String, usize)>> {
     })
 }
 
-/// The longest; of equally long ones the first, as a later one may have been pushed on by what
-/// is wide.
+/// Returns the longest slice. Of equally long ones returns the first, because wide values can shift
+/// a later one.
 fn longest<'a>(all: impl Iterator<Item = &'a [usize]>) -> &'a [usize] {
     let longest = all.reduce(|best, ends| match ends.len() > best.len() {
         true => ends,
@@ -216,7 +214,7 @@ fn longest<'a>(all: impl Iterator<Item = &'a [usize]>) -> &'a [usize] {
     longest.unwrap_or_default()
 }
 
-/// Widths of fields that end in these columns.
+/// Returns the widths of fields that end in these columns.
 fn widths(ends: &[usize]) -> Vec<usize> {
     let mut before = None;
     ends.iter()

@@ -1,44 +1,44 @@
-//! How the memory of a process divides, by the rules of App Summary: from the summary where
-//! there is one, else computed from the table as the phone computes it. And whether the rows of
-//! the table add up to the device's own total.
+//! Division of a process's memory by the rules of App Summary. Uses the summary if there is one;
+//! otherwise computes it from the table as the device does. Also compares the sums of the rows with
+//! the device's total.
 
 use super::process::Process;
 use super::table::{Column, Table};
 use crate::division::{Division, Part};
 use heaptap_model::timeline::{HeapCells, Parts, Source};
 
-/// How a total comes from its rows.
+/// Rule by which a total follows from its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
     /// The sum of the rows.
     Rows,
-    /// The sum of the rows and of what is swapped out of the process (SwapPss): the total PSS
-    /// since Android 8.
+    /// The sum of the rows and of the process's swapped memory (SwapPss): the total PSS since
+    /// Android 8.
     RowsAndSwap,
 }
 
-/// The rows of a column beside the device's own total. Bytes.
+/// Sum of the rows of a column and the device's total, bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sum {
-    /// The column.
     pub column: Column,
-    /// What adds up.
+    /// Rule used for the sum.
     pub rule: Rule,
-    /// The sum by this rule.
+    /// Sum by this rule.
     pub rows: i64,
-    /// What the device says.
+    /// Total printed by the device.
     pub device: i64,
 }
 
 impl Sum {
-    /// What the device counts beyond the rows.
+    /// Returns the device's total minus the sum of the rows.
     pub fn difference(&self) -> i64 {
         self.device.saturating_sub(self.rows)
     }
 }
 
 impl Table {
-    /// Each column's rows beside the device's total; by the rule that holds, where one does.
+    /// Returns the sum and the device's total for each column. Uses the rule that matches, if one
+    /// does.
     pub fn sums(&self) -> Vec<Sum> {
         let Some(total) = self.total() else {
             return Vec::new();
@@ -65,8 +65,8 @@ impl Table {
             .collect()
     }
 
-    /// Size, Alloc and Free of a heap; `None` where they are blank or all 0, as they are where
-    /// the app was not asked.
+    /// Returns Size, Alloc and Free of a heap. Returns `None` if they are blank or all 0, as when
+    /// the app was not queried.
     pub fn heap(&self, labels: &[&str]) -> Option<HeapCells> {
         let row = labels.iter().find_map(|label| self.row(label))?;
         let cell = |column| u64::try_from(self.value(row, &column)?).ok();
@@ -79,13 +79,13 @@ impl Table {
     }
 }
 
-/// Names of the row of the native heap, newest first.
+/// Names of the native heap row, newest first.
 pub const NATIVE_HEAP: [&str; 2] = ["Native Heap", "Native"];
-/// Names of the row of the Java heap, newest first.
+/// Names of the Java heap row, newest first.
 const DALVIK_HEAP: [&str; 2] = ["Dalvik Heap", "Dalvik"];
 
 impl Process {
-    /// How the memory divides; `None` where the text has neither summary nor table.
+    /// Divides the memory into parts; `None` if the text has neither a summary nor a table.
     pub fn parts(&self, source: Source) -> Option<Parts> {
         let table = self.table();
         let mut parts = match self.summed() {
@@ -108,7 +108,7 @@ impl Process {
         Some(parts)
     }
 
-    /// From App Summary.
+    /// Reads the parts from App Summary.
     fn summed(&self) -> Option<Parts> {
         let summary = self.summary()?;
         let bytes = |name: &str| super::number::bytes(summary.value(name)?);
@@ -130,7 +130,7 @@ impl Process {
         })
     }
 
-    /// From the table, as the phone computes its summary.
+    /// Computes the parts from the table, as the device computes its summary.
     fn computed(&self, table: &Table) -> Option<Parts> {
         let total_pss = table.total_of(&Column::Pss)?;
         let dirty = table.total_of(&Column::PrivateDirty)?;
@@ -144,7 +144,7 @@ impl Process {
                 cell(Column::PrivateClean),
             );
         }
-        // Before Android 11 neither the rows nor the rule exist.
+        // Neither the rows nor the rule exist before Android 11.
         for row in self.details().into_iter().flat_map(Table::parts) {
             let Some(part) = Part::of_detail(&row.label) else {
                 continue;

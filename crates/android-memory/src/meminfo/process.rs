@@ -1,51 +1,46 @@
-//! One process of `dumpsys meminfo`: its sections in the order in which they came.
+//! A process in `dumpsys meminfo`: its sections in their original order.
 
 use super::line::Lines;
 use super::pairs::Pairs;
 use super::table::{self, Headings, Table};
 
-/// One process.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Process {
-    /// Its pid; `None` where the text says none (native processes without `-a` or `-s`).
+    /// Process ID; `None` if the text does not have one (native processes without `-a` or `-s`).
     pub pid: Option<u32>,
-    /// Its name; `None` where the text says none.
+    /// Process name; `None` if the text does not have one.
     pub name: Option<String>,
-    /// What is told of it.
     pub sections: Vec<Section>,
-    /// The line that names it where it is written otherwise than usual.
+    /// Line that names the process, if it is in an unusual form.
     pub(super) heading: Option<String>,
 }
 
-/// A part of what is told of a process: the line that heads it, where it has one, and its lines.
+/// A section of a process: its heading, if any, and its lines.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Section {
-    /// Its heading, without the space before; `None` for the table and what precedes it.
+    /// Heading without the leading space; `None` for the table and the text before it.
     pub title: Option<String>,
-    /// What follows.
     pub body: Body,
-    /// The lines of the heading where they are written otherwise than usual.
+    /// Heading lines, if they are in an unusual form.
     pub(super) heading: Option<Vec<String>>,
 }
 
-/// What a section holds.
+/// Content of a section.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Body {
-    /// The table of mappings by kind.
+    /// Table of memory mappings by kind.
     Table(Table),
-    /// Parts of the Dalvik rows: subsets, never to be added.
+    /// Parts of the Dalvik rows: subsets that must not be added.
     Details(Table),
-    /// App Summary.
     Summary(Pairs),
     /// Objects, SQL, Native Allocations: counts by name.
     Counts(Pairs),
-    /// Databases.
     Databases(super::databases::Databases),
-    /// Free text: Asset Allocations, Unreachable memory, and whatever is not known.
+    /// Free text: Asset Allocations, Unreachable memory, and unknown sections.
     Text(Lines<()>),
 }
 
-/// Headings of sections, without the space before.
+/// Headings of sections, without the leading space.
 pub(super) const DALVIK_DETAILS: &str = "Dalvik Details";
 pub(super) const APP_SUMMARY: &str = "App Summary";
 pub(super) const OBJECTS: &str = "Objects";
@@ -53,7 +48,7 @@ pub(super) const SQL: &str = "SQL";
 pub(super) const NATIVE_ALLOCATIONS: &str = "Native Allocations";
 pub(super) const DATABASES: &str = "DATABASES";
 
-/// Whether a line heads a section: one space, words, and nothing that a row has.
+/// Returns the title if a line is a section heading: one space, then only words.
 pub(super) fn title(line: &str) -> Option<&str> {
     let name = line.strip_prefix(' ')?;
     let begins = name.chars().next().is_some_and(char::is_alphabetic);
@@ -61,7 +56,7 @@ pub(super) fn title(line: &str) -> Option<&str> {
     (begins && words && name.len() <= 64 && !name.ends_with(' ')).then_some(name)
 }
 
-/// Whether the line begins what is told of a process: `** MEMINFO in pid 42 [name] **`.
+/// Parses the first line of a process: `** MEMINFO in pid 42 [name] **`.
 pub(super) fn heading(line: &str) -> Option<(u32, &str)> {
     let rest = line.trim().strip_prefix("** MEMINFO in pid ")?;
     let (pid, rest) = rest.split_once(' ')?;
@@ -69,7 +64,7 @@ pub(super) fn heading(line: &str) -> Option<(u32, &str)> {
     Some((pid.parse().ok()?, name.strip_suffix(']')?))
 }
 
-/// How many lines the headers of a table at the begin of `lines` take, dashes included.
+/// Returns the number of header lines of a table at the start of `lines`, including dashes.
 pub(super) fn table_head(lines: &[&str]) -> Option<usize> {
     let at = lines
         .iter()
@@ -83,7 +78,7 @@ pub(super) fn table_head(lines: &[&str]) -> Option<usize> {
 }
 
 impl Process {
-    /// Reads what stands under the heading.
+    /// Parses the lines under the heading.
     pub(super) fn read(&mut self, lines: &[&str]) {
         let mut headings = Headings::default();
         let mut at = 0;
@@ -99,7 +94,7 @@ impl Process {
                 self::title(line).is_some()
                     || (line.starts_with("      ") && table_head(&rest[offset..]).is_some())
             };
-            // A section without a head has at least the line that it begins with.
+            // A section without a heading has at least its first line.
             let skip = usize::from(head == 0);
             let end = rest.iter().enumerate().skip(skip).position(ends);
             let end = end.map_or(lines.len(), |found| body + skip + found);
@@ -122,7 +117,7 @@ impl Process {
         }
     }
 
-    /// The table of mappings by kind.
+    /// Returns the table of memory mappings by kind.
     pub fn table(&self) -> Option<&Table> {
         self.sections
             .iter()
@@ -132,7 +127,7 @@ impl Process {
             })
     }
 
-    /// Parts of the Dalvik rows.
+    /// Returns the parts of the Dalvik rows.
     pub fn details(&self) -> Option<&Table> {
         self.sections
             .iter()
@@ -142,7 +137,7 @@ impl Process {
             })
     }
 
-    /// App Summary.
+    /// Returns App Summary.
     pub fn summary(&self) -> Option<&Pairs> {
         self.sections
             .iter()
@@ -152,7 +147,7 @@ impl Process {
             })
     }
 
-    /// The counts under a heading: `Objects`, `SQL`, `Native Allocations`.
+    /// Returns the counts under a heading: `Objects`, `SQL`, `Native Allocations`.
     pub fn counts(&self, title: &str) -> Option<&Pairs> {
         self.sections
             .iter()
@@ -162,12 +157,12 @@ impl Process {
             })
     }
 
-    /// How many instances of something the app counted.
+    /// Returns the number of instances that the app counted.
     pub fn object(&self, name: &str) -> Option<i64> {
         self.counts(OBJECTS)?.value(name)
     }
 
-    /// The databases.
+    /// Returns the databases.
     pub fn databases(&self) -> Option<&super::databases::Databases> {
         self.sections
             .iter()
@@ -177,8 +172,7 @@ impl Process {
             })
     }
 
-    /// The free text under a heading, and any other lines that are not understood, with their
-    /// headings.
+    /// Returns the free text and all unknown lines, each with its heading.
     pub fn texts(&self) -> impl Iterator<Item = (Option<&str>, &str)> {
         self.sections.iter().flat_map(|section| {
             let title = section.title.as_deref();
@@ -186,7 +180,8 @@ impl Process {
         })
     }
 
-    /// Why the phone could not tell all, in its words: the app died or did not answer.
+    /// Returns the device's message if it could not report everything: the app died or did not
+    /// respond.
     pub fn trouble(&self) -> Option<&str> {
         self.texts()
             .map(|(_, line)| line)
@@ -194,7 +189,7 @@ impl Process {
     }
 }
 
-/// Reads one section.
+/// Parses one section.
 fn section(title: Option<&str>, head: &[&str], lines: &[&str], shared: &mut Headings) -> Section {
     let mut heading = None;
     let body = match title {
@@ -208,7 +203,7 @@ fn section(title: Option<&str>, head: &[&str], lines: &[&str], shared: &mut Head
             }
             None => Body::Text(text_of(head.iter().chain(lines))),
         },
-        // A process has them once: a text that repeats them does not multiply the columns.
+        // A process has the details once: repeated ones in a text must not multiply the columns.
         Some(DALVIK_DETAILS) if !shared.columns.is_empty() => {
             Body::Details(table_of(std::mem::take(shared), lines))
         }
@@ -262,7 +257,7 @@ impl Section {
         }
     }
 
-    /// The lines that are not understood.
+    /// Returns the unknown lines.
     pub fn unknown(&self) -> Vec<&str> {
         match &self.body {
             Body::Table(table) | Body::Details(table) => table.rows.unknown().collect(),
@@ -276,7 +271,7 @@ impl Section {
         }
     }
 
-    /// How many lines are spaced otherwise than the layout prints them.
+    /// Returns the number of lines with different spacing than the layout prints.
     pub fn odd(&self) -> usize {
         usize::from(self.heading.is_some())
             + match &self.body {
@@ -288,7 +283,7 @@ impl Section {
     }
 }
 
-/// Headers and dashes above numbers, which tell nothing by themselves.
+/// Returns whether a line has only headers and dashes above numbers.
 fn is_ornament(line: &str) -> bool {
     let ornament = |word: &str| {
         word.bytes().all(|byte| byte == b'-')

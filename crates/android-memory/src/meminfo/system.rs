@@ -1,48 +1,44 @@
-//! The whole phone, as `dumpsys meminfo` without a process prints it: lists of processes by
-//! size, by how soon they may be killed and by category, and the lines on the phone's RAM.
+//! The whole device, as printed by `dumpsys meminfo` without a process. It has lists of processes
+//! by size, by OOM adjustment and by category, and lines about the device's RAM.
 
 use super::line::Lines;
 use super::number;
 
-/// What a list counts.
+/// Measure of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Measure {
-    /// Proportional: shared pages by their share.
+    /// Proportional: shared pages are divided among their processes.
     Pss,
-    /// Resident: shared pages in full.
+    /// Resident: shared pages count fully.
     Rss,
 }
 
-/// A list: `Total PSS by process:` and what follows.
+/// A list: `Total PSS by process:` and its items.
 #[derive(Debug, Clone, PartialEq)]
 pub struct List {
-    /// What it counts.
     pub measure: Measure,
-    /// By what: `process`, `OOM adjustment`, `category`.
+    /// Criterion: `process`, `OOM adjustment`, `category`.
     pub by: String,
-    /// Its items.
     pub items: Lines<Item>,
 }
 
-/// A line of a list.
+/// An item of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// How deep it lies below others, whose members it is one of.
+    /// Nesting depth below the items of which it is a member.
     pub depth: usize,
-    /// Bytes.
     pub bytes: i64,
-    /// All that is said behind the size.
+    /// Text after the size.
     pub label: String,
-    /// Whether the size has no separators: Android 6 and older.
+    /// True if the size does not have separators (Android 6 and older).
     pub plain: bool,
 }
 
-/// A line on the phone's memory, such as `Free RAM`.
+/// A line about the device's memory, such as `Free RAM`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
-    /// Its name.
     pub name: String,
-    /// All that is said.
+    /// Text after the name.
     pub text: String,
 }
 
@@ -77,7 +73,7 @@ impl Item {
         }
     }
 
-    /// The process's or category's name.
+    /// Returns the name of the process or category.
     pub fn name(&self) -> &str {
         let label = match self.label.rfind(" (pid ") {
             Some(at) => &self.label[..at],
@@ -86,19 +82,19 @@ impl Item {
         label.trim_end()
     }
 
-    /// The process's id.
+    /// Returns the process ID.
     pub fn pid(&self) -> Option<u32> {
         let rest = &self.label[self.label.rfind(" (pid ")? + " (pid ".len()..];
         let end = rest.find(|c: char| !c.is_ascii_digit())?;
         rest[..end].parse().ok()
     }
 
-    /// Whether the process has activities.
+    /// Returns whether the process has activities.
     pub fn has_activities(&self) -> bool {
         self.label.contains(" / activities)")
     }
 
-    /// What of it is swapped out, bytes.
+    /// Returns the swapped part, bytes.
     pub fn swap(&self) -> Option<i64> {
         let before = &self.label[..self.label.rfind("K in swap")?];
         let number = before[before.rfind('(')? + 1..].trim();
@@ -107,7 +103,7 @@ impl Item {
 }
 
 impl List {
-    /// The list that a heading begins: `Total RSS by process:`.
+    /// Creates the list for a heading such as `Total RSS by process:`.
     pub(super) fn headed(line: &str) -> Option<List> {
         let rest = line.strip_prefix("Total ")?.strip_suffix(':')?;
         let (measure, by) = rest.split_once(" by ")?;
@@ -143,7 +139,7 @@ impl List {
         self.items.write(out, Item::print);
     }
 
-    /// The sum of its items, without those that are members of others.
+    /// Returns the sum of the items, without members of other items.
     pub fn sum(&self) -> i64 {
         let top = self.items.values().filter(|item| item.depth == 0);
         top.fold(0, |sum, item| sum.saturating_add(item.bytes))
@@ -151,7 +147,7 @@ impl List {
 }
 
 impl Fact {
-    /// Reads a line; `begins` where no such line came before it.
+    /// Parses a line; `begins` if no such line precedes it.
     pub(super) fn read(line: &str, begins: bool) -> Option<Fact> {
         let (name, text) = line.split_once(": ")?;
         let name = name.trim_start();
@@ -172,18 +168,18 @@ impl Fact {
         format!("{:>9}: {}", self.name, self.text)
     }
 
-    /// The first number of the line, bytes.
+    /// Returns the first number of the line, bytes.
     pub fn bytes(&self) -> Option<i64> {
         amounts(&self.text).next().map(|(bytes, _)| bytes)
     }
 
-    /// Each number of the line with the words behind it: `(209011 KiB, "cached pss")`.
+    /// Returns each number of the line with the text after it: `(209011 KiB, "cached pss")`.
     pub fn amounts(&self) -> impl Iterator<Item = (i64, &str)> {
         amounts(&self.text)
     }
 }
 
-/// Numbers of kB in a line on RAM, with what they are of.
+/// Returns the kB numbers in a line about RAM as bytes, with their names.
 fn amounts(text: &str) -> impl Iterator<Item = (i64, &str)> {
     let mut rest = text;
     std::iter::from_fn(move || {

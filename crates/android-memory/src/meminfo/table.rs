@@ -1,11 +1,11 @@
-//! The table of a process and its Dalvik Details: rows of kB under two lines of headers and a
-//! line of dashes. Columns are known by their headers, never by the Android version: vendors
-//! add and leave out.
+//! The table of a process and its Dalvik Details: rows of kB under two header lines and a line of
+//! dashes. Columns are identified by their headers, never by the Android version, because vendors
+//! add and remove columns.
 
 use super::line::{self, Lines, Word};
 use super::number::{self, Digits};
 
-/// What a column counts.
+/// Quantity in a column.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Column {
     /// `Pss Total`.
@@ -20,9 +20,9 @@ pub enum Column {
     SharedClean,
     /// `Private Clean`.
     PrivateClean,
-    /// `Swap Dirty`, `Swapped Dirty`: swapped out, where the kernel knows no share.
+    /// `Swap Dirty`, `Swapped Dirty`: swapped memory, if the kernel does not report the share.
     Swap,
-    /// `SwapPss Dirty`: the process's share of what is swapped out.
+    /// `SwapPss Dirty`: the process's share of swapped memory.
     SwapPss,
     /// `Rss Total`.
     Rss,
@@ -32,12 +32,12 @@ pub enum Column {
     HeapAlloc,
     /// `Heap Free`.
     HeapFree,
-    /// Another one, by its header.
+    /// Another column, with its header.
     Other(String),
 }
 
 impl Column {
-    /// The column under a header, its lines joined by a space.
+    /// Returns the column for a header, whose lines are joined by a space.
     pub fn named(header: &str) -> Column {
         match header.to_ascii_lowercase().as_str() {
             "pss" | "pss total" => Column::Pss,
@@ -56,7 +56,7 @@ impl Column {
         }
     }
 
-    /// Its name for scripts: `pss`, `private_dirty`; another one's header.
+    /// Returns the name for scripts: `pss`, `private_dirty`; for other columns the header.
     pub fn key(&self) -> &str {
         match self {
             Column::Pss => "pss",
@@ -75,7 +75,7 @@ impl Column {
         }
     }
 
-    /// The column that [`Column::key`] names.
+    /// Returns the column for a [`Column::key`].
     pub fn of_key(key: &str) -> Column {
         const KNOWN: [Column; 12] = [
             Column::Pss,
@@ -95,7 +95,7 @@ impl Column {
         known.unwrap_or_else(|| Column::Other(key.to_owned()))
     }
 
-    /// Whether it is one of the allocator's own figures, which only heaps have.
+    /// Returns whether the figure comes from the allocator; only heaps have these.
     pub fn is_heap(&self) -> bool {
         matches!(
             self,
@@ -104,54 +104,51 @@ impl Column {
     }
 }
 
-/// A column with its header and its place.
+/// A column with its header and width.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heading {
-    /// What it counts.
     pub column: Column,
-    /// The lines of its header, from above.
+    /// Header lines from top to bottom.
     pub words: Vec<String>,
-    /// How wide it is.
+    /// Width in characters.
     pub width: usize,
 }
 
-/// The columns of a table, and how it is printed.
+/// Columns of a table and their layout.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Headings {
-    /// How wide the names of rows are.
+    /// Width of the row names.
     pub label_width: usize,
-    /// The columns.
     pub columns: Vec<Heading>,
 }
 
-/// A row. Sizes in bytes; a cell is `None` where the phone left it blank.
+/// A row. Sizes are bytes; a cell is `None` if the device left it blank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// As the phone names it, such as `Native Heap`.
+    /// Name printed by the device, such as `Native Heap`.
     pub label: String,
-    /// One for each column.
+    /// One cell for each column.
     pub cells: Vec<Option<i64>>,
-    /// Whether blank cells at its end are printed as spaces.
+    /// True if blank cells at the end are printed as spaces.
     pub padded: bool,
-    /// The digits that it is printed in.
+    /// Digits in which the row is printed.
     pub digits: Digits,
 }
 
 /// A table, or the Dalvik Details under the same columns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    /// Its columns.
     pub headings: Headings,
-    /// Its rows, the TOTAL among them.
+    /// Rows, including TOTAL.
     pub rows: Lines<Row>,
 }
 
-/// Columns of a table: Android has 12, vendors add a few. Every row has a cell for each.
+/// Maximum number of columns: Android has 12, and vendors add a few. Every row has a cell for each.
 const MOST_COLUMNS: usize = 24;
-/// Columns of text that a line of headers or pairs may take: rows are printed as wide as these.
+/// Maximum length of a line of headers or pairs, because rows are printed with the same width.
 pub(super) const WIDEST: usize = 1024;
 
-/// Whether this is the line of dashes below headers.
+/// Returns whether this is the line of dashes below headers.
 pub(super) fn is_dashes(line: &str) -> bool {
     if line.len() > WIDEST {
         return false;
@@ -165,7 +162,7 @@ pub(super) fn is_dashes(line: &str) -> bool {
 }
 
 impl Headings {
-    /// Reads the header lines, the one of dashes last.
+    /// Parses the header lines, of which the last one is dashes.
     pub(super) fn read(lines: &[&str]) -> Option<Headings> {
         let (dashes, above) = lines.split_last()?;
         let ends: Vec<usize> = line::words(dashes).iter().map(|word| word.end).collect();
@@ -200,7 +197,7 @@ impl Headings {
         })
     }
 
-    /// The header lines as they are printed.
+    /// Prints the header lines.
     pub(super) fn print(&self) -> Vec<String> {
         let levels = self.columns.first().map_or(0, |column| column.words.len());
         let print = |word: &dyn Fn(&Heading) -> String| {
@@ -216,14 +213,14 @@ impl Headings {
         lines
     }
 
-    /// Where a column stands.
+    /// Returns the position of a column.
     pub fn position(&self, column: &Column) -> Option<usize> {
         self.columns
             .iter()
             .position(|found| found.column == *column)
     }
 
-    /// Reads a row.
+    /// Parses a row.
     pub(super) fn row(&self, text: &str) -> Option<Row> {
         let words = line::words(text);
         let mut numbers = Vec::new();
@@ -256,7 +253,8 @@ impl Headings {
         })
     }
 
-    /// The columns in which numbers end; `None` where they stand elsewhere, and go by order.
+    /// Returns the columns in which the numbers end. Returns `None` if they end elsewhere; then
+    /// their order decides.
     fn places(&self, label: &str, numbers: &[(i64, Word<'_>)]) -> Option<Vec<usize>> {
         let pushed = label.chars().count().saturating_sub(self.label_width);
         let mut ends = Vec::with_capacity(self.columns.len());
@@ -271,7 +269,7 @@ impl Headings {
             .collect()
     }
 
-    /// A row as it is printed.
+    /// Prints a row.
     pub(super) fn print_row(&self, row: &Row) -> String {
         let cells: Vec<String> = row
             .cells
@@ -293,7 +291,7 @@ impl Headings {
 }
 
 impl Table {
-    /// A table without rows.
+    /// Creates a table without rows.
     pub(super) fn new(headings: Headings) -> Table {
         Table {
             headings,
@@ -301,7 +299,7 @@ impl Table {
         }
     }
 
-    /// Reads one more line.
+    /// Parses the next line.
     pub(super) fn line(&mut self, text: &str) {
         match self.headings.row(text) {
             Some(row) => {
@@ -316,38 +314,38 @@ impl Table {
         self.rows.write(out, |row| self.headings.print_row(row));
     }
 
-    /// The row of this name.
+    /// Returns the row with this name.
     pub fn row(&self, label: &str) -> Option<&Row> {
         self.rows.values().find(|row| row.label == label)
     }
 
-    /// A cell of a row.
+    /// Returns a cell of a row.
     pub fn value(&self, row: &Row, column: &Column) -> Option<i64> {
         *row.cells.get(self.headings.position(column)?)?
     }
 
-    /// A cell; `None` where there is no such row or column, or the cell is blank.
+    /// Returns a cell; `None` if the row or column does not exist or the cell is blank.
     pub fn cell(&self, label: &str, column: &Column) -> Option<i64> {
         self.value(self.row(label)?, column)
     }
 
-    /// The rows without the TOTAL.
+    /// Returns the rows without TOTAL.
     pub fn parts(&self) -> impl Iterator<Item = &Row> {
         self.rows.values().filter(|row| row.label != "TOTAL")
     }
 
-    /// The device's own total.
+    /// Returns the device's own total.
     pub fn total(&self) -> Option<&Row> {
         self.rows.values().find(|row| row.label == "TOTAL")
     }
 
-    /// The total of a column: the device's, or the sum where it gives none.
+    /// Returns the total of a column: the device's total, otherwise the sum of the rows.
     pub fn total_of(&self, column: &Column) -> Option<i64> {
         let given = self.total().and_then(|row| self.value(row, column));
         given.or_else(|| self.sum_of(column))
     }
 
-    /// The sum of a column over the rows.
+    /// Returns the sum of a column over the rows.
     pub fn sum_of(&self, column: &Column) -> Option<i64> {
         let at = self.headings.position(column)?;
         let cells = self.parts().filter_map(|row| *row.cells.get(at)?);

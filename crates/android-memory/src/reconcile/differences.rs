@@ -1,5 +1,5 @@
-//! What lies between the figures of a table: which are held against each other, what usually
-//! makes them differ, and what helps.
+//! Differences between the figures of a table: the pairs that are compared, the usual causes, and
+//! remedies.
 
 use super::{
     Area, Cause, CauseKind, Difference, FAR_NS, Figure, Profiled, ReconcileInput, Table, signed,
@@ -7,7 +7,7 @@ use super::{
 use heaptap_model::timeline::HeapCells;
 use heaptap_model::units::{ByteSize, SignedSize};
 
-/// Free memory of a heap beyond this part of what is live is worth a remedy.
+/// Free heap memory deserves a remedy if it is more than the live memory divided by this.
 const MUCH_FREE: u64 = 2;
 
 fn size(bytes: i64) -> String {
@@ -15,14 +15,14 @@ fn size(bytes: i64) -> String {
 }
 
 impl Table {
-    /// Figures of moments that lie apart differ for that alone.
+    /// Returns a cause if the figures were read at different times, which alone makes them differ.
     fn moments(&self, from: Figure, to: Figure) -> Option<Cause> {
         let at = |figure| self.figure(figure).and_then(|row| row.boot_ns);
         let apart = at(from)?.abs_diff(at(to)?);
         (apart > FAR_NS).then(|| Cause {
             kind: CauseKind::Moments,
             about: format!(
-                "the two were read {:.1} s apart, while the program went on",
+                "the figures were read {:.1} s apart while the program continued",
                 apart as f64 / 1e9
             ),
             bytes: None,
@@ -58,8 +58,8 @@ impl Table {
                 let allocated = self.figure(to).map_or(0, |row| row.bytes);
                 let causes = causes_of_unprofiled(&heap.value, allocated);
                 let about = match allocated >= heap.value.unreleased {
-                    true => "live, and not in the profile",
-                    false => "the profile says more than the allocator has",
+                    true => "live, but not in the profile",
+                    false => "the profile contains more than the allocator reports",
                 };
                 self.between(Figure::Profiled, to, about, causes);
             }
@@ -69,9 +69,9 @@ impl Table {
             if info.value.is_of_small_only() {
                 causes.push(Cause {
                     kind: CauseKind::LargeNotListed,
-                    about: "Scudo lists what its primary allocator serves; larger allocations are \
-                            mapped by themselves (`[anon:scudo:secondary]`) and count in Heap \
-                            Alloc alone"
+                    about: "Scudo lists only allocations of its primary allocator; larger ones \
+                            have their own mappings (`[anon:scudo:secondary]`) and count only in \
+                            Heap Alloc"
                         .to_owned(),
                     bytes: None,
                     remedy: None,
@@ -85,9 +85,8 @@ impl Table {
             {
                 causes.push(Cause {
                     kind: CauseKind::Moments,
-                    about: "Heap Alloc counts all that malloc_info lists: where it is less, they \
-                            are of different moments, between which the program freed memory or \
-                            allocated it"
+                    about: "Heap Alloc includes everything in malloc_info; a smaller value means \
+                            that the program freed or allocated memory between the two readings"
                         .to_owned(),
                     bytes: None,
                     remedy: None,
@@ -99,7 +98,7 @@ impl Table {
             self.between(
                 Figure::MallocInfo,
                 Figure::HeapAlloc,
-                "the allocator's two accounts",
+                "the two reports of the allocator",
                 causes,
             );
         }
@@ -116,21 +115,20 @@ impl Table {
             Cause {
                 kind: CauseKind::Fragmentation,
                 about:
-                    "free memory of the heap: blocks between others that are in use, and what is \
-                        kept for the next allocations"
+                    "free heap memory: free blocks between used ones, and memory kept for later \
+                        allocations"
                         .to_owned(),
                 bytes: Some(signed(cells.free)),
                 remedy: much.then(|| {
-                    "much of the heap is free: after a peak the allocator keeps it. Lower the \
-                     peak (heaptap record --config peak shows who makes it), or let it go with \
-                     mallopt(M_PURGE, 0) once the work is done"
+                    "reduce the peak, after which the allocator keeps this memory (`heaptap \
+                     record --config peak` shows its callsites), or call mallopt(M_PURGE, 0) once \
+                     the work is done"
                         .to_owned()
                 }),
             },
             Cause {
                 kind: CauseKind::ThreadCaches,
-                about: "each thread keeps freed blocks for itself; more threads keep more"
-                    .to_owned(),
+                about: "each thread caches freed blocks; more threads cache more".to_owned(),
                 bytes: None,
                 remedy: None,
             },
@@ -138,12 +136,12 @@ impl Table {
         self.between(
             Figure::HeapAlloc,
             Figure::HeapSize,
-            "the allocator's own reserve",
+            "the allocator's reserve",
             causes,
         );
     }
 
-    /// Resident pages of the heap against what is allocated in it.
+    /// Compares the resident pages of the heap with its allocated bytes.
     fn resident_heap(&mut self, input: &ReconcileInput, alloc: u64) {
         let Some(native) = &input.native_resident else {
             return;
@@ -155,10 +153,10 @@ impl Table {
         if swapped > 0 {
             causes.push(Cause {
                 kind: CauseKind::Swap,
-                about: "in ZRAM or swap: no part of RSS, though it still takes memory, compressed"
+                about: "in ZRAM or swap: not in RSS, but compressed data still uses memory"
                     .to_owned(),
                 bytes: Some(-signed(swapped)),
-                remedy: Some("compare RSS with swap added, never RSS alone".to_owned()),
+                remedy: Some("compare RSS plus swap, never RSS alone".to_owned()),
             });
         }
         if occupied >= alloc {
@@ -166,22 +164,21 @@ impl Table {
             let much = more > alloc / MUCH_FREE && more > 4 << 20;
             causes.push(Cause {
                 kind: CauseKind::Fragmentation,
-                about:
-                    "more pages than what is live would fill: memory comes in whole pages, and a \
-                        page with one live block stays"
-                        .to_owned(),
+                about: "more pages than the live blocks need: one live block keeps its whole page \
+                        in memory"
+                    .to_owned(),
                 bytes: Some(signed(more)),
                 remedy: much.then(|| {
-                    "that is much: the heap is fragmented, or keeps a peak. Free what lives long \
-                     and what lives shortly in separate phases, use pools for many small objects, \
-                     keep fewer threads that allocate; mallopt(M_PURGE, 0) gives free pages back"
+                    "the heap is fragmented or keeps memory after a peak. Free long-lived and \
+                     short-lived objects in separate phases, use pools for many small objects, \
+                     or use fewer allocating threads. mallopt(M_PURGE, 0) returns free pages."
                         .to_owned()
                 }),
             });
         } else {
             causes.push(Cause {
                 kind: CauseKind::Pages,
-                about: "allocated and never touched, or given back to the system: it has no pages"
+                about: "allocated but never touched, or returned to the system: without pages"
                     .to_owned(),
                 bytes: Some(-signed(alloc - occupied)),
                 remedy: None,
@@ -190,7 +187,7 @@ impl Table {
         if value.by_shares {
             causes.push(Cause {
                 kind: CauseKind::Shares,
-                about: "pages that the zygote still shares count by their share here".to_owned(),
+                about: "pages shared with the zygote count proportionally here".to_owned(),
                 bytes: None,
                 remedy: None,
             });
@@ -198,7 +195,7 @@ impl Table {
         self.between(
             Figure::HeapAlloc,
             Figure::NativeResident,
-            "pages that the heap has in memory, against what is live in it",
+            "resident pages of the heap compared with its live blocks",
             causes,
         );
     }
@@ -217,18 +214,18 @@ impl Table {
         };
         let cause = Cause {
             kind: CauseKind::NotMalloc,
-            about: format!("memory that malloc never saw: {which}"),
+            about: format!("memory not allocated by malloc: {which}"),
             bytes: None,
             remedy: Some(
-                "heaptap smaps TARGET --by library tells whose it is; for the Java heap heaptap \
-                 dump, for code and files mapped see docs/smaps.md"
+                "run `heaptap smaps TARGET --by library` to find its owner, or `heaptap dump` for \
+                 the Java heap; docs/smaps.md covers code and mapped files"
                     .to_owned(),
             ),
         };
         self.between(
             Figure::NativeResident,
             Figure::ProcessResident,
-            "resident, and not the native heap's",
+            "resident outside the native heap",
             vec![cause],
         );
     }
@@ -237,25 +234,24 @@ impl Table {
 fn rounding() -> Cause {
     Cause {
         kind: CauseKind::Rounding,
-        about: "allocators serve blocks of fixed sizes: each is a little larger than what was \
-                asked for, and has a header"
+        about: "allocators round requests up to fixed block sizes, and each block has a header"
             .to_owned(),
         bytes: None,
         remedy: None,
     }
 }
 
-/// Why the profile has less than the allocator, or more.
+/// Returns the reasons why the profile contains less or more than the allocator.
 fn causes_of_unprofiled(profiled: &Profiled, allocated: i64) -> Vec<Cause> {
     let mut causes = Vec::new();
     let short = allocated.saturating_sub(profiled.unreleased);
     if let Some(why) = &profiled.incomplete {
         causes.push(Cause {
             kind: CauseKind::Incomplete,
-            about: format!("the profile is not whole: {why}"),
+            about: format!("the profile is incomplete: {why}"),
             bytes: None,
             remedy: Some(
-                "record again with a larger buffer (--shmem-size) or interval (--interval)"
+                "record again with a larger buffer (`--shmem-size`) or interval (`--interval`)"
                     .to_owned(),
             ),
         });
@@ -270,7 +266,7 @@ fn causes_of_unprofiled(profiled: &Profiled, allocated: i64) -> Vec<Cause> {
         if profiled.at_maximum {
             causes.push(Cause {
                 kind: CauseKind::Moments,
-                about: "the profile shows the heap at its largest, not as it is now".to_owned(),
+                about: "the profile shows the heap at its peak, not its current state".to_owned(),
                 bytes: None,
                 remedy: None,
             });
@@ -281,20 +277,20 @@ fn causes_of_unprofiled(profiled: &Profiled, allocated: i64) -> Vec<Cause> {
     causes.push(match profiled.from_startup {
         false => Cause {
             kind: CauseKind::BeforeRecording,
-            about: "heapprofd sees what is allocated while it records: what was live before is \
-                    in no profile"
+            about: "heapprofd records only allocations during the recording; earlier allocations \
+                    that are still live are not in the profile"
                 .to_owned(),
             bytes: None,
             remedy: Some(
-                "start heaptap record while the app is not running, then start the app (--config \
-                 startup)"
+                "start `heaptap record --config startup` while the app is not running, then start \
+                 the app"
                     .to_owned(),
             ),
         },
         true => Cause {
             kind: CauseKind::BeforeZygoteInit,
-            about: "what the zygote allocated, and the app before heapprofd was set up in it, is \
-                    in no profile"
+            about: "allocations by the zygote, and by the app before heapprofd was set up in it, \
+                    are not in the profile"
                 .to_owned(),
             bytes: None,
             remedy: None,
@@ -304,8 +300,8 @@ fn causes_of_unprofiled(profiled: &Profiled, allocated: i64) -> Vec<Cause> {
     causes.push(rounding());
     causes.push(Cause {
         kind: CauseKind::ThreadCaches,
-        about: "freed blocks in caches of threads and in quarantine count as allocated with some \
-                allocators (jemalloc's caches)"
+        about: "some allocators count freed blocks in thread caches and in quarantine as \
+                allocated (jemalloc's caches)"
             .to_owned(),
         bytes: None,
         remedy: None,
@@ -313,14 +309,18 @@ fn causes_of_unprofiled(profiled: &Profiled, allocated: i64) -> Vec<Cause> {
     causes
 }
 
-/// `words`: the reach, with no more digits than it has.
+/// Creates the cause for a sampling error. `words` is `reach` formatted with no more digits than
+/// are significant.
 fn sampling(reach: i64, words: String) -> Cause {
     Cause {
         kind: CauseKind::Sampling,
-        about: format!("the profile is an estimate: up to {words} off (95 %)"),
+        about: format!(
+            "the profile is an estimate; its sampling error is up to {words} (95% confidence)"
+        ),
         bytes: Some(reach),
         remedy: Some(
-            "a smaller interval (--interval) is closer, and costs the app more".to_owned(),
+            "use a smaller interval (`--interval`) for a smaller error, at a higher cost to the app"
+                .to_owned(),
         ),
     }
 }

@@ -1,54 +1,53 @@
-//! What is known of a process at a moment, as whoever read it hands it over.
+//! Known figures of a process at one time, provided by the caller.
 
 use super::{Area, Missing};
 use crate::malloc_info::MallocInfo;
 use heaptap_model::timeline::HeapCells;
 
-/// A figure with its source and its moment.
+/// A figure with its source and time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct At<T> {
-    /// The figure.
     pub value: T,
-    /// Who says it.
+    /// Source of the figure.
     pub source: String,
-    /// When, BOOTTIME ns.
+    /// Time, BOOTTIME ns.
     pub boot_ns: Option<u64>,
 }
 
-/// A heap as heapprofd recorded it.
+/// A heap recorded by heapprofd.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Profiled {
     /// `libc.malloc`, `unknown` (the same before Android 12), `com.android.art` …
     pub heap: String,
-    /// Allocated and not freed, bytes.
+    /// Bytes allocated and not freed.
     pub unreleased: i64,
-    /// The least and the most that are likely, where the interval is known.
+    /// The 95% confidence interval, if the sampling interval is known.
     pub range: Option<(i64, i64)>,
-    /// The same in words, where it is known.
+    /// Formatted estimate, if known.
     pub words: Option<Estimated>,
-    /// Sampling interval, bytes; 0 where it is not known.
+    /// Sampling interval, bytes; 0 if unknown.
     pub interval: u64,
-    /// It was recorded from the process's start.
+    /// True if it was recorded from the start of the process.
     pub from_startup: bool,
-    /// When profiling of it began, BOOTTIME ns, where that is known.
+    /// Start of the profiling, BOOTTIME ns, if known.
     pub begun_ns: Option<u64>,
-    /// Why the profile is not whole.
+    /// Reason why the profile is incomplete.
     pub incomplete: Option<String>,
-    /// It is the largest the heap ever was, not what it is.
+    /// True if the figure is the peak of the heap, not its current size.
     pub at_maximum: bool,
 }
 
-/// An estimate in words, with no more digits than it has.
+/// A formatted estimate with no more digits than are significant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Estimated {
-    /// With its reach: `40.0 MiB ± 1.0`.
+    /// Estimate with sampling error: `40.0 MiB ± 1.0`.
     pub amount: String,
-    /// How far it may be off: `1.0 MiB`.
+    /// Sampling error: `1.0 MiB`.
     pub reach: String,
 }
 
 impl Profiled {
-    /// Whether it is what malloc serves.
+    /// Returns whether this is the heap of malloc.
     pub fn is_native(&self) -> bool {
         matches!(self.heap.as_str(), "libc.malloc" | "unknown" | "")
     }
@@ -57,30 +56,29 @@ impl Profiled {
 /// Resident memory of the native heap, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NativeResident {
-    /// Resident; by shares (PSS) where `by_shares`.
+    /// Resident bytes; proportional (PSS) if `by_shares` is set.
     pub resident: u64,
-    /// The source has no RSS: Android 10 and older.
+    /// True if the source does not have RSS (Android 10 and older).
     pub by_shares: bool,
-    /// Private dirty pages.
+    /// Private dirty bytes.
     pub private_dirty: u64,
-    /// In swap, before compression; `None` where the source does not tell.
+    /// Bytes in swap, before compression; `None` if the source does not report it.
     pub swapped: Option<u64>,
 }
 
-/// All that is known of a process at a moment.
+/// Known figures of a process at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReconcileInput {
-    /// Its name.
+    /// Process name.
     pub process: String,
-    /// Its id.
     pub pid: u32,
-    /// The moment.
+    /// Time of the table, BOOTTIME ns.
     pub boot_ns: Option<u64>,
-    /// The label set then.
+    /// Label of the snapshot at that time.
     pub label: Option<String>,
-    /// What heapprofd recorded.
+    /// Heaps recorded by heapprofd.
     pub heaps: Vec<At<Profiled>>,
-    /// What the allocator says.
+    /// Report of the allocator.
     pub malloc_info: Option<At<MallocInfo>>,
     /// Heap Size, Alloc and Free of Native Heap.
     pub native_heap: Option<At<HeapCells>>,
@@ -88,10 +86,10 @@ pub struct ReconcileInput {
     pub native_resident: Option<At<NativeResident>>,
     /// Resident memory of the process, bytes.
     pub resident: Option<At<u64>>,
-    /// That is meminfo's sum, and not the kernel's.
+    /// True if `resident` is meminfo's sum and not the kernel's.
     pub resident_by_meminfo: bool,
-    /// Resident memory that is not the native heap's, by kind.
+    /// Resident memory outside the native heap, by kind.
     pub elsewhere: Vec<Area>,
-    /// Figures that could not be read, and why.
+    /// Figures that could not be read, with reasons.
     pub missing: Vec<Missing>,
 }

@@ -1,12 +1,11 @@
-//! heapprofd's figure, malloc_info's, meminfo's and the kernel's, of one process at one moment,
-//! in one table; each difference between them named, with what usually makes it and what helps.
-//! Figures are handed over by whoever read them; what nobody could read is said to be missing,
-//! never guessed.
+//! A table of the memory figures for one process at one time, from heapprofd, malloc_info, meminfo
+//! and the kernel. Each difference between figures has its usual causes and remedies. The caller
+//! provides the figures. A figure that could not be read is listed as missing, never guessed.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `input` | what is handed over |
-//! | `differences` | what lies between the figures, and why |
+//! | `input` | the input from the caller |
+//! | `differences` | differences between the figures and their causes |
 
 mod differences;
 mod input;
@@ -19,171 +18,166 @@ use serde::{Deserialize, Serialize};
 
 use heaptap_model::units::{ByteSize, HumanDuration, SignedSize};
 
-/// A figure, and which of its kin it is.
+/// A memory figure, by its source and meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Figure {
-    /// What heapprofd saw allocated and not freed: the native heap.
+    /// Unreleased allocations of the native heap, recorded by heapprofd.
     Profiled,
-    /// Other heaps that heapprofd recorded.
+    /// Other heaps recorded by heapprofd.
     OtherHeaps,
-    /// What the allocator lists as live.
+    /// Live allocations listed by the allocator.
     MallocInfo,
-    /// Heap Alloc of Native Heap: what malloc gave out.
+    /// Heap Alloc of Native Heap: blocks that malloc handed out.
     HeapAlloc,
-    /// Heap Size of Native Heap: what malloc has from the system.
+    /// Heap Size of Native Heap: memory that malloc got from the system.
     HeapSize,
     /// Resident memory of the native heap.
     NativeResident,
-    /// What of the native heap is in swap.
+    /// Swapped memory of the native heap.
     NativeSwapped,
     /// Resident memory of the process.
     ProcessResident,
 }
 
-/// A line of the table.
+/// A row of the table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
-    /// Which figure.
     pub figure: Figure,
-    /// What it is called in a list.
+    /// Display name.
     pub name: String,
-    /// The figure, bytes.
     pub bytes: i64,
-    /// Where it is sampled: the least and the most that are likely (95 %).
+    /// The 95% confidence interval, if the figure is sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<(i64, i64)>,
-    /// The figure with its reach, as tables of the profile have it.
+    /// Figure with its sampling error, as in the tables of the profile.
     #[serde(skip)]
     pub estimated: Option<String>,
-    /// Who says it, such as `dumpsys meminfo`.
+    /// Source, such as `dumpsys meminfo`.
     pub source: String,
-    /// When, BOOTTIME ns; `None` where that is not known.
+    /// Time, BOOTTIME ns, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_ns: Option<u64>,
-    /// How far from the moment of the table it was read, ms, where that is more than 2 s; before
-    /// it is negative.
+    /// Time difference from the table in ms, if it is more than 2 s; negative if the figure was
+    /// read earlier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart_ms: Option<i64>,
-    /// What one must know to read it.
+    /// Note required to interpret the figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// Moments further apart than this are told.
+/// Time difference from which it is reported, ns.
 pub const FAR_NS: u64 = 2_000_000_000;
 
-/// How far `at` is from `moment`, ms, where that is far.
+/// Returns the difference from `moment` to `at` in ms, if it is large.
 fn apart(at: u64, moment: u64) -> Option<i64> {
     let apart = at.abs_diff(moment);
     let ms = i64::try_from(apart / 1_000_000).unwrap_or(i64::MAX);
     (apart > FAR_NS).then_some(if at < moment { -ms } else { ms })
 }
 
-/// What makes a difference.
+/// Type of cause of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CauseKind {
-    /// Allocated before the recording began, and live since.
+    /// Allocated before the recording began, and still live.
     BeforeRecording,
-    /// Allocated before heapprofd is set up in a process that the zygote forks.
+    /// Allocated before heapprofd was set up in a process that the zygote forked.
     BeforeZygoteInit,
     /// The profile is an estimate.
     Sampling,
     /// The profile lacks data.
     Incomplete,
-    /// Blocks are larger than what was asked for.
+    /// Blocks are larger than the requested size.
     Rounding,
-    /// Freed blocks that caches of threads hold.
+    /// Freed blocks in thread caches.
     ThreadCaches,
-    /// Allocations too large for what malloc_info lists.
+    /// Allocations that are too large for malloc_info to list.
     LargeNotListed,
-    /// Free memory between blocks that are in use, or kept for the next.
+    /// Free memory between used blocks, or kept for later allocations.
     Fragmentation,
-    /// Pages of which only a part is used; allocated pages that nobody touched.
+    /// Partially used pages, and allocated pages that were never touched.
     Pages,
     /// Compressed in memory, or on disk.
     Swap,
-    /// Memory that never was malloc's.
+    /// Memory not allocated by malloc.
     NotMalloc,
-    /// Figures of other moments.
+    /// Figures read at different times.
     Moments,
-    /// The figure is by shares, since the source has no other.
+    /// The figure is proportional (PSS), because the source has no other.
     Shares,
 }
 
-/// What may make a difference, and what helps.
+/// A possible cause of a difference, with a remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {
-    /// Which it is.
     pub kind: CauseKind,
-    /// In a sentence, with this process's own figures where there are any.
+    /// Description, with figures of this process if available.
     pub about: String,
-    /// How much of the difference it makes, bytes, where that is known.
+    /// Contribution to the difference in bytes, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<i64>,
-    /// What usually helps, or tells more.
+    /// Usual remedy, or a way to find out more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
 
-/// Two figures that differ.
+/// A difference between two figures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// The figure that one would expect to be the smaller.
+    /// The figure that is expected to be smaller.
     pub from: Figure,
-    /// The other.
+    /// The other figure.
     pub to: Figure,
-    /// `to` less `from`, bytes.
+    /// `to` minus `from`, bytes.
     pub bytes: i64,
-    /// What it means.
+    /// Meaning of the difference.
     pub about: String,
-    /// What makes it, the surest first.
+    /// Causes, the most certain first.
     pub causes: Vec<Cause>,
 }
 
-/// A figure that could not be had.
+/// A figure that is not available.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
-    /// Which.
     pub figure: Figure,
-    /// Why.
+    /// Reason.
     pub why: String,
-    /// What would be needed.
+    /// Requirement for the figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }
 
-/// Resident memory that is not the native heap's, by kind.
+/// Resident memory outside the native heap, by kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Area {
-    /// A row of meminfo.
+    /// Row of meminfo.
     pub name: String,
-    /// Resident bytes (or by shares, where the table's figures are).
+    /// Resident bytes; proportional if the table's figures are.
     pub bytes: u64,
 }
 
-/// The figures of a process at a moment, and what lies between them.
+/// Figures of a process at one time, and the differences between them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Table {
-    /// The process.
+    /// Process name.
     pub process: String,
-    /// Its id.
     pub pid: u32,
-    /// The moment, BOOTTIME ns, where it is known.
+    /// Time of the table, BOOTTIME ns, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_ns: Option<u64>,
-    /// The label set at that moment.
+    /// Label of the snapshot at that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// The figures, from what the program asked for to what the process takes.
+    /// Figures, from the memory that the program requested to the memory that the process uses.
     pub rows: Vec<Row>,
-    /// What lies between them, in the same order.
+    /// Differences between the figures, in the same order.
     pub differences: Vec<Difference>,
-    /// Where the rest of the process's memory is, the largest first.
+    /// Location of the rest of the process's memory, the largest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub elsewhere: Vec<Area>,
-    /// What could not be had.
+    /// Figures that are not available.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<Missing>,
 }
@@ -193,7 +187,7 @@ fn signed(bytes: u64) -> i64 {
 }
 
 impl Row {
-    /// When it was read, where that is not the moment of the table: `4.5 s before`.
+    /// Returns the time difference from the table if it is large, such as `4.5 s before`.
     pub fn apart(&self) -> Option<String> {
         let ms = self.apart_ms?;
         let apart = HumanDuration(Duration::from_millis(ms.unsigned_abs()));
@@ -201,7 +195,7 @@ impl Row {
         Some(format!("{apart} {side}"))
     }
 
-    /// The figure, with its reach where it is sampled: `40.0 MiB ± 1.0`.
+    /// Returns the figure, with its sampling error if it is sampled: `40.0 MiB ± 1.0`.
     pub fn amount(&self) -> String {
         match &self.estimated {
             Some(estimated) => estimated.clone(),
@@ -209,7 +203,7 @@ impl Row {
         }
     }
 
-    /// Who says it, and what one must know to read it.
+    /// Returns the source and the note.
     pub fn remark(&self) -> String {
         match &self.note {
             Some(note) => format!("{}: {note}", self.source),
@@ -219,7 +213,7 @@ impl Row {
 }
 
 impl Difference {
-    /// What it amounts to, with its sign: `+10.0 MiB`.
+    /// Returns the size of the difference with its sign: `+10.0 MiB`.
     pub fn amount(&self) -> String {
         let sign = if self.bytes < 0 { "" } else { "+" };
         format!("{sign}{}", SignedSize(self.bytes))
@@ -227,10 +221,10 @@ impl Difference {
 }
 
 impl Cause {
-    /// In a sentence, with the bytes that it makes where they are known: `+5.0 MiB …`.
+    /// Returns the description with the contributed bytes, if known: `+5.0 MiB …`.
     pub fn words(&self) -> String {
         let bytes = match self.bytes {
-            // Its reach stands in the sentence.
+            // The description already contains the sampling error.
             _ if self.kind == CauseKind::Sampling => return self.about.clone(),
             Some(bytes) if bytes > 0 => format!("+{} ", SignedSize(bytes)),
             Some(bytes) if bytes < 0 => format!("{} ", SignedSize(bytes)),
@@ -241,7 +235,7 @@ impl Cause {
 }
 
 impl Figure {
-    /// What it is called where it is missing.
+    /// Returns the name used if the figure is missing.
     pub fn label(self) -> &'static str {
         match self {
             Figure::Profiled => "heapprofd",
@@ -255,12 +249,12 @@ impl Figure {
 }
 
 impl Table {
-    /// What a figure of it is called; empty where it has none.
+    /// Returns the display name of a figure; empty if the table does not have it.
     pub fn name_of(&self, figure: Figure) -> &str {
         self.figure(figure).map_or("", |row| row.name.as_str())
     }
 
-    /// The table of what is handed over.
+    /// Builds the table from the input.
     pub fn of(input: &ReconcileInput) -> Table {
         let mut table = Table {
             process: input.process.clone(),
@@ -287,12 +281,12 @@ impl Table {
         table
     }
 
-    /// A figure of it.
+    /// Returns the row of a figure.
     pub fn figure(&self, figure: Figure) -> Option<&Row> {
         self.rows.iter().find(|row| row.figure == figure)
     }
 
-    /// A difference of it.
+    /// Returns the difference between two figures.
     pub fn difference(&self, from: Figure, to: Figure) -> Option<&Difference> {
         let mut all = self.differences.iter();
         all.find(|difference| (difference.from, difference.to) == (from, to))
@@ -326,17 +320,17 @@ impl Table {
                 row.range = profiled.range;
                 row.estimated = profiled.words.as_ref().map(|words| words.amount.clone());
                 let interval = match profiled.interval {
-                    0 => "sampling interval not known".to_owned(),
-                    1 => "every allocation".to_owned(),
+                    0 => "unknown sampling interval".to_owned(),
+                    1 => "every allocation recorded".to_owned(),
                     bytes => format!("sampled every {}", ByteSize(bytes)),
                 };
                 let most = match profiled.at_maximum {
-                    true => "; the most it ever was",
+                    true => "; peak value",
                     false => "",
                 };
                 let apart = match native {
                     true => "",
-                    false => "; a heap of its own, no part of the native heap's figures",
+                    false => "; not included in the figures of the native heap",
                 };
                 row.note = Some(format!("{interval}{most}{apart}"));
             }
@@ -350,23 +344,26 @@ impl Table {
             );
             let version = info.value.version.name();
             row.note = Some(match (info.value.cut, info.value.is_of_small_only()) {
-                (true, _) => format!("{version}; cut off: too low"),
-                (false, true) => format!("{version}: large allocations are not in it"),
+                (true, _) => format!("{version}; truncated, so the value is too low"),
+                (false, true) => format!("{version}; without large allocations"),
                 (false, false) => version.to_owned(),
             });
         }
         if let Some(cells) = &input.native_heap {
             let value = cells.value;
             self.row(Figure::HeapAlloc, "Heap Alloc", signed(value.alloc), cells)
-                .note = Some("what malloc gave out, block sizes".to_owned());
+                .note = Some("blocks that malloc handed out, by block size".to_owned());
             self.row(Figure::HeapSize, "Heap Size", signed(value.size), cells)
-                .note = Some("what malloc has from the system".to_owned());
+                .note = Some("memory that malloc got from the system".to_owned());
         }
         if let Some(native) = &input.native_resident {
             let value = native.value;
             let (name, note) = match value.by_shares {
-                true => ("Native Heap PSS", "this Android has no RSS by kind"),
-                false => ("Native Heap RSS", "pages of malloc in memory"),
+                true => (
+                    "Native Heap PSS",
+                    "this Android version does not report RSS by kind",
+                ),
+                false => ("Native Heap RSS", "resident pages of malloc"),
             };
             self.row(Figure::NativeResident, name, signed(value.resident), native)
                 .note = Some(format!(
@@ -391,8 +388,8 @@ impl Table {
                 resident,
             )
             .note = Some(match input.resident_by_meminfo {
-                true => "TOTAL RSS, without the memory that graphics drivers count".to_owned(),
-                false => "all pages of the process in memory".to_owned(),
+                true => "TOTAL RSS, without memory counted by graphics drivers".to_owned(),
+                false => "all resident pages of the process".to_owned(),
             });
         }
     }

@@ -1,29 +1,28 @@
-//! Two of them side by side: what grew, what came, what went.
+//! Comparison of two states: grown, added and removed groups.
 
 use std::collections::BTreeMap;
 
 use super::{By, Field, Form, Group, Smaps, Sums};
 
-/// A group before and after.
+/// A group in both states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// What it is.
     pub group: Group,
     /// Number of mappings before and after.
     pub count: (u64, u64),
-    /// Figures before; `None` where it was not there.
+    /// Figures before; `None` if the group did not exist.
     pub before: Option<Sums>,
-    /// Figures after; `None` where it is not there any more.
+    /// Figures after; `None` if the group no longer exists.
     pub after: Option<Sums>,
 }
 
 impl Change {
-    /// By how much a figure changed; `None` where neither side knows it.
+    /// Returns the change of a figure; `None` if a state does not report it.
     pub fn delta(&self, field: Field) -> Option<i64> {
         delta(self.before.as_ref(), self.after.as_ref(), field)
     }
 
-    /// By how much private dirty pages and swap changed: what the process costs more.
+    /// Returns the change of private dirty pages and swap: the additional cost of the process.
     pub fn cost(&self) -> i64 {
         let cost = |sums: &Option<Sums>| sums.map_or(0, |sums| sums.dirty_and_swapped());
         difference(cost(&self.before), cost(&self.after))
@@ -37,7 +36,7 @@ fn difference(before: u64, after: u64) -> i64 {
 
 fn delta(before: Option<&Sums>, after: Option<&Sums>, field: Field) -> Option<i64> {
     let get = |sums: Option<&Sums>| match sums {
-        // What is not there takes nothing; what is there but does not tell is not known.
+        // A missing group uses no memory, but a figure that is not reported is unknown.
         None => Some(0),
         Some(sums) => sums.get(field),
     };
@@ -47,27 +46,27 @@ fn delta(before: Option<&Sums>, after: Option<&Sums>, field: Field) -> Option<i6
     Some(difference(get(before)?, get(after)?))
 }
 
-/// All that differs.
+/// All differences between two states.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Changes {
-    /// What changed most first; groups without any change are left out, but counted.
+    /// Changed groups, the largest change first.
     pub rows: Vec<Change>,
-    /// How many groups did not change.
+    /// Number of unchanged groups.
     pub unchanged: usize,
-    /// Of all mappings, before and after.
+    /// Sums of all mappings before and after.
     pub totals: (Sums, Sums),
     /// Number of mappings before and after.
     pub count: (u64, u64),
 }
 
 impl Changes {
-    /// By how much the whole changed; `None` where a side does not know it.
+    /// Returns the change of the total; `None` if a state does not report the figure.
     pub fn total(&self, field: Field) -> Option<i64> {
         delta(Some(&self.totals.0), Some(&self.totals.1), field)
     }
 }
 
-/// What changed from one to the other. A side that is one sum has no groups.
+/// Compares two states. A state that is a single sum has no groups.
 pub fn changes(before: &Smaps, after: &Smaps, by: By) -> Changes {
     let (was, is) = (before.groups(by), after.groups(by));
     let mut all: BTreeMap<Group, Change> = BTreeMap::new();

@@ -1,39 +1,39 @@
-//! Sums over mappings: by the rows of meminfo, by file or named area, by mapping.
+//! Sums of memory mappings: by meminfo row, by file or named area, and by mapping.
 
 use std::collections::HashMap;
 
 use super::names::{library_name, stable};
 use super::{Field, Form, Kind, Mapping, Smaps, SubKind, Sums};
 
-/// What is summed up.
+/// Grouping of the sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum By {
-    /// Rows of meminfo, with those of its Dalvik Details below them.
+    /// Rows of meminfo, each followed by its rows of Dalvik Details.
     #[default]
     Kind,
-    /// Files with all their segments, named areas.
+    /// Files with all their segments, and named areas.
     Library,
-    /// Mappings; those that differ in nothing but their address are one.
+    /// Mappings; those that differ only in their address are combined.
     Mapping,
 }
 
-/// What is told apart; equal in two runs for what is the same.
+/// Key of a group; equal in two runs for the same memory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Group {
-    /// The row of meminfo.
+    /// Row of meminfo.
     pub kind: Kind,
-    /// The row of meminfo's Dalvik Details.
+    /// Row of meminfo's Dalvik Details.
     pub sub: Option<SubKind>,
-    /// The file or area; empty by kind.
+    /// File or area; empty when grouped by kind.
     pub name: String,
-    /// `r-xp`; empty but by mapping.
+    /// `r-xp`; empty unless grouped by mapping.
     pub permissions: String,
-    /// Offset in the file; 0 but by mapping.
+    /// Offset in the file, bytes; 0 unless grouped by mapping.
     pub offset: u64,
 }
 
 impl Group {
-    /// What it is called in a list.
+    /// Returns the display name.
     pub fn label(&self) -> String {
         match (self.name.is_empty(), self.sub) {
             (true, Some(sub)) => format!("{} {}", self.kind.label(), sub.label()),
@@ -43,32 +43,32 @@ impl Group {
     }
 }
 
-/// A group's figures.
+/// A group with its sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grouped {
-    /// What it is.
     pub group: Group,
     /// Number of mappings.
     pub count: u64,
-    /// Address of the first; 0 where the source has none.
+    /// Address of the first mapping; 0 if the source does not have one.
     pub start: u64,
-    /// Its sums, bytes.
+    /// Sums, bytes.
     pub sums: Sums,
 }
 
-/// Sums of all mappings.
+/// Sums of all memory mappings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Groups {
-    /// By kind in meminfo's order, each followed by its parts; otherwise the largest first.
+    /// By kind in meminfo's order, each followed by its parts. Otherwise the largest first.
     pub rows: Vec<Grouped>,
-    /// Of all. Rows by kind that have a `sub` are part of the row before and not counted again.
+    /// Sum of all mappings. When grouped by kind, rows with `sub` are part of the row before and
+    /// not counted again.
     pub total: Sums,
     /// Number of mappings.
     pub count: u64,
 }
 
 impl Groups {
-    /// A row of meminfo; `None` where nothing counts as it.
+    /// Returns a row of meminfo; `None` if no mapping counts in it.
     pub fn kind(&self, kind: Kind) -> Option<&Grouped> {
         let mut rows = self.rows.iter();
         rows.find(|row| row.group.kind == kind && row.group.sub.is_none())
@@ -76,7 +76,7 @@ impl Groups {
 }
 
 impl Smaps {
-    /// Sums. A single sum of a process (`smaps_rollup`) has no rows.
+    /// Sums the mappings. A single sum of a process (`smaps_rollup`) has no rows.
     pub fn groups(&self, by: By) -> Groups {
         let mut groups = Groups {
             total: self.total(),
@@ -102,7 +102,7 @@ impl Smaps {
             row.count = row.count.saturating_add(mapping.count);
             row.sums += &mapping.sums;
         };
-        // The library whose memory a mapping behind it is.
+        // The library that owns a mapping directly behind it.
         let mut library: Option<(u64, String)> = None;
         for (mapping, kind, sub) in self.classified() {
             let mut group = Group {

@@ -1,33 +1,33 @@
-//! Which row of `dumpsys meminfo` a mapping counts as. The rules are those by which the system
-//! adds up its own table, so that sums here are its rows; names alone decide, but for the memory
-//! behind a library.
+//! The row of `dumpsys meminfo` in which a mapping counts. The rules are those of the system's own
+//! table, so that the sums equal its rows. Only names decide, except for the memory behind a
+//! library.
 
 use super::{Mapping, Smaps};
 
 /// A row of meminfo's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// What malloc got: `[heap]`, `[anon:libc_malloc]`, `[anon:scudo:…]`, `[anon:GWP-ASan…]`.
+    /// Memory of malloc: `[heap]`, `[anon:libc_malloc]`, `[anon:scudo:…]`, `[anon:GWP-ASan…]`.
     NativeHeap,
     /// Java objects.
     DalvikHeap,
-    /// What else the runtime needs.
+    /// Other memory of the runtime.
     DalvikOther,
-    /// Stacks of threads.
+    /// Thread stacks.
     Stack,
-    /// Windows of database cursors.
+    /// Database cursor windows.
     Cursor,
     /// Other memory shared through `/dev/ashmem`.
     Ashmem,
-    /// Memory of the graphics driver that is mapped.
+    /// Mapped memory of the graphics driver.
     GfxDev,
     /// Mappings of other devices.
     OtherDev,
-    /// Native libraries, with the memory behind them.
+    /// Native libraries and the memory behind them.
     SoMmap,
     /// Java archives.
     JarMmap,
-    /// Packages: resources, code that was not taken out.
+    /// Packages: resources, and code used without unpacking.
     ApkMmap,
     /// Fonts.
     TtfMmap,
@@ -39,12 +39,12 @@ pub enum Kind {
     ArtMmap,
     /// Other files and named memory.
     OtherMmap,
-    /// Memory without a name, or with one that the program gave.
+    /// Memory without a name, or with a name set by the program.
     Unknown,
 }
 
 impl Kind {
-    /// All of them, in the order of meminfo's table.
+    /// All kinds, in the order of meminfo's table.
     pub const ALL: [Kind; 17] = [
         Kind::NativeHeap,
         Kind::DalvikHeap,
@@ -65,7 +65,7 @@ impl Kind {
         Kind::Unknown,
     ];
 
-    /// What meminfo calls it.
+    /// Returns the label in meminfo.
     pub fn label(self) -> &'static str {
         match self {
             Kind::NativeHeap => "Native Heap",
@@ -96,13 +96,13 @@ pub enum SubKind {
     Heap,
     /// Large objects.
     LargeObjects,
-    /// Objects from before the app was forked.
+    /// Objects from before the fork of the app.
     Zygote,
-    /// Objects that stay where they are.
+    /// Objects that the collector does not move.
     NonMoving,
     /// Classes, methods and fields.
     LinearAlloc,
-    /// The collector's own tables.
+    /// Tables of the garbage collector.
     Gc,
     /// Compiled code of the zygote.
     ZygoteJit,
@@ -125,7 +125,7 @@ pub enum SubKind {
 }
 
 impl SubKind {
-    /// What meminfo calls it.
+    /// Returns the label in meminfo.
     pub fn label(self) -> &'static str {
         match self {
             SubKind::Heap => ".Heap",
@@ -147,7 +147,7 @@ impl SubKind {
     }
 }
 
-/// Kinds by names, and `None` for what has none.
+/// Returns the kind for a name; `None` for an empty name.
 pub(super) fn of_name(name: &str) -> Option<(Kind, Option<SubKind>)> {
     let begins = |what: &str| name.starts_with(what);
     let ends = |what: &str| name.ends_with(what);
@@ -163,7 +163,7 @@ pub(super) fn of_name(name: &str) -> Option<(Kind, Option<SubKind>)> {
     if name.is_empty() {
         return None;
     }
-    // As libc's memory was called where the kernel could not name any (Android 4).
+    // Name of libc's memory if the kernel could not name it (Android 4).
     if NATIVE.iter().any(|what| begins(what)) || begins("/dev/ashmem/libc malloc") {
         return plain(Kind::NativeHeap);
     }
@@ -229,7 +229,7 @@ fn of_device(name: &str) -> Option<(Kind, Option<SubKind>)> {
     } else if begins("/dev/ashmem/jit-zygote-cache") {
         (Kind::DalvikOther, Some(SubKind::ZygoteJit))
     } else if let Some(space) = name.strip_prefix("/dev/ashmem/dalvik-") {
-        // Before Android 10 the runtime's memory was ashmem, which has its name from it.
+        // Before Android 10, the memory of the runtime was ashmem with its name.
         of_runtime(space)
     } else if begins("/dev/ashmem") {
         (Kind::Ashmem, None)
@@ -238,9 +238,9 @@ fn of_device(name: &str) -> Option<(Kind, Option<SubKind>)> {
     })
 }
 
-/// Memory of the Java runtime, by what it calls it.
+/// Returns the kind for memory of the Java runtime, by its name.
 fn of_runtime(space: &str) -> (Kind, Option<SubKind>) {
-    // As Dalvik itself called the memory of its objects.
+    // Name used by Dalvik for the memory of its objects.
     if space == "heap" {
         return (Kind::DalvikHeap, Some(SubKind::Heap));
     }
@@ -276,7 +276,7 @@ fn of_runtime(space: &str) -> (Kind, Option<SubKind>) {
 }
 
 impl Smaps {
-    /// Each mapping with its kind, in order.
+    /// Returns each mapping with its kind, in order.
     pub fn classified(&self) -> impl Iterator<Item = (&Mapping, Kind, Option<SubKind>)> {
         let mut before: Option<(u64, Kind)> = None;
         self.mappings.iter().map(move |mapping| {

@@ -1,15 +1,15 @@
-//! What a process has mapped: `/proc/PID/smaps`, `smaps_rollup`, and what `showmap` makes of
-//! them, read into one model; the rows of `dumpsys meminfo` that mappings count as; sums by kind,
-//! by library and by mapping; and what changed between two of them.
+//! Memory mappings of a process from `/proc/PID/smaps`, `smaps_rollup` and the output of `showmap`,
+//! in one model. Assigns mappings to rows of `dumpsys meminfo`, sums them by kind, library and
+//! mapping, and compares two states.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `read` | the kernel's text, line by line, of any size |
-//! | `showmap` | showmap's table, CSV and JSON |
-//! | `kind` | which row of meminfo a mapping counts as |
-//! | `names` | names that are the same in the next run |
+//! | `read` | the kernel's text of any size, line by line |
+//! | `showmap` | table, CSV and JSON of showmap |
+//! | `kind` | the row of meminfo for a mapping |
+//! | `names` | names that are stable across runs |
 //! | `group` | sums by kind, library and mapping |
-//! | `change` | two of them side by side |
+//! | `change` | comparison of two states |
 
 mod change;
 mod group;
@@ -32,10 +32,10 @@ use std::collections::BTreeMap;
 use super::division::{Division, Part};
 use heaptap_model::timeline::{Parts, Source};
 
-/// Reads a text of any form: smaps, smaps_rollup, showmap's table, its CSV or JSON.
+/// Parses a text of any form: smaps, smaps_rollup, showmap's table, its CSV or JSON.
 ///
 /// # Errors
-/// Where nothing in it is a mapping.
+/// Returns an error if the text does not contain a memory mapping.
 pub fn parse(text: &[u8]) -> Result<Smaps, SmapsError> {
     if let Some(smaps) = showmap::parse(text) {
         return smaps;
@@ -45,61 +45,59 @@ pub fn parse(text: &[u8]) -> Result<Smaps, SmapsError> {
     reader.finish()
 }
 
-/// A mapping, or several of one name that the source had added up.
+/// A memory mapping, or several with the same name summed by the source.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Mapping {
-    /// First address; 0 where the source has none.
+    /// First address; 0 if the source does not have one.
     pub start: u64,
-    /// Address after the last.
     pub end: u64,
-    /// `rw-p`; empty where the source does not say.
+    /// `rw-p`; empty if unknown.
     pub permissions: String,
-    /// Offset in the file.
+    /// Offset in the file, bytes.
     pub offset: u64,
-    /// The file, the kernel's or the program's name for it, or empty. Without ` (deleted)`.
+    /// File, or name from the kernel or the program; can be empty. Without ` (deleted)`.
     pub name: String,
-    /// Its file is gone.
+    /// True if the file has been deleted.
     pub deleted: bool,
-    /// How many mappings it stands for.
+    /// Number of mappings in this entry.
     pub count: u64,
-    /// The kernel's flags (`rd wr mr mw me ac`), where it tells them.
+    /// Kernel flags (`rd wr mr mw me ac`), if reported.
     pub flags: String,
-    /// Its figures.
     pub sums: Sums,
 }
 
-/// How much of the process an input holds.
+/// Level of detail of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Form {
-    /// Each mapping by itself.
+    /// Each mapping separately.
     #[default]
     Mappings,
-    /// Mappings of one name added up.
+    /// Mappings with the same name are summed.
     ByName,
-    /// One sum of all (`smaps_rollup`).
+    /// One sum of all mappings (`smaps_rollup`).
     Rollup,
 }
 
-/// What a process has mapped.
+/// Memory mappings of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Smaps {
-    /// Its mappings, in the order of the source.
+    /// Mappings in the order of the source.
     pub mappings: Vec<Mapping>,
-    /// How they are told apart.
+    /// Level of detail.
     pub form: Form,
-    /// Sums of figures that heaptap does not interpret (`AnonHugePages`, `KSM`, what a kernel to
-    /// come may have), by the kernel's names, bytes.
+    /// Sums of figures that heaptap does not interpret (`AnonHugePages`, `KSM`, those of future
+    /// kernels), by the kernel's names, bytes.
     pub others: BTreeMap<String, u64>,
-    /// Lines that are none of smaps: a few of them, as they were.
+    /// Examples of lines that are not smaps lines, sanitized.
     pub strange: Vec<String>,
-    /// How many such lines there were.
+    /// Number of such lines.
     pub strange_count: u64,
-    /// The text ends within a mapping.
+    /// True if the text ends inside a mapping.
     pub cut: bool,
 }
 
 impl Smaps {
-    /// The same as what is read from texts, of what a trace holds.
+    /// Converts rows of a trace to the same model as texts.
     pub fn of_rows(rows: &SmapsRows) -> Smaps {
         let mappings = rows.rows.iter().map(|row| {
             let module = row.module.as_deref();
@@ -129,7 +127,7 @@ impl Smaps {
         }
     }
 
-    /// The sum of all mappings.
+    /// Returns the sum of all mappings.
     pub fn total(&self) -> Sums {
         let mut total = Sums::default();
         for mapping in &self.mappings {
@@ -138,19 +136,19 @@ impl Smaps {
         total
     }
 
-    /// Number of mappings in the process.
+    /// Returns the number of mappings in the process.
     pub fn count(&self) -> u64 {
         let counts = self.mappings.iter().map(|mapping| mapping.count);
         counts.fold(0, u64::saturating_add)
     }
 
-    /// Whether it is one sum of all.
+    /// Returns whether the input is one sum of all mappings.
     pub fn is_rollup(&self) -> bool {
         self.form == Form::Rollup
     }
 
-    /// How the memory divides by the rules of meminfo's App Summary (Android 11). Memory that
-    /// only the graphics driver counts is in no mapping, so `graphics` is less than meminfo's.
+    /// Divides the memory by the rules of meminfo's App Summary (Android 11). Memory counted only
+    /// by the graphics driver is not in a mapping, so `graphics` is less than meminfo's. Returns
     /// `None` for a single sum.
     pub fn parts(&self) -> Option<Parts> {
         if self.is_rollup() || self.mappings.is_empty() {

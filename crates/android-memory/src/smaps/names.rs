@@ -1,10 +1,10 @@
-//! Names of mappings that are the same in the next run: what the installer and the kernel put
-//! into them by chance is folded away, so that two runs can be compared.
+//! Mapping names that are stable across runs. Random parts added by the installer and the kernel
+//! are removed, so that two runs can be compared.
 
 use std::borrow::Cow;
 
-/// The name without what differs from run to run: the random folders of installed packages,
-/// numbers of processes, threads and buffers, addresses.
+/// Removes the parts of a name that differ between runs: random directories of installed packages,
+/// numbers of processes, threads and buffers, and addresses.
 pub fn stable(name: &str) -> Cow<'_, str> {
     let mut name = Cow::Borrowed(name);
     for (begin, separator) in [("/app/", '/'), ("@app@", '@')] {
@@ -33,8 +33,8 @@ pub fn stable(name: &str) -> Cow<'_, str> {
     name
 }
 
-/// `/data/app/~~RANDOM==/com.example.app-RANDOM==/base.apk` and the older
-/// `/data/app/com.example.app-1/base.apk` as `/data/app/com.example.app/base.apk`.
+/// Shortens `/data/app/~~RANDOM==/com.example.app-RANDOM==/base.apk` and the older
+/// `/data/app/com.example.app-1/base.apk` to `/data/app/com.example.app/base.apk`.
 fn without_install_folders(name: &str, begin: &str, separator: char) -> String {
     let mut out = String::with_capacity(name.len());
     let mut rest = name;
@@ -49,15 +49,15 @@ fn without_install_folders(name: &str, begin: &str, separator: char) -> String {
         }
         let end = rest.find(separator).unwrap_or(rest.len());
         let (package, after) = rest.split_at(end);
-        // Package names have no hyphen; what follows one is the installer's.
+        // Package names do not contain hyphens; the installer adds the hyphen and the rest.
         out += package.split('-').next().unwrap_or(package);
         rest = after;
     }
     out + rest
 }
 
-/// Runs of digits as `N` where all numbers are somebody's, and addresses (`0x7f…`) as `0xN`;
-/// identifiers of eight and more hexadecimal digits likewise.
+/// Replaces addresses (`0x7f…`) by `0xN`. If `all` is set, also replaces other runs of digits, and
+/// identifiers of at least eight hexadecimal digits, by `N`.
 fn without_numbers(name: &str, all: bool) -> String {
     let mut out = String::with_capacity(name.len());
     let mut rest = name;
@@ -93,10 +93,10 @@ fn run(text: &str, is_in: impl Fn(char) -> bool) -> usize {
     text.find(|c| !is_in(c)).unwrap_or(text.len())
 }
 
-/// What memory without a name is called in sums.
+/// Name of unnamed memory in sums.
 pub(super) const NAMELESS: &str = "[no name]";
 
-/// The file or area that a mapping counts for in sums by library.
+/// Returns the file or area of a mapping in sums by library.
 pub fn library_name(name: &str) -> Cow<'_, str> {
     match name {
         "" => Cow::Borrowed(NAMELESS),

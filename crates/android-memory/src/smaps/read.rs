@@ -1,53 +1,56 @@
-//! `/proc/PID/smaps` and `smaps_rollup`, line by line. Any kernel's: fields that are not known
-//! are added up by name and kept, lines that are none of smaps are counted and a few of them
-//! kept. Memory follows the number of mappings, which is bounded, not the length of lines.
+//! Line-by-line parsing of `/proc/PID/smaps` and `smaps_rollup` from any kernel. Unknown fields are
+//! summed by name. Lines in another form are counted, and a few of them are kept. Memory use
+//! follows the number of mappings, which is limited, not the length of lines.
 
 use super::{Field, Form, Mapping, Smaps};
 use heaptap_model::untrusted::sanitize_bytes;
 
-/// More mappings are none: a process may have 65,530, unless somebody raised that.
+/// Maximum number of mappings. The kernel's default limit is 65,530 per process.
 pub(super) const MOST_MAPPINGS: usize = 1 << 18;
-/// What is kept of a line.
+/// Maximum number of bytes kept of a line.
 const LONGEST_LINE: usize = 16 << 10;
-/// What is kept of a mapping's name; paths have at most 4,096 bytes.
+/// Maximum number of bytes kept of a mapping name; paths have at most 4,096 bytes.
 const LONGEST_NAME: usize = 8 << 10;
-/// Lines kept that are none of smaps.
+/// Maximum number of lines kept that are not smaps lines.
 pub(super) const STRANGE_KEPT: usize = 8;
-/// Names of unknown figures kept; a kernel has about ten.
+/// Maximum number of unknown figures kept; a kernel has about ten.
 const OTHERS_KEPT: usize = 64;
 
-/// Why a text is no smaps.
+/// Error when a text is not smaps.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SmapsError {
-    /// Nothing in it is a mapping.
-    #[error("no mapping in it: {}", match first_line.as_str() { "" => "it is empty", line => line })]
+    /// The text does not contain a memory mapping.
+    #[error(
+        "no memory mapping found: {}",
+        match first_line.as_str() { "" => "the text is empty", line => line }
+    )]
     NotSmaps {
-        /// What it begins with, safe to show.
+        /// Start of the text, sanitized.
         first_line: String,
     },
-    /// No process has that many mappings.
-    #[error("more than {MOST_MAPPINGS} mappings")]
+    /// There are more mappings than any process has.
+    #[error("more than {MOST_MAPPINGS} memory mappings")]
     TooMany,
 }
 
-/// Reads smaps as it comes, in pieces of any length.
+/// An incremental parser of smaps, fed in pieces of any length.
 #[derive(Debug, Default)]
 pub struct Reader {
     smaps: Smaps,
-    /// The begin of a line whose end is still to come.
+    /// Start of a line whose end has not arrived.
     line: Vec<u8>,
-    /// The mapping that is being read.
+    /// Mapping that is being read.
     mapping: Option<Mapping>,
-    /// The last figure of the mapping that is being read, and of the first.
+    /// Last figure of the mapping that is being read, and of the first mapping.
     last_key: String,
     first_ends: Option<String>,
 }
 
 impl Reader {
-    /// Takes the next piece.
+    /// Parses the next piece.
     ///
     /// # Errors
-    /// Where there are more mappings than any process has.
+    /// Returns an error if there are more mappings than any process has.
     pub fn feed(&mut self, mut piece: &[u8]) -> Result<(), SmapsError> {
         while let Some(end) = memchr::memchr(b'\n', piece) {
             let (line, rest) = piece.split_at(end);
@@ -64,10 +67,10 @@ impl Reader {
         Ok(())
     }
 
-    /// All has come.
+    /// Parses the rest and returns the result.
     ///
     /// # Errors
-    /// Where nothing in it was a mapping.
+    /// Returns an error if there was no memory mapping.
     pub fn finish(mut self) -> Result<Smaps, SmapsError> {
         let last = std::mem::take(&mut self.line);
         self.smaps.cut = !last.is_empty();
@@ -78,13 +81,13 @@ impl Reader {
             let first_line = self.smaps.strange.first().cloned().unwrap_or_default();
             return Err(SmapsError::NotSmaps { first_line });
         }
-        // A mapping without any figure, where others have some, was cut off behind its line.
+        // A last mapping without figures, if others have some, was cut off after its first line.
         let has_figures = |mapping: &Mapping| mapping.sums != super::Sums::default();
         let mappings = &self.smaps.mappings;
         self.smaps.cut |= mappings.len() > 1
             && mappings.first().is_some_and(has_figures)
             && !mappings.last().is_some_and(has_figures);
-        // A kernel tells the same of each in the same order.
+        // A kernel prints the same figures for each mapping, in the same order.
         self.smaps.cut |= mappings.len() > 1 && self.first_ends.is_some_and(|first| first != ends);
         Ok(self.smaps)
     }
@@ -128,7 +131,7 @@ impl Reader {
         Ok(())
     }
 
-    /// A line below a mapping's: whether it is one.
+    /// Parses a line below a mapping's first line. Returns whether it is a figure.
     fn figure(&mut self, line: &str) -> bool {
         let Some(mapping) = &mut self.mapping else {
             return false;
@@ -143,7 +146,7 @@ impl Reader {
         let value = value.trim();
         if self.last_key != key {
             self.last_key.clear();
-            // Keys of kernels are short.
+            // Kernel keys are short.
             self.last_key.extend(key.chars().take(64));
         }
         match key {
@@ -151,7 +154,7 @@ impl Reader {
                 mapping.flags = value.chars().take(256).collect();
                 return true;
             }
-            // Kernels of Android 5 to 8 tell the name of anonymous memory in a line of its own.
+            // Kernels of Android 5 to 8 print the name of anonymous memory on a separate line.
             "Name" => {
                 if mapping.name.is_empty() {
                     set_name(mapping, value);
@@ -169,13 +172,13 @@ impl Reader {
         };
         let bytes = match unit {
             "kB" => number.saturating_mul(1024),
-            // `THPeligible: 0`, `ProtectionKey: 0`: no sizes.
+            // `THPeligible: 0`, `ProtectionKey: 0`: not sizes.
             "" => return true,
             _ => return false,
         };
         match Field::of_kernel(key) {
             Some(field) => mapping.sums.set(field, bytes),
-            // The same for every mapping: no sum.
+            // The same for every mapping, so a sum has no meaning.
             None if matches!(key, "KernelPageSize" | "MMUPageSize") => {}
             None => {
                 let others = &mut self.smaps.others;
@@ -224,7 +227,7 @@ fn heading(line: &str) -> Option<Mapping> {
     Some(mapping)
 }
 
-/// Sets the name without the kernel's remark that the file is gone.
+/// Sets the name without the kernel's suffix for a deleted file.
 pub(super) fn set_name(mapping: &mut Mapping, name: &str) {
     let kept = name.strip_suffix(" (deleted)");
     mapping.deleted = kept.is_some();

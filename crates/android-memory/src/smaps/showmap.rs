@@ -1,5 +1,5 @@
-//! What `showmap` prints: mappings of one name added up, as a table, CSV or JSON. Columns are
-//! found by their headings, since versions have different ones.
+//! Parsing of `showmap` output: mappings summed by name, as a table, CSV or JSON. Columns are
+//! identified by their headings, because versions have different ones.
 
 use serde_json::Value;
 
@@ -7,11 +7,10 @@ use super::read::{MOST_MAPPINGS, STRANGE_KEPT, SmapsError, set_name};
 use super::{Field, Form, Mapping, Smaps};
 use heaptap_model::untrusted::sanitize_bytes;
 
-/// A column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Column {
     Figure(Field),
-    /// Not interpreted, added up by its heading.
+    /// Not interpreted, but summed by heading.
     Other(&'static str),
     Start,
     End,
@@ -20,7 +19,7 @@ enum Column {
     Name,
 }
 
-/// Columns by heading, in lower case and without blanks: of CSV and JSON.
+/// Returns the column for a heading of CSV or JSON, ignoring case and blanks.
 fn column(heading: &str) -> Option<Column> {
     let heading: String = heading
         .chars()
@@ -53,14 +52,14 @@ fn column(heading: &str) -> Option<Column> {
     })
 }
 
-/// Reads showmap's output; `None` for a text that is none.
+/// Parses showmap's output; returns `None` for other texts.
 pub(super) fn parse(text: &[u8]) -> Option<Result<Smaps, SmapsError>> {
     let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
     let text = text.trim_ascii_start();
     if text.starts_with(b"[") {
         return of_json(text);
     }
-    // Headings stand within the first lines.
+    // The headings are in the first lines.
     let head = String::from_utf8_lossy(&text[..text.len().min(8 << 10)]);
     let is_table = |line: &str| {
         let mut words = line.split_whitespace().skip_while(|word| *word == "addr");
@@ -77,7 +76,7 @@ pub(super) fn parse(text: &[u8]) -> Option<Result<Smaps, SmapsError>> {
     Some(of_csv(&String::from_utf8_lossy(text), at))
 }
 
-/// A row as it is put together.
+/// A row that is being parsed.
 #[derive(Default)]
 struct Row {
     mapping: Mapping,
@@ -109,7 +108,7 @@ fn address(cell: &str) -> Option<u64> {
     }
 }
 
-/// Takes a row; an error where no process has that many.
+/// Adds a row; returns an error if no process has that many.
 fn add(smaps: &mut Smaps, row: Row) -> Result<(), SmapsError> {
     if smaps.mappings.len() >= MOST_MAPPINGS {
         return Err(SmapsError::TooMany);
@@ -147,8 +146,8 @@ fn finished(mut smaps: Smaps, text: &str) -> Result<Smaps, SmapsError> {
     Ok(smaps)
 }
 
-/// The table. The second line of its heading names columns; of two `clean dirty` pairs the
-/// first are shared.
+/// Parses the table. The second heading line names the columns. Of two `clean dirty` pairs, the
+/// first one is shared.
 fn of_table(text: &str, heading: usize) -> Result<Smaps, SmapsError> {
     let mut smaps = Smaps::default();
     let mut lines = text.lines();
@@ -175,7 +174,7 @@ fn of_table(text: &str, heading: usize) -> Result<Smaps, SmapsError> {
             name => column(name),
         });
     }
-    // The last is the name, which has blanks of its own.
+    // The last column is the name, which can contain blanks.
     columns.pop();
     let mut rules = 0;
     'lines: for line in lines {
@@ -184,7 +183,7 @@ fn of_table(text: &str, heading: usize) -> Result<Smaps, SmapsError> {
             rules += 1;
             continue;
         }
-        // Behind the second rule comes the heading again, and the sum of all.
+        // After the second rule come the repeated heading and the total.
         if rules > 1 || line.trim().is_empty() {
             continue;
         }
@@ -211,7 +210,7 @@ fn of_table(text: &str, heading: usize) -> Result<Smaps, SmapsError> {
     finished(smaps, text)
 }
 
-/// Cells of a line of CSV; quotes may stand around them.
+/// Splits a line of CSV into cells, which can be quoted.
 fn cells(line: &str) -> Vec<String> {
     let mut cells = vec![String::new()];
     let mut quoted = false;
@@ -248,7 +247,7 @@ fn of_csv(text: &str, heading: usize) -> Result<Smaps, SmapsError> {
         }
         let cells = cells(line);
         let name = name_at.and_then(|at| cells.get(at)).map(String::as_str);
-        // The sum of all, at the end.
+        // The total at the end.
         if name == Some("TOTAL") {
             continue;
         }

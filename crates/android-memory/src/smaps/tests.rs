@@ -1,6 +1,6 @@
 use super::*;
 
-/// Mappings as a phone of today has them; the text is put together here.
+/// Builder of smaps texts as printed by current devices.
 struct Text(String);
 
 impl Text {
@@ -132,7 +132,7 @@ fn a_mapping_keeps_what_the_kernel_says_of_it() {
     assert_eq!(heap.start, 0xb400007000000000);
     assert_eq!(heap.sums.get(Field::PrivateDirty), Some(20000 << 10));
     assert_eq!(heap.sums.get(Field::Size), Some(64 << 20));
-    // What is not interpreted is added up, not lost; page sizes are no sum.
+    // Figures that are not interpreted are summed, but page sizes are not.
     assert_eq!(smaps.others["AnonHugePages"], 12 * (2048 << 10));
     assert!(!smaps.others.contains_key("KernelPageSize"));
     assert_eq!(smaps.total().get(Field::Pss), Some(32586 << 10));
@@ -170,7 +170,7 @@ fn parts_are_those_of_the_app_summary() {
     let kb = |bytes: i64| bytes >> 10;
     assert_eq!(kb(parts.java), 9000 + 40);
     assert_eq!(kb(parts.native), 23000);
-    // The library's private pages and the JIT's.
+    // Private pages of the library and of the JIT.
     assert_eq!(kb(parts.code), 200 + 4 + 16 + 50);
     assert_eq!(kb(parts.stack), 32);
     assert_eq!(kb(parts.graphics), 64);
@@ -198,7 +198,7 @@ fn libraries_have_all_their_segments_and_the_memory_behind_them() {
     assert_eq!(library.count, 3);
     assert_eq!(library.sums.of(Field::PrivateDirty), 20 << 10);
     assert_eq!(groups.rows[0].group.name, "[anon:scudo:primary]");
-    // So does memory that the linker named.
+    // The same applies to memory named by the linker.
     let named = Text::new()
         .map((0x1000, 0x2000), "r-xp", LIB, [4, 4, 0, 4, 0, 0])
         .map((0x2000, 0x4000), "rw-p", "[anon:.bss]", [8, 8, 0, 0, 8, 0])
@@ -207,7 +207,7 @@ fn libraries_have_all_their_segments_and_the_memory_behind_them() {
     let groups = named.groups(By::Library);
     assert_eq!(groups.rows.len(), 2);
     assert_eq!(groups.rows[0].count, 2);
-    // For meminfo it is Unknown, and so it is here.
+    // meminfo counts it as Unknown, and so does this crate.
     assert!(named.groups(By::Kind).kind(Kind::Unknown).is_some());
 }
 
@@ -332,7 +332,7 @@ fn old_kernels_have_short_addresses_and_fewer_figures() {
     let smaps = parse(text.as_bytes()).unwrap();
     assert_eq!(smaps.mappings[0].name, "[anon:libc_malloc]");
     let total = smaps.total();
-    assert_eq!(total.get(Field::SwapPss), None, "not told is not 0");
+    assert_eq!(total.get(Field::SwapPss), None, "not reported is not 0");
     assert_eq!(total.swapped(), 4 << 10);
     let groups = smaps.groups(By::Kind);
     assert!(groups.kind(Kind::NativeHeap).is_some() && groups.kind(Kind::Stack).is_some());
@@ -372,7 +372,7 @@ fn a_text_that_ends_within_a_mapping_says_so() {
     let last = text.rfind("7b70000000-").unwrap();
     let head = text[last..].find('\n').unwrap();
     assert!(parse(&text.as_bytes()[..=last + head]).unwrap().cut);
-    // Behind any of its lines but the last.
+    // After any of its lines except the last.
     let ends = memchr::memchr_iter(b'\n', &text.as_bytes()[last..]);
     for end in ends {
         let parsed = parse(&text.as_bytes()[..=last + end]).unwrap();
@@ -471,8 +471,8 @@ fn showmaps_newer_columns_are_found_by_their_headings() {
     assert_eq!(smaps.strange_count, 1);
 }
 
-/// What the kernel of this machine says of the test itself: sums hold against its own rollup's
-/// figures as far as the process stands still, and nothing of it is strange.
+/// Parses the kernel's smaps of the test process itself. The sums match its own rollup as far as
+/// the process is idle, and no line is unknown.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_kernel_of_this_machine_is_understood() {
@@ -504,7 +504,7 @@ mod any {
     use super::*;
     use proptest::prelude::*;
 
-    /// A mapping of any name and size, not always adjacent to the one before.
+    /// Returns mappings with any name and size, some of them adjacent to the previous one.
     fn mapping() -> impl Strategy<Value = (u64, String, [u64; 6])> {
         let name = prop_oneof![
             Just(String::new()),

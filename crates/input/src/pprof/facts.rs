@@ -1,11 +1,11 @@
-//! What a pprof says of its dump: the time, the sampling interval, and, where it is one of
-//! ours, process and heap.
+//! Facts about the dump in a pprof: the time, the sampling interval and, if heaptap wrote it,
+//! process and heap.
 
 use super::message::Message;
 use heaptap_model::profile::DumpKind;
 use heaptap_model::stacks::{Dump, TRACKED_HEAP, View};
 
-/// Fills in what is known of the dump.
+/// Fills in the facts of the dump.
 pub(super) fn fill(dump: &mut Dump, message: &Message<'_>, comments: &[String]) {
     let has = |view| dump.measures.iter().any(|m| m.view == Some(view));
     let (held, allocated) = (has(View::Space), has(View::AllocSpace));
@@ -38,8 +38,8 @@ pub(super) fn fill(dump: &mut Dump, message: &Message<'_>, comments: &[String]) 
     }
 }
 
-/// Process and heap of a profile of ours: `heaptap 0.1.0: pid 2050, com.example.app, heap
-/// libc.malloc`, as `convert` writes it.
+/// Returns process and heap of a profile that heaptap wrote. `convert` writes the comment `heaptap
+/// 0.1.0: pid 2050, com.example.app, heap libc.malloc`.
 fn ours(comments: &[String]) -> Option<(u64, &str, &str)> {
     comments.iter().find_map(|comment| {
         let (_, rest) = comment.strip_prefix("heaptap ")?.split_once(": pid ")?;
@@ -49,14 +49,14 @@ fn ours(comments: &[String]) -> Option<(u64, &str, &str)> {
     })
 }
 
-/// Whether it is one of allocations that a Java runtime tracked.
+/// Returns whether the profile contains allocations tracked by a Java runtime.
 pub(super) fn is_tracked(comments: &[String]) -> bool {
     ours(comments).is_some_and(|(_, _, heap)| heap == TRACKED_HEAP)
 }
 
-/// Remarks of our own profiles, by which they are known.
+/// Comments of profiles that heaptap wrote; must match the texts that `convert` writes.
 const AT_MAXIMUM: &str = "space and objects are those of the moment when the heap was largest";
 const HOOKED_LATE: &str = "hooked while it ran";
-/// `flags: disconnected, unfinished`: why data are missing.
+/// Prefix of the reasons for missing data: `flags: disconnected, unfinished`.
 const FLAGS: &str = "flags: ";
 const UNFINISHED: &str = "unfinished";

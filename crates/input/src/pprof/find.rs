@@ -1,4 +1,4 @@
-//! Where pprofs are: a file, packed or not, or a folder of those that a conversion left.
+//! Search for pprofs: in a file, packed or not, or in a directory that a conversion wrote.
 
 use super::super::codec::Codec;
 use super::super::detect::detect;
@@ -8,18 +8,18 @@ use heaptap_model::bytes::Bytes;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A pprof that an input holds.
+/// A pprof found in an input.
 #[derive(Debug, Clone)]
 pub struct PprofInput {
-    /// Its file name, for people.
+    /// File name for display.
     pub name: String,
-    /// Its uncompressed bytes.
+    /// Uncompressed bytes.
     pub bytes: Bytes,
-    /// What is wrong with the packing around it, where it could not all be unpacked.
+    /// Damage to the compression around the pprof, if not everything could be unpacked.
     pub damage: Option<String>,
 }
 
-/// The pprof in a file's bytes.
+/// Returns the pprof in the bytes of a file, packed or not.
 pub(crate) fn of_bytes(
     mut bytes: Bytes,
     name: &str,
@@ -42,9 +42,9 @@ pub(crate) fn of_bytes(
     })
 }
 
-/// The pprofs of native heaps in a folder, then those of tracked Java allocations, which are counted
-/// by themselves; each in order of the numbers in their names: `heap_dump.<n>.<pid>.<heap>.pb.gz`, `java_allocations.<n>.<pid>.pb.gz`, packed or
-/// not.
+/// Returns the pprofs in a directory, packed or not. Those of native heaps
+/// (`heap_dump.<n>.<pid>.<heap>.pb.gz`) come first, then those of tracked Java allocations
+/// (`java_allocations.<n>.<pid>.pb.gz`). Each kind is numbered separately and sorted by number.
 pub(crate) fn in_folder(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {

@@ -1,26 +1,26 @@
-//! What the columns of a pprof mean, by the names that tools give them.
+//! Meaning of the columns of a pprof, by the names that tools use.
 //!
-//! | view | called |
+//! | view | column names |
 //! |---|---|
-//! | held bytes | `space`, `inuse_space`, Perfetto's `Unreleased … size` |
-//! | held allocations | `objects`, `inuse_objects`, `Unreleased … count` |
+//! | unreleased bytes | `space`, `inuse_space`, Perfetto's `Unreleased … size` |
+//! | unreleased allocations | `objects`, `inuse_objects`, `Unreleased … count` |
 //! | allocated bytes | `alloc_space`, `allocated_space`, `Total … size` |
 //! | allocations | `alloc_objects`, `allocated_objects`, `Total … count` |
 //!
-//! The unit decides beside the name: bytes in other units than bytes are brought to bytes.
+//! The unit also matters: other units of bytes are converted to bytes.
 
 use heaptap_model::stacks::{Measure, Unit, View};
 
-/// A column as it is to be read.
+/// A column with its interpretation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Column {
     pub(super) measure: Measure,
-    /// What its numbers are multiplied by.
+    /// Factor for the values of the column.
     pub(super) scale: i64,
 }
 
 impl Column {
-    /// A column by its name and unit. Each view is given to one column.
+    /// Creates a column from its name and unit. Only the first matching column gets a view.
     pub(super) fn of(name: &str, unit: &str, before: &[Column]) -> Column {
         let (unit, scale) = unit_of(unit);
         let fits = |view: &View| match view {
@@ -63,7 +63,7 @@ fn view_of(name: &str) -> Option<View> {
     })
 }
 
-/// The unit that a word means, and how many of it one is.
+/// Returns the unit that a word means and the factor to convert to it.
 fn unit_of(word: &str) -> (Unit, i64) {
     match word.to_ascii_lowercase().as_str() {
         "bytes" | "byte" | "b" => (Unit::Bytes, 1),

@@ -1,24 +1,24 @@
-//! The messages of a pprof (`perftools.profiles.Profile`), taken apart without regard to their
-//! order. Owns the wire; ids and string indices are as they stand there, unchecked.
+//! Splitting of a pprof message (`perftools.profiles.Profile`) into its parts, in any order. This
+//! module owns the wire format. IDs and string indices are unchecked.
 
 use heaptap_model::units::Allowance;
 use perfetto_heap::wire::{Fields, Value, WireError};
 
-/// Columns that are read; tools write up to a dozen.
+/// Maximum number of columns; tools write up to a dozen.
 const COLUMNS: usize = 64;
-/// Comments that are read: our own are a few.
+/// Maximum number of comments; heaptap writes only a few.
 const COMMENTS: usize = 1000;
-/// What it takes to find an entry by its id or content.
+/// Bytes needed to index an entry by ID or content.
 const INDEXED: usize = 40;
 
-/// A profile, taken apart. Borrows the bytes.
+/// A profile split into its parts. Borrows the bytes.
 #[derive(Debug, Default)]
 pub(super) struct Message<'a> {
-    /// String indices of type and unit, of the columns that are read.
+    /// Type and unit of the columns that are read, as string indices.
     pub(super) sample_types: Vec<ValueType>,
-    /// Columns that are not.
+    /// Number of columns beyond the limit.
     pub(super) more_sample_types: u64,
-    /// Messages of their own: `Sample`.
+    /// Unparsed `Sample` messages.
     pub(super) samples: Vec<&'a [u8]>,
     pub(super) mappings: Vec<Mapping>,
     pub(super) locations: Vec<Location>,
@@ -31,17 +31,17 @@ pub(super) struct Message<'a> {
     pub(super) period: i64,
     /// String indices.
     pub(super) comments: Vec<u64>,
-    /// String index; 0 is none.
+    /// String index; 0 means none.
     pub(super) default_sample_type: u64,
-    /// Messages that could not be read to their end.
+    /// Number of messages that could not be fully read.
     pub(super) broken: u64,
-    /// Samples that hold nothing.
+    /// Number of samples without content.
     pub(super) empty_samples: u64,
-    /// Entries that there was no room for.
+    /// Number of entries dropped because of the memory limit.
     pub(super) left_out: u64,
-    /// What may still be kept.
+    /// Remaining memory allowance.
     pub(super) allowance: Allowance,
-    /// The profile itself ends within a field.
+    /// Error at the end of a truncated profile.
     pub(super) cut: Option<WireError>,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Location {
     pub(super) id: u64,
     pub(super) mapping: u64,
     pub(super) address: u64,
-    /// Where its lines stand in those of all; innermost first.
+    /// Range in the lines of all locations; innermost first.
     pub(super) first_line: usize,
     pub(super) end_line: usize,
 }
@@ -85,7 +85,7 @@ pub(super) struct Function {
 }
 
 impl<'a> Message<'a> {
-    /// Takes a profile apart, as far as it can be read.
+    /// Splits a profile into its parts, as far as it can be read.
     pub(super) fn read(bytes: &'a [u8]) -> Message<'a> {
         let mut message = Message {
             allowance: Allowance::of(bytes.len()),
@@ -108,7 +108,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Whether there is room for an entry of so many bytes, and for finding it again.
+    /// Returns whether there is room for an entry of `bytes` bytes and its index.
     fn has_room(&mut self, bytes: usize) -> bool {
         let has_room = self.allowance.take(bytes + bytes / 2 + INDEXED);
         self.left_out += u64::from(!has_room);
@@ -133,7 +133,7 @@ impl<'a> Message<'a> {
                     6 => mapping.build_id = value.number(),
                     _ => {}
                 });
-                // What has no id, nothing can refer to.
+                // Without an ID, nothing can refer to the mapping.
                 if mapping.id != 0 && self.has_room(size_of::<Mapping>()) {
                     self.mappings.push(mapping);
                 }
@@ -203,7 +203,7 @@ impl<'a> Message<'a> {
         Ok(())
     }
 
-    /// A string; `None` where there is none of that index.
+    /// Returns a string; `None` if the index is out of range.
     pub(super) fn string(&self, index: u64) -> Option<&'a [u8]> {
         let at = usize::try_from(index).ok()?;
         self.strings.get(at).copied()
@@ -220,7 +220,7 @@ fn value_type(bytes: &[u8]) -> Result<ValueType, WireError> {
     Ok(read)
 }
 
-/// The fields of a message, up to where it can't be read.
+/// Calls `take` for each field of a message, up to the first that cannot be read.
 pub(super) fn each<'a>(
     bytes: &'a [u8],
     mut take: impl FnMut(u32, Value<'a>),

@@ -1,16 +1,16 @@
-//! pprofs of any tool: Go's, Perfetto's converter, jemalloc's and tcmalloc's, our own. Finds
-//! them in files and folders, unpacks them, and reads each as one dump of named stacks.
+//! pprofs from any tool: Go, Perfetto's converter, jemalloc, tcmalloc and heaptap. Finds them in
+//! files and directories, unpacks them, and reads each as one dump of named stacks.
 //!
-//! The format is `perftools.profiles.Profile` (proto3), in gzip or not. A damaged profile gives
-//! what can be read of it, and says what could not.
+//! The format is `perftools.profiles.Profile` (proto3), optionally in gzip. From a damaged profile,
+//! everything readable is returned, together with a description of the damage.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `message` | the wire |
-//! | `measures` | what columns mean |
+//! | `message` | the wire format |
+//! | `measures` | meaning of the columns |
 //! | `read` | stacks, names, checks |
-//! | `facts` | what our own profiles say of themselves |
-//! | `find` | files and folders |
+//! | `facts` | facts in profiles that heaptap wrote |
+//! | `find` | files and directories |
 
 mod facts;
 mod find;
@@ -25,77 +25,102 @@ use heaptap_model::stacks::StackProfile;
 use message::Message;
 use std::fmt;
 
-/// A pprof, read.
+/// A decoded pprof.
 #[derive(Debug)]
 pub struct Pprof {
-    /// Its one dump.
+    /// Profile with exactly one dump.
     pub profile: StackProfile,
-    /// Remarks of whoever wrote it.
+    /// Comments written by the tool that created the profile.
     pub comments: Vec<String>,
-    /// What is wrong with it; `None` where nothing is.
+    /// Damage, if any.
     pub damage: Option<PprofDamage>,
 }
 
-/// What is wrong with a pprof, as counts.
+/// Counts of the damage in a pprof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PprofDamage {
-    /// It ends in the middle.
+    /// The profile is truncated.
     pub cut: bool,
-    /// Messages that break off.
+    /// Messages that cannot be fully read.
     pub messages: u64,
-    /// Columns that were not read: no tool writes so many.
+    /// Columns beyond the limit; no tool writes that many.
     pub columns: u64,
-    /// Samples without a value for each column, or with more.
+    /// Samples with too few or too many values for the columns.
     pub samples: u64,
-    /// References to locations that are not there.
+    /// References to missing locations.
     pub locations: u64,
-    /// References to functions that are not there.
+    /// References to missing functions.
     pub functions: u64,
-    /// References to strings that are not there.
+    /// References to missing strings.
     pub strings: u64,
-    /// Stacks that were cut since the profile multiplies beyond its size.
+    /// Stacks truncated because the profile expands far beyond its size.
     pub cut_stacks: u64,
-    /// Samples that took too much memory for the size of the file.
+    /// Samples dropped because they need too much memory for the file size.
     pub dropped_samples: u64,
-    /// Other entries that took too much memory for the size of the file, and samples that count
-    /// for no thread since theirs did.
+    /// Other entries dropped because they need too much memory for the file size, and samples not
+    /// counted for their thread because that thread was dropped.
     pub dropped_entries: u64,
 }
 
 impl fmt::Display for PprofDamage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counted = [
-            (self.messages, "messages that break off"),
-            (self.columns, "columns too many"),
-            (self.samples, "samples whose values do not fit the columns"),
-            (self.locations, "frames of locations that are not there"),
-            (self.functions, "lines of functions that are not there"),
-            (self.strings, "texts that are not there"),
+            (self.messages, "damaged message", "damaged messages"),
+            (
+                self.columns,
+                "column beyond the limit",
+                "columns beyond the limit",
+            ),
+            (
+                self.samples,
+                "sample whose values do not match the columns",
+                "samples whose values do not match the columns",
+            ),
+            (
+                self.locations,
+                "reference to a missing location",
+                "references to missing locations",
+            ),
+            (
+                self.functions,
+                "reference to a missing function",
+                "references to missing functions",
+            ),
+            (
+                self.strings,
+                "reference to a missing string",
+                "references to missing strings",
+            ),
             (
                 self.cut_stacks,
-                "stacks that multiply beyond the size of the file",
+                "truncated stack that is too large for the file size",
+                "truncated stacks that are too large for the file size",
             ),
             (
                 self.dropped_samples,
-                "samples left out, whose values take too much memory for the size of the file",
+                "dropped sample that needs too much memory for the file size",
+                "dropped samples that need too much memory for the file size",
             ),
             (
                 self.dropped_entries,
-                "other entries left out, or samples without their thread, which take too much \
-                 memory for the size of the file",
+                "other entry, or sample without its thread, dropped to limit memory",
+                "other entries, or samples without their thread, dropped to limit memory",
             ),
         ];
         let mut parts: Vec<String> = Vec::new();
         if self.cut {
-            parts.push("it is cut: it ends in the middle".to_owned());
+            parts.push("the file is truncated".to_owned());
         }
-        let counted = counted.into_iter().filter(|(count, _)| *count > 0);
-        parts.extend(counted.map(|(count, what)| format!("{count} {what}")));
+        let counted = counted.into_iter().filter(|(count, ..)| *count > 0);
+        parts.extend(counted.map(|(count, one, many)| match count {
+            1 => format!("1 {one}"),
+            _ => format!("{count} {many}"),
+        }));
         f.write_str(&parts.join("; "))
     }
 }
 
-/// Reads an uncompressed pprof. `None` where there is nothing of one in the bytes.
+/// Reads an uncompressed pprof. Returns `None` if the bytes contain no column of a pprof.
 pub fn read_pprof(bytes: &[u8]) -> Option<Pprof> {
     let mut message = Message::read(bytes);
     if message.sample_types.is_empty() {
@@ -112,7 +137,7 @@ pub fn read_pprof(bytes: &[u8]) -> Option<Pprof> {
     let mut allowance = std::mem::take(&mut message.allowance);
     let mut comments: Vec<String> = Vec::new();
     for &index in &message.comments {
-        // One text may be named again and again.
+        // The comments can refer to one text many times.
         match message.string(index) {
             Some(text) if allowance.take(text.len()) => {
                 comments.push(String::from_utf8_lossy(text).into_owned());

@@ -1,8 +1,8 @@
-//! From the messages of a pprof to named stacks. Owns checking: ids that lead nowhere, string
-//! indices out of range, values that are missing. Whatever can be kept is kept.
+//! Conversion of pprof messages to named stacks. This module checks for invalid IDs, string indices
+//! out of range and missing values. It keeps everything that is usable.
 //!
-//! Nothing is allocated by a claimed size, and work is bounded by the size of the input: a
-//! location may have many lines and be named often, which multiplies.
+//! Allocations never follow a claimed size. The work is limited by the size of the input, because a
+//! location can have many lines and be referenced often, which multiplies.
 
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::collections::{HashMap, HashSet};
@@ -19,20 +19,20 @@ use heaptap_model::stacks::{
 use heaptap_model::units::Allowance;
 use perfetto_heap::wire::WireError;
 
-/// Frames that may be walked, for each byte of the input and beside them: real profiles take
-/// one to three a byte.
+/// Maximum number of frames to walk: per byte of the input, plus a constant. Real profiles need one
+/// to three per byte.
 const STEPS_PER_BYTE: usize = 32;
 const STEPS: usize = 1 << 20;
-/// Text that names may demangle to, and names of places without one, likewise: real names grow
-/// two- or threefold, and are a part of the input.
+/// Maximum bytes of demangled names and of names for unnamed locations, limited likewise. Real
+/// names grow two- or threefold and are only a part of the input.
 const TEXT_PER_BYTE: usize = 3;
 const TEXT: usize = 1 << 22;
-/// Locations of a sample beyond are not looked at.
+/// Maximum number of locations of a sample.
 const DEEPEST: usize = 1 << 20;
-/// The longest name of a column.
+/// Maximum bytes of a column name.
 const LONGEST_COLUMN: usize = 256;
-/// What a row of a sample takes, without its values; a value of it, until all are summed; a
-/// callsite; and a thread.
+/// Memory in bytes of: a row of a sample without its values; one of its values, until all are
+/// summed; a callsite; a thread.
 const ROW: usize = 16;
 const VALUE: usize = 20;
 const NODE: usize = 32;
@@ -40,8 +40,8 @@ const THREAD_VALUES: usize = 256;
 
 type Ids = HashMap<u64, u32, FastHash>;
 
-/// Reads a profile as one dump. What it says of itself in comments is not looked at.
-/// Where allocations were `tracked` by a Java runtime, the innermost frames are classes.
+/// Builds a profile with one dump. Ignores what the comments say about the profile. If
+/// `is_tracked`, a Java runtime tracked the allocations, and the innermost frames are classes.
 pub(super) fn build(
     message: &Message<'_>,
     allowance: Allowance,
@@ -121,7 +121,7 @@ pub(super) fn build(
     }
 }
 
-/// The column that the profile names, else the last one, as `go tool pprof` has it.
+/// Returns the column that the profile names, otherwise the last one, as `go tool pprof` does.
 fn default_measure(message: &Message<'_>, columns: &[Column]) -> usize {
     let named = message.string(message.default_sample_type);
     let named = named.filter(|name| !name.is_empty());
@@ -135,7 +135,7 @@ fn default_measure(message: &Message<'_>, columns: &[Column]) -> usize {
 fn ids(all: impl Iterator<Item = u64>) -> Ids {
     let mut ids = Ids::default();
     for (id, at) in all.zip(0u32..) {
-        // 0 stands for none.
+        // ID 0 means none.
         if id != 0 {
             ids.entry(id).or_insert(at);
         }
@@ -143,37 +143,37 @@ fn ids(all: impl Iterator<Item = u64>) -> Ids {
     ids
 }
 
-/// A thread by its label: a number, or the index of a string.
+/// A thread label: a number, or the index of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Thread {
     Number(u64),
     Text(u64),
 }
 
-/// The key of labels that name threads.
+/// Key of labels that name threads.
 const THREAD: &[u8] = b"thread";
 
 struct Builder<'a> {
     message: &'a Message<'a>,
     damage: &'a mut PprofDamage,
     table: StackTable,
-    /// By string index.
+    /// Indexed by string index.
     texts: Vec<Option<TextId>>,
     mappings: Ids,
     libraries: Vec<Option<LibraryId>>,
     functions: Ids,
     locations: Ids,
-    /// By position of the location where its frames stand in `run_frames`, outermost first.
+    /// For each location, the range of its frames in `run_frames`, outermost first.
     runs: Vec<Option<(usize, usize)>>,
     run_frames: Vec<FrameId>,
     /// Reused for the locations of one sample.
     stack: Vec<u64>,
     is_tracked: bool,
-    /// Locations that stand for classes.
+    /// Locations that represent classes.
     leaves: HashSet<u64>,
-    /// Whether frames being made are such a location's.
+    /// True if the frames being created belong to such a location.
     is_class: bool,
-    /// That of the last sample.
+    /// Thread of the last sample.
     thread: Option<Thread>,
     allowance: Allowance,
     steps_left: usize,
@@ -181,8 +181,8 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Reads a sample: its callsite, and one value a column behind `values`. `None`, and nothing
-    /// behind them, where there is no room for the values that it lacks.
+    /// Reads a sample: returns its callsite and appends one value per column to `values`. If the
+    /// values do not fit in the memory allowance, returns `None` and appends nothing.
     fn sample(
         &mut self,
         bytes: &[u8],
@@ -262,7 +262,7 @@ impl Builder<'_> {
         Some(node)
     }
 
-    /// The thread that a label names, if it names one.
+    /// Returns the thread that a label names, if any.
     fn thread_of(&self, label: &[u8]) -> Result<Option<Thread>, WireError> {
         let (mut key, mut text, mut number) = (0, 0, 0);
         each(label, |field, value| match field {
@@ -288,7 +288,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The frames of a location.
+    /// Returns the range of a location's frames in `run_frames`.
     fn run(&mut self, id: u64) -> Option<(usize, usize)> {
         let at = *self.locations.get(&id)? as usize;
         if let Some(known) = self.runs[at] {
@@ -300,7 +300,7 @@ impl Builder<'_> {
         let lines = &message.lines[location.first_line..location.end_line];
         let start = self.run_frames.len();
         let library = self.library(location.mapping);
-        // The last line is the function itself; what was put into it comes before.
+        // The last line is the function itself; inlined functions precede it.
         for (line, inlined) in lines.iter().rev().zip((0..).map(|n| n > 0)) {
             let frame = self.line(&location, library, *line, inlined);
             self.run_frames.push(frame);
@@ -400,8 +400,7 @@ impl Builder<'_> {
         })
     }
 
-    /// What stands for the name of a location that has none. Perfetto's converter leaves out
-    /// addresses.
+    /// Returns a substitute name for an unnamed location. Perfetto's converter omits addresses.
     fn place(&self, location: &Location, library: LibraryId) -> String {
         let path = self.table.libraries()[library.0 as usize].path;
         let path = self.table.text_of(path);
@@ -415,7 +414,7 @@ impl Builder<'_> {
     }
 
     fn library(&mut self, id: u64) -> LibraryId {
-        // That a location names no mapping, or one that is not there, other tools bear, too.
+        // Other tools also accept a location without a mapping or with an invalid one.
         let Some(&at) = self.mappings.get(&id) else {
             return LibraryId::default();
         };

@@ -1,11 +1,11 @@
-//! Profiles as tools write them, written by hand; and what hostile ones may not do.
+//! Handwritten profiles as tools write them, and limits for hostile profiles.
 
 use super::read_pprof;
 use heaptap_model::profile::DumpKind;
 use heaptap_model::stacks::{Kind, NodeId, StackProfile, Unit, Values, View};
 use proptest::prelude::*;
 
-/// Writes messages.
+/// A writer of protobuf messages.
 #[derive(Clone, Default)]
 struct Wire(Vec<u8>);
 
@@ -43,7 +43,7 @@ fn wire() -> Wire {
     Wire::default()
 }
 
-/// A heap profile as Go's runtime writes it: sizes of blocks as labels, inlined lines.
+/// Returns a heap profile as Go's runtime writes it, with block sizes as labels and inlined lines.
 fn go_heap() -> Wire {
     let strings = [
         "",
@@ -84,7 +84,7 @@ fn go_heap() -> Wire {
                 .packed(2, &[1, 4096, 1, 4096])
                 .message(3, label),
         )
-        // One value a field, not packed.
+        // One value per field, not packed.
         .message(
             2,
             wire()
@@ -141,7 +141,7 @@ fn go_heap() -> Wire {
         .number(14, 6)
 }
 
-/// Name, line and whether it is inlined, leaf first.
+/// Returns name, line and whether the frame is inlined, leaf first.
 fn stack(profile: &StackProfile, leaf: NodeId) -> Vec<(&str, u32, bool)> {
     let table = &profile.table;
     let frame = |node| {
@@ -160,7 +160,7 @@ fn a_heap_profile_of_go_is_read_whole() {
     assert_eq!(
         dump.column(View::Space).unwrap(),
         [4196, 0],
-        "blocks of two sizes are one site"
+        "blocks of two sizes have one callsite"
     );
     assert_eq!(dump.column(View::AllocObjects).unwrap(), [4, 5]);
     let (first, second) = (dump.values.nodes[0], dump.values.nodes[1]);
@@ -183,7 +183,7 @@ fn a_heap_profile_of_go_is_read_whole() {
     assert_eq!(dump.facts.kind, DumpKind::Cumulative);
 }
 
-/// A profile of one sample with these columns and this leaf.
+/// Returns a profile of one sample with these columns and this leaf.
 fn one(columns: &[(&str, &str)], name: &str, path: &str, comments: &[&str]) -> Wire {
     let mut strings = vec![""];
     let mut profile = wire();
@@ -225,7 +225,7 @@ fn columns_of_perfetto_and_others_are_known() {
     let dump = &read.profile.dumps[0];
     assert_eq!(dump.column(View::AllocSpace).unwrap(), [1]);
     assert_eq!(dump.column(View::Space).unwrap(), [2]);
-    assert_eq!(dump.default_measure, 1, "the last, as Go has it");
+    assert_eq!(dump.default_measure, 1, "the last one, as in Go");
     assert_eq!(read.profile.table.functions()[0].kind, Kind::Allocator);
     let other = [("cpu", "nanoseconds"), ("space", "kilobytes")];
     let read = read_pprof(&one(&other, "f", "", &[]).0).unwrap();
@@ -329,10 +329,10 @@ fn what_leads_nowhere_is_counted_and_the_rest_stays() {
     assert!(
         damage
             .to_string()
-            .contains("1 frames of locations that are not there")
+            .contains("1 reference to a missing location")
     );
     assert!(read_pprof(b"").is_none());
-    assert!(read_pprof(b"\x0a").is_none(), "not even a column");
+    assert!(read_pprof(b"\x0a").is_none(), "without a column");
 }
 
 #[test]
@@ -351,7 +351,7 @@ fn a_cut_profile_gives_what_came_before() {
                 .all(|c| c.len() == dump.values.nodes.len())
         );
         most = most.max(dump.values.nodes.len());
-        // Between fields a cut looks like an end, and what is missing is missed.
+        // A cut between fields looks like a regular end, so the damage is not detected.
         if cut < whole.len() - 60 {
             assert!(
                 read.damage.is_some() || dump.values.nodes.len() < 2,
@@ -381,7 +381,7 @@ fn a_small_file_makes_no_endless_stacks() {
     assert!(read.damage.unwrap().cut_stacks > 40);
     assert!(read.profile.table.node_count() < 10_000_000);
     let sum: i64 = read.profile.dumps[0].values.columns[0].iter().sum();
-    assert_eq!(sum, 50, "numbers stay");
+    assert_eq!(sum, 50, "values are kept");
 }
 
 #[test]
@@ -396,9 +396,13 @@ fn columns_that_no_sample_fills_take_no_memory_beyond_measure() {
     let read = read_pprof(&profile.0).unwrap();
     let damage = read.damage.unwrap();
     assert_eq!(damage.columns, many - 64);
-    assert_eq!(damage.samples, many + 1, "the full one is not to blame");
+    assert_eq!(damage.samples, many + 1, "the full sample is not damaged");
     assert!(damage.dropped_samples > many / 2, "{damage}");
-    assert!(damage.to_string().contains("99936 columns too many"));
+    assert!(
+        damage
+            .to_string()
+            .contains("99936 columns beyond the limit")
+    );
     let dump = &read.profile.dumps[0];
     assert_eq!(dump.measures.len(), 64);
     let sums = dump.values.columns.iter().map(|column| column[0]);
@@ -420,7 +424,7 @@ fn samples_without_room_for_their_thread_stay_and_are_told() {
     let damage = read.damage.unwrap();
     assert!(damage.dropped_entries > 0, "{damage}");
     let text = damage.to_string();
-    assert!(text.contains("samples without their thread"), "{text}");
+    assert!(text.contains("without its thread"), "{text}");
     let dump = &read.profile.dumps[0];
     let sum = |values: &Values| values.columns[0].iter().sum::<i64>() as u64;
     assert_eq!(sum(&dump.values), many - damage.dropped_samples);
@@ -429,7 +433,7 @@ fn samples_without_room_for_their_thread_stay_and_are_told() {
 }
 
 proptest! {
-    /// Bytes that were changed at random are read without a panic, and columns stay even.
+    /// Randomly changed bytes are read without a panic, and all columns keep the same length.
     #[test]
     fn changed_bytes_break_nothing(
         changes in prop::collection::vec((0usize..600, any::<u8>()), 0..12),

@@ -1,4 +1,4 @@
-//! Texts in every packing and encoding, whole, torn and too large.
+//! Texts in every compression and encoding: whole, truncated and too large.
 
 use super::*;
 use crate::DEEPEST;
@@ -7,7 +7,7 @@ use std::io::Write;
 
 const TEXT: &str = "--------- beginning of main\nI/art     ( 2345): a line\n";
 
-/// `TEXT`, as `xz -0 --check=crc32` packs it.
+/// `TEXT`, compressed by `xz -0 --check=crc32`.
 const XZ: &[u8] = b"\
     \xfd\x37\x7a\x58\x5a\x00\x00\x01\x69\x22\xde\x36\x02\x00\x21\x01\x0c\x00\x00\x00\
     \x8f\x98\x41\x9c\xe0\x00\x35\x00\x31\x5d\x00\x16\xeb\x04\x0c\x46\x53\x64\xd2\xcb\
@@ -36,14 +36,14 @@ fn zip_of(members: &[(&str, &[u8])]) -> Vec<u8> {
     out.finish().unwrap().into_inner()
 }
 
-/// Text that packs badly, so that a tear leaves some of it.
+/// Returns a text that compresses badly, so that part of it remains after a cut.
 fn noise() -> String {
     (0..20_000_u64)
         .map(|n| format!("{:x}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
         .collect()
 }
 
-/// A pipe: it gives a byte at a time.
+/// A pipe that returns one byte at a time.
 struct Pipe<'a>(&'a [u8]);
 
 impl Read for Pipe<'_> {
@@ -57,7 +57,8 @@ fn open(bytes: &[u8]) -> TextInput<'_> {
     TextInput::of_stream(Pipe(bytes), "input").unwrap()
 }
 
-/// All of a text of which `most` bytes are unpacked, its damage, and whether more would come.
+/// Reads a text with at most `most` unpacked bytes. Returns the text, its damage, and whether more
+/// would follow.
 fn read(bytes: &[u8], most: u64) -> (String, Option<String>, bool) {
     let mut input = open(bytes);
     let mut text = input.text(most).unwrap().unwrap();
@@ -162,7 +163,7 @@ fn a_torn_packing_keeps_what_came_before() {
     }
 }
 
-/// An xz of which the second of two chunks is cut. What is in them is stored.
+/// Returns an xz whose second of two chunks is cut. The chunks are stored uncompressed.
 fn torn_xz(text: &[u8], whole: usize) -> Vec<u8> {
     let with_sum = |part: &[u8]| {
         let mut sum = flate2::Crc::new();
@@ -210,11 +211,11 @@ fn damage_around_a_zip_is_told() {
     let packed = gzip(&zip);
     let cut = &packed[..packed.len() / 2];
     let Err(error) = open(cut).text(u64::MAX).map(|_| ()) else {
-        panic!("its end is missing")
+        panic!("the end of the ZIP is missing")
     };
     let told = error.to_string();
     assert!(told.contains("its gzip stream breaks off after "), "{told}");
-    // The ZIP is whole, but the sum of the gzip around it is wrong.
+    // The ZIP is whole, but the checksum of the gzip around it is wrong.
     let mut wrong = packed.clone();
     let sum = wrong.len() - 8;
     wrong[sum] ^= 1;
@@ -266,7 +267,7 @@ fn what_comes_out_is_bounded() {
     assert_eq!(read(&packed, size), (text.clone(), None, false));
     let half = text[..text.len() / 2].to_owned();
     assert_eq!(read(&packed, size / 2), (half, None, true));
-    // A plain text has the size of its input.
+    // An uncompressed text has the size of its input.
     assert_eq!(read(text.as_bytes(), 1), (text.clone(), None, false));
 }
 
@@ -293,7 +294,7 @@ fn a_zip_stands_for_one_text() {
         found
     );
     assert_eq!(in_zip(&[("a.txt", &gzip(text)[..])]), found);
-    // In a file, and packed again.
+    // The same ZIP in a file, and compressed.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("input");
     for bytes in [zip.clone(), gzip(&zip)] {
@@ -340,7 +341,7 @@ fn wide(text: &str, to: fn(u16) -> [u8; 2]) -> Vec<u8> {
 
 #[test]
 fn utf_16_and_a_mark_of_utf_8_come_as_utf_8() {
-    // Long enough that characters of two units fall on the seams of what is read at once.
+    // Long enough that surrogate pairs cross the boundaries between reads.
     let text = format!("{TEXT}{}", "\u{1f600}x".repeat(30_000));
     for bytes in [
         wide(&text, u16::to_le_bytes),
@@ -355,7 +356,7 @@ fn utf_16_and_a_mark_of_utf_8_come_as_utf_8() {
         assert_eq!(read(&gzip(&bytes), u64::MAX).0, text);
         assert_eq!(&*input.whole(1 << 20).unwrap().bytes, text.as_bytes());
     }
-    // What ends inside a character says so.
+    // A text that ends inside a character ends with a replacement character.
     for end in [&b"\x41"[..], b"\x3d\xd8"] {
         let cut = [&wide(TEXT, u16::to_le_bytes), end].concat();
         assert_eq!(read(&cut, u64::MAX).0, format!("{TEXT}{HALF}"));

@@ -1,4 +1,4 @@
-//! Lines of logcat in each of its formats, and what the log leaves out.
+//! Tests of logcat lines in each format, and of omitted lines.
 
 use super::*;
 

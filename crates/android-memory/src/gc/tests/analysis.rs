@@ -1,4 +1,4 @@
-//! What collections come to, and what is said of them.
+//! Results of collections and their diagnoses.
 
 use super::super::*;
 
@@ -78,7 +78,7 @@ fn rates_are_told_where_every_collection_is_logged() {
         (Some(4 * 884 * 1024), 4)
     );
     assert_eq!(report.pauses.count, 4);
-    // Watched for a minute, it is four a minute.
+    // Four collections in a minute of observation.
     let context = GcContext {
         observed: Some(Observed {
             ns: 60_000_000_000,
@@ -97,7 +97,13 @@ fn rates_are_told_where_every_collection_is_logged() {
         (report.coverage, report.per_minute),
         (Coverage::Logged, None)
     );
-    assert!(report.coverage.caveat().unwrap().contains("cannot be told"));
+    assert!(
+        report
+            .coverage
+            .caveat()
+            .unwrap()
+            .contains("rate is unknown")
+    );
     let context = GcContext {
         every: true,
         ..GcContext::default()
@@ -136,7 +142,7 @@ fn kinds_are_counted_apart_and_ours_left_out() {
     let report = analyze(&ours, GcContext::default());
     assert_eq!((report.collections, report.ours), (2, 1));
     assert_eq!((report.groups.len(), report.pauses.count), (1, 2));
-    // What was live is a fact, whoever asked.
+    // The live set is recorded, whatever caused the collection.
     assert_eq!(report.live.len(), 3);
     assert!(report.live[2].ours);
     log.push("");
@@ -144,7 +150,7 @@ fn kinds_are_counted_apart_and_ours_left_out() {
 
 #[test]
 fn a_live_set_that_grows_is_told_with_its_pace() {
-    // 1 MB each ten seconds after collections of the whole heap; young ones tell nothing.
+    // 1 MB more every ten seconds after full GCs; young collections do not count.
     let lines = (0..20).flat_map(|n| {
         [
             art(n * 10, "Background", FULL, 20 + n, 60),
@@ -172,9 +178,9 @@ fn a_live_set_that_grows_is_told_with_its_pace() {
     assert!((growing.growth / mb - 19.0).abs() < 0.2, "{growing:?}");
     assert_eq!(kinds(&report), ["grows"]);
     let text = &report.diagnoses[0].text;
-    assert!(text.contains("by 19.0 MiB over 20 collections"), "{text}");
+    assert!(text.contains("by 19.0 MiB over 20 full GCs"), "{text}");
     assert!(
-        text.contains("6.0 MiB a minute") && text.contains("100.0 MiB are full in"),
+        text.contains("6.0 MiB per minute") && text.contains("reaches its limit of 100.0 MiB in"),
         "{text}"
     );
 }
@@ -191,7 +197,7 @@ fn a_live_set_that_does_not_grow_is_left_alone() {
         }
     ));
     assert_eq!(kinds(&report), Vec::<&str>::new());
-    // Only young collections: nothing can be said.
+    // With only young collections, there is no result.
     let young = (0..40).map(|n| art(n, "Background", YOUNG, 20 + n, 90));
     let report = only(&log(young), GcContext::default());
     assert_eq!(
@@ -201,7 +207,7 @@ fn a_live_set_that_does_not_grow_is_left_alone() {
             wanted: 8
         }
     );
-    // Less than the unit hides, and less than counts.
+    // Less than the unit hides, and less than the threshold.
     let little = (0..12).map(|n| {
         art(n, "Background", FULL, 30, 60)
             .replace("30MB/60MB", &format!("{}KB/60MB", 9000 + n * 20))
@@ -217,13 +223,13 @@ fn a_live_set_that_does_not_grow_is_left_alone() {
         panic!("{:?}", report.growth);
     };
     let why = why_steady(growth, noise, least);
-    assert!(why.contains("too little to tell of a leak"), "{why}");
+    assert!(why.contains("below the leak threshold"), "{why}");
 }
 
 #[test]
 fn allocations_that_wait_while_the_heap_is_full_are_told() {
     let lines = |live, total| (0..4).map(move |n| art(n, "Alloc", FULL, live, total));
-    // 94 of 96 MB: the runtime would leave more, were it free to.
+    // 94 of 96 MB: the runtime would leave more free if it could.
     assert_eq!(
         kinds(&only(&log(lines(94, 96)), GcContext::default())),
         ["near"]
@@ -232,7 +238,7 @@ fn allocations_that_wait_while_the_heap_is_full_are_told() {
         kinds(&only(&log(lines(94, 140)), GcContext::default())),
         Vec::<&str>::new()
     );
-    // With a limit that is known, what counts is the limit.
+    // If the limit is known, it decides.
     let limit = |mb: u64| GcContext {
         limit: Some(mb << 20),
         ..GcContext::default()
@@ -242,7 +248,8 @@ fn allocations_that_wait_while_the_heap_is_full_are_told() {
         kinds(&only(&log(lines(94, 96)), limit(256))),
         Vec::<&str>::new()
     );
-    // Background collections of a full heap keep nobody waiting; young ones leave its size.
+    // No allocation waits for background collections of a full heap. Young collections do not
+    // change its size.
     let other = |reason: &'static str, collector: &'static str| {
         only(
             &log((0..4).map(move |n| art(n, reason, collector, 94, 96))),
@@ -251,7 +258,7 @@ fn allocations_that_wait_while_the_heap_is_full_are_told() {
     };
     assert_eq!(kinds(&other("Background", FULL)), Vec::<&str>::new());
     assert_eq!(kinds(&other("Alloc", YOUNG)), Vec::<&str>::new());
-    // The heap's own word on its limit goes first.
+    // The limit in the log takes precedence.
     let clamped = lines(94, 140)
         .chain(["I/example.app(7): Clamp target GC heap from 110MB to 96MB".to_owned()]);
     let report = only(&log(clamped), limit(512));
@@ -279,7 +286,12 @@ fn errors_pauses_and_habits_are_told() {
         (1, 1)
     );
     let text = &report.diagnoses[0].text;
-    assert!(text.contains("an OutOfMemoryError was thrown: 16.0 MiB were asked for, 8.0 MiB were free of at most 192.0 MiB"), "{text}");
+    assert!(
+        text.contains(
+            "an OutOfMemoryError was thrown: 16.0 MiB requested, 8.0 MiB free of at most 192.0 MiB"
+        ),
+        "{text}"
+    );
 
     let slow = |n: u64| art(n, "Explicit", FULL, 20, 30).replace("paused 2ms", "paused 20ms,1ms");
     let report = only(&log((0..3).map(slow)), GcContext::default());

@@ -1,5 +1,5 @@
-//! Lines of every Android version with their values, from `fixtures/gclog`; with
-//! HEAPTAP_DEVICE_TEXTS=FOLDER also logs of real phones in its folder `gclog`.
+//! Lines of every Android version with their expected values, from `fixtures/gclog`. With
+//! HEAPTAP_DEVICE_TEXTS=DIR also logs of real devices in its `gclog` directory.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn logged(message: &str) -> Logged {
     }
 }
 
-/// Everything that is known of a line, by the names of the expected values.
+/// Returns all parsed values of a line, by the names of the expected values.
 fn found(text: &str) -> BTreeMap<&'static str, Value> {
     let line = parse_line(text).expect("a line");
     let mut found = BTreeMap::new();
@@ -180,7 +180,7 @@ fn lesser_lines_are_told_apart() {
             on: Some("Background".to_owned()),
         }))
     );
-    // Words that a runtime may say one day are kept; those of others are none of it.
+    // Unknown messages of a runtime are kept; messages of other programs are not.
     assert_eq!(of("Skipping GC since heap is small"), Some(Event::Other));
     assert_eq!(
         of("WaitForGcToComplete did something else"),
@@ -196,7 +196,7 @@ fn lesser_lines_are_told_apart() {
 
 #[test]
 fn rare_values_are_read() {
-    // Nothing but the first part need be whole.
+    // Only the first part must be complete.
     let one = logged(
         "Background concurrent copying GC freed -12(-384KB) AllocSpace objects, 0(0B) LOS objects, 12% free, 10GB/12GB, paused  total 0",
     );
@@ -237,7 +237,7 @@ fn rare_values_are_read() {
     }
 }
 
-/// The same three lines in each format that logcat has.
+/// The same three lines in each logcat format.
 const FORMATS: [(&str, &str); 8] = [
     (
         "brief",
@@ -302,11 +302,11 @@ fn lines_come_out_of_every_format() {
     }
 }
 
-/// What a real logcat printed: three lines, the same in each format.
+/// Output of a real logcat: three lines, the same in each format.
 #[test]
-#[ignore = "needs HEAPTAP_DEVICE_TEXTS, a folder of texts of real phones"]
+#[ignore = "needs HEAPTAP_DEVICE_TEXTS, a directory of texts from real devices"]
 fn given_device_texts_lines_come_out_of_every_format() {
-    let folder = std::env::var_os("HEAPTAP_DEVICE_TEXTS").expect("it names a folder");
+    let folder = std::env::var_os("HEAPTAP_DEVICE_TEXTS").expect("HEAPTAP_DEVICE_TEXTS is not set");
     let folder = Path::new(&folder).join("gclog");
     let lines = [
         (

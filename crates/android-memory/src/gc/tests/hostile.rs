@@ -1,11 +1,10 @@
-//! Text that nobody wrote on purpose, and text that somebody did: no panic, and what is
-//! printed in a known form comes back.
+//! Random and hostile texts do not cause a panic, and lines in a known form are parsed back.
 
 use proptest::prelude::*;
 
 use super::super::*;
 
-/// Words that the grammar is made of, in any order.
+/// Returns words of the grammar in any order.
 fn soup() -> impl Strategy<Value = String> {
     let words = prop::sample::select(vec![
         "I/",

@@ -1,4 +1,4 @@
-//! Every form of line against the values it must give; hostile text.
+//! Tests of every form of line with its expected values, of results, and of hostile texts.
 
 mod analysis;
 mod forms;

@@ -1,5 +1,5 @@
-//! Texts of made-up layouts: every choice of columns and rows, with any values, written as the
-//! phone's formats do (`%13s %8s …`, `%21s %8d …`) and not by what is tested.
+//! Texts with generated layouts: any choice of columns and rows, with any values. They are written
+//! in the device's formats (`%13s %8s …`, `%21s %8d …`) and not by the tested code.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Texts of every layout, written here by hand.
+//! Handwritten texts in every layout.
 
 use super::*;
 use heaptap_model::timeline::Source;
@@ -37,7 +37,7 @@ Uptime: 100 Realtime: 200
     zip:/data/app/base.apk:/assets/font.ttf: 132K
 ";
 
-/// Android 14: SwapPss, RSS, details, a label that overflows, pools, native allocations.
+/// Android 14: SwapPss, RSS, details, a label that is too wide, pools, native allocations.
 const NEW: &str = "\
 Applications Memory Usage (in Kilobytes):
 Uptime: 277172845 Realtime: 423847246
@@ -260,7 +260,7 @@ Applications Memory Usage (in Kilobytes):
     assert_eq!(table.cell("Native Heap", &Column::HeapSize), Some(9 * 1024));
 }
 
-/// The whole phone, Android 13, with a vendor's addition.
+/// The whole device, Android 13, with a line added by a vendor.
 const PHONE: &str = "\
 Applications Memory Usage (in Kilobytes):
 Uptime: 3915314 Realtime: 3950084
@@ -324,7 +324,7 @@ fn the_whole_phone_is_read_and_comes_back() {
     assert_eq!(meminfo.unknown().count(), 0);
 }
 
-/// The whole phone, Android 4.4.
+/// The whole device, Android 4.4.
 const OLD_PHONE: &str = "\
 Applications Memory Usage (kB):
 Uptime: 3915 Realtime: 3950
@@ -402,7 +402,7 @@ fn lines_for_scripts_are_read() {
         (Some(20 * 1024), "5/20/6")
     );
     assert!(process.parts(Source::Meminfo).is_some());
-    // Without the app there is nothing behind the categories but a comma.
+    // Without the app, only a comma follows the categories.
     let local = format!("{},\n", line.split(",11,1,4,2").next().unwrap());
     let meminfo = Meminfo::parse(&local);
     assert_eq!(meminfo.render(), local);
@@ -448,8 +448,8 @@ lostram,-5
 mod layouts;
 mod samples;
 
-/// Cells are as many as columns, and blanks as wide as headers, in every row: a short text must
-/// not ask for gigabytes.
+/// Every row has as many cells as there are columns, and blanks as wide as the headers, but a short
+/// text must not allocate gigabytes.
 #[test]
 fn tables_and_blocks_wider_than_any_are_text() {
     let columns = 4000;

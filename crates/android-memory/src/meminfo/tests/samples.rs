@@ -1,5 +1,5 @@
-//! Whole texts with the values that they hold: those in `fixtures/meminfo`, and with
-//! HEAPTAP_DEVICE_TEXTS=FOLDER those in the folder `meminfo` below it, too.
+//! Whole texts with their expected values: those in `fixtures/meminfo`, and with
+//! HEAPTAP_DEVICE_TEXTS=DIR also those in its `meminfo` directory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn folders() -> Vec<PathBuf> {
 fn texts() -> Vec<(String, String)> {
     let mut texts = Vec::new();
     for folder in folders() {
-        for entry in std::fs::read_dir(&folder).expect("a folder of texts") {
+        for entry in std::fs::read_dir(&folder).expect("cannot list the texts") {
             let path = entry.expect("an entry").path();
             if path.extension().is_some_and(|extension| extension == "txt") {
                 let text = std::fs::read_to_string(&path).expect("a text");
@@ -68,7 +68,8 @@ fn the_summary_is_what_its_rules_give() {
     for (name, text) in texts() {
         for process in Meminfo::parse(&text).processes() {
             if process.summary().is_none() || process.details().is_some() {
-                // Details tell apart what the one who wrote these texts did not count as code.
+                // The details list JIT code, which the creator of these texts did not count as
+                // code.
                 continue;
             }
             let mut bare = process.clone();
