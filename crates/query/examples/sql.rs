@@ -1,4 +1,4 @@
-//! Answers a question in SQL over a trace.
+//! Runs an SQL query over a trace.
 //!
 //! ```console
 //! $ cargo run -p heaptap-query --example sql -- fixtures/conversions/c_cont.pftrace \
@@ -12,7 +12,7 @@ use perfetto_heap::{Source, Trace, TraceError};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Writes rows as text.
+/// Rows as tab-separated text.
 #[derive(Default)]
 struct Lines(String);
 

@@ -1,5 +1,5 @@
-//! A copy of all tables in a database file of their own, that any SQLite opens: the rows, the
-//! views, and an index for each column by which rows are found here.
+//! Copy of all tables in an SQLite file that any SQLite opens: the rows, the views, and an index
+//! for each column that is indexed here.
 
 use std::path::Path;
 
@@ -9,12 +9,11 @@ use super::engine::{Database, Sort, TableInfo};
 use super::error::QueryError;
 use super::table::Access;
 
-/// A table that the copy holds.
+/// Table in the copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CopiedTable {
-    /// Its name.
     pub name: String,
-    /// Its rows.
+    /// Number of rows.
     pub rows: u64,
 }
 
@@ -30,11 +29,12 @@ fn failed(error: Error) -> QueryError {
 }
 
 impl Database {
-    /// Copies all tables into a new, empty file, those that statements made too. `told` hears
-    /// of each table before it is copied.
+    /// Copies all tables into a new, empty file, including those that statements created. Calls
+    /// `told` with the name of each table before copying it.
     ///
     /// # Errors
-    /// Where the file can't be written, or a table can't be read. What was written of it stays.
+    /// Returns an error if the file cannot be written or a table cannot be read. The partly
+    /// written file stays.
     pub fn copy_to(
         &self,
         file: &Path,
@@ -42,10 +42,11 @@ impl Database {
     ) -> Result<Vec<CopiedTable>, QueryError> {
         let name = file
             .to_str()
-            .ok_or_else(|| QueryError::Copy("the name of the file is no Unicode".to_owned()))?;
+            .ok_or_else(|| QueryError::Copy("the file name is not valid Unicode".to_owned()))?;
         let attached = self.own(|sqlite| {
             sqlite.execute("ATTACH ?1 AS copy", [name])?;
-            // Nobody sees the file before it is whole, so nothing has to be undone in it.
+            // The file is not visible before it is complete, so nothing has to be rolled back in
+            // it.
             sqlite.execute_batch(
                 "PRAGMA copy.journal_mode = OFF; PRAGMA copy.synchronous = OFF; BEGIN",
             )
@@ -119,7 +120,7 @@ impl Database {
         Ok(rows as u64)
     }
 
-    /// Views that want nothing that only this database has: no function of ours.
+    /// Copies the views that need nothing specific to this database, such as its functions.
     fn copy_views(&self, file: &Path) -> Result<(), Error> {
         let plain = Connection::open(file)?;
         for (name, sql) in self.views() {

@@ -1,5 +1,5 @@
-//! Counters of memory in the trace, as Perfetto's tables have them: `counter`, `counter_track`,
-//! `process_counter_track`. Read when a query first asks.
+//! Memory counters of the trace in Perfetto's tables: `counter`, `counter_track`,
+//! `process_counter_track`. The trace is read when a query first needs them.
 
 use std::sync::Arc;
 
@@ -11,33 +11,36 @@ use heaptap_model::counter::{Counters, Track, Value};
 static COUNTER: Schema = Schema {
     name: "counter",
     module: None,
-    about: "Values of the counters of `counter_track`.",
+    about: "Values of the counters in `counter_track`.",
     columns: &[
         Column::id(),
-        Column::int("ts", "when, ns of trace time").sorted(),
+        Column::int("ts", "time of the value, ns of trace time").sorted(),
         Column::int("track_id", "the counter: `counter_track.id`").indexed(),
         Column::real(
             "value",
-            "bytes, but of `oom_score_adj`, `runtime.*` and `Heap size (KB)`",
+            "bytes, except for `oom_score_adj`, `runtime.*` and `Heap size (KB)`",
         ),
         Column::int("arg_set_id", "always NULL"),
     ],
 };
 
-// Columns that both tables of tracks have, each in the order of Perfetto's.
-const NAME: Column = Column::text("name", "what is counted").indexed();
-const TYPE: Column = Column::text("type", "what it is of: process_memory, meminfo …").indexed();
+// Columns of both track tables, in Perfetto's order.
+const NAME: Column = Column::text("name", "name of the counter").indexed();
+const TYPE: Column = Column::text("type", "kind of counter: process_memory, meminfo …").indexed();
 const PARENT: Column = Column::int("parent_id", "always NULL");
 const SOURCE: Column = Column::int("source_arg_set_id", "always NULL");
-const MACHINE: Column = Column::int("machine_id", "always NULL: one device");
-const UNIT: Column = Column::text("unit", "as in Perfetto: `bytes` for `meminfo`, else NULL");
+const MACHINE: Column = Column::int("machine_id", "always NULL: a trace has one device");
+const UNIT: Column = Column::text(
+    "unit",
+    "as in Perfetto: `bytes` for `meminfo`, otherwise NULL",
+);
 const DESCRIPTION: Column = Column::text("description", "always NULL");
 
 static TRACK: Schema = Schema {
     name: "counter_track",
     module: None,
-    about: "Counters of memory in the trace, of processes and of the phone. Perfetto lists \
-            others, too.",
+    about: "Memory counters of the trace, of processes and of the device. Perfetto also lists \
+             other counters.",
     columns: &[
         Column::id(),
         NAME,
@@ -54,7 +57,7 @@ static TRACK: Schema = Schema {
 static PROCESS_TRACK: Schema = Schema {
     name: "process_counter_track",
     module: None,
-    about: "Those of `counter_track` that count for a process.",
+    about: "Counters in `counter_track` that belong to a process.",
     columns: &[
         Column::id(),
         NAME,
@@ -66,13 +69,13 @@ static PROCESS_TRACK: Schema = Schema {
         DESCRIPTION,
         Column::int(
             "upid",
-            "the process; NULL where only a Java heap's size tells of it",
+            "process; NULL if it is known only from the size of its Java heap",
         )
         .indexed(),
     ],
 };
 
-/// Counters, those of processes first, so that both tables number them alike.
+/// Counters, those of processes first, so that both track tables use the same numbers.
 struct Sorted {
     tracks: Vec<Track>,
     of_processes: usize,
@@ -162,7 +165,7 @@ impl Rows for ProcessTracks {
     }
 }
 
-/// Adds the tables; `read` reads the counters, in order of time.
+/// Adds the tables. `read` reads the counters in order of time.
 pub(super) fn add(
     catalog: &mut Catalog,
     read: impl Fn() -> Result<Counters, TableError> + Send + Sync + 'static,

@@ -1,6 +1,6 @@
-//! The database: SQLite in memory, with the tables, views and macros of a catalog. Owns what
-//! statements may do: read, and make temporary tables of what they read. No file is opened, no
-//! extension loaded; time and memory have bounds.
+//! The database: SQLite in memory with the tables, views and macros of a catalog. Restricts
+//! statements to reading and to creating temporary tables: they cannot open files or load
+//! extensions, and their time and memory are limited.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, Range};
@@ -18,12 +18,12 @@ use super::prepass::{self, Action, Macro, Macros, Prepared, Replacing, WorkedCal
 use super::table::{Access, Catalog, MacroCall, Schema, Source, Work, WorkedMacro};
 use super::vtab;
 
-/// What a query may take.
+/// Limits of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// A statement that runs longer is ended; `None` for as long as it takes.
+    /// Time after which a statement is interrupted; `None` for no limit.
     pub time: Option<Duration>,
-    /// Bytes that SQLite may hold for sorting, temporary tables and results.
+    /// Bytes that SQLite can allocate for sorting, temporary tables and results.
     pub memory_bytes: u64,
 }
 
@@ -36,18 +36,16 @@ impl Default for Limits {
     }
 }
 
-/// A value of a result.
+/// Value in a result row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {
-    /// Nothing.
     Null,
-    /// A whole number.
+    /// Integer.
     Int(i64),
-    /// Any other number.
+    /// Floating-point number.
     Real(f64),
-    /// Text, as SQLite has it: bytes that claim to be UTF-8.
+    /// Text as SQLite stores it: supposed to be UTF-8, but not checked.
     Text(&'a [u8]),
-    /// Bytes.
     Blob(&'a [u8]),
 }
 
@@ -63,50 +61,48 @@ impl<'a> From<ValueRef<'a>> for Value<'a> {
     }
 }
 
-/// Takes the rows of statements.
+/// Receiver of the rows of statements.
 pub trait Sink {
-    /// A statement that gives rows begins; its columns.
+    /// Starts a statement that returns rows with these columns.
     fn columns(&mut self, names: &[&str]) -> ControlFlow<()>;
 
-    /// A row.
+    /// Receives one row.
     fn row(&mut self, row: &[Value<'_>]) -> ControlFlow<()>;
 
-    /// All rows of the statement were given.
+    /// Ends the rows of the statement.
     fn end(&mut self) -> ControlFlow<()>;
 }
 
-/// What something in the catalog is.
+/// Kind of a catalog entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sort {
-    /// A table.
     Table,
-    /// A view, ours or of Perfetto's library.
+    /// A view of heaptap or of Perfetto's library.
     View,
-    /// A function that gives a table.
+    /// A function that returns a table.
     Function,
-    /// `name!(…)`.
+    /// A macro, called as `name!(…)`.
     Macro,
-    /// Made by a statement.
+    /// A table or view that a statement created.
     Temporary,
 }
 
-/// A column, for people.
+/// Column as listed for users.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnInfo {
-    /// Its name.
     pub name: String,
-    /// Its declared type; empty for those of views.
+    /// Declared type; empty for columns of views.
     pub kind: String,
-    /// What it means; empty where nobody said.
+    /// Meaning; empty if it is not documented.
     pub about: &'static str,
-    /// Left out of `SELECT *`: an argument.
+    /// Not part of `SELECT *`: the column is an argument.
     pub hidden: bool,
-    /// Rows are found by it without looking at others.
+    /// Rows can be found by this column without a scan.
     pub is_key: bool,
 }
 
 impl ColumnInfo {
-    /// An argument of a macro.
+    /// Describes an argument of a macro.
     fn argument(name: &&str) -> ColumnInfo {
         ColumnInfo {
             name: (*name).to_owned(),
@@ -118,33 +114,31 @@ impl ColumnInfo {
     }
 }
 
-/// A table, view, function or macro, for people.
+/// Table, view, function or macro as listed for users.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableInfo {
-    /// Its name.
     pub name: String,
-    /// What it is.
     pub sort: Sort,
-    /// The module of Perfetto's library it belongs to.
+    /// Module of Perfetto's library that defines it.
     pub module: Option<&'static str>,
-    /// What it holds, in a sentence.
+    /// Contents, in one sentence.
     pub about: &'static str,
-    /// Its columns, or a macro's arguments.
+    /// Columns of a table, or arguments of a macro.
     pub columns: Vec<ColumnInfo>,
 }
 
-/// What SQLite may do at the moment: what [`Database`] has it do.
+/// Operations that SQLite is allowed to run: set by [`Database`] around each statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Mode {
-    /// Whatever is needed to set up.
+    /// Everything that setup needs.
     Own,
     Read,
     Create,
     Drop,
 }
 
-/// A database of virtual tables.
+/// Database of virtual tables.
 pub struct Database {
     connection: Connection,
     mode: Arc<AtomicU8>,
@@ -158,32 +152,32 @@ pub struct Database {
     views: Vec<(&'static str, String)>,
 }
 
-/// Ends the statement that runs, from another thread.
+/// Handle that interrupts the running statement from another thread.
 pub struct Interrupter(InterruptHandle);
 
 impl Interrupter {
-    /// Ends it.
+    /// Interrupts the statement.
     pub fn interrupt(&self) {
         self.0.interrupt();
     }
 }
 
-/// SQLite's steps between two looks at the clock: some microseconds.
+/// SQLite instructions between two checks of the deadline: some microseconds.
 const STEPS: i32 = 10_000;
 
 impl Database {
-    /// Makes a database of a catalog. No table is read before it is asked for.
+    /// Makes a database of a catalog. Tables are read when a statement first needs them.
     ///
     /// # Errors
-    /// Where SQLite refuses a table or view of ours: a mistake in the catalog.
+    /// Returns an error if SQLite rejects a table or view of the catalog, which is a bug.
     pub fn open(catalog: Catalog) -> Result<Database, QueryError> {
         Database::open_with(catalog, Limits::default())
     }
 
-    /// The same, with limits for what statements may take.
+    /// Makes a database with limits on the time and memory of statements.
     ///
     /// # Errors
-    /// As [`Database::open`].
+    /// Returns the errors of [`Database::open`].
     pub fn open_with(catalog: Catalog, limits: Limits) -> Result<Database, QueryError> {
         let connection = Connection::open_in_memory().map_err(QueryError::setup)?;
         let mut database = Database {
@@ -205,8 +199,8 @@ impl Database {
 
     fn fill(&mut self, catalog: Catalog) -> Result<(), Error> {
         let memory = i64::try_from(self.limits.memory_bytes).unwrap_or(i64::MAX);
-        // Replacing a table renames the new one; views that read the old one read that from then
-        // on, and need not fit yet.
+        // Replacing a table renames the new one. From then on, views of the old table read the new
+        // one, and they might not match it yet.
         self.connection.execute_batch(&format!(
             "PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = ON; \
              PRAGMA legacy_alter_table = ON; PRAGMA hard_heap_limit = {memory};"
@@ -305,14 +299,11 @@ impl Database {
         });
     }
 
-    /// Works out what macros give, each into the temporary table that the statement reads.
+    /// Computes the results of macro calls into the temporary tables that the statement reads.
     fn work_out(&self, calls: &[WorkedCall]) -> Result<(), Error> {
         for call in calls {
             let Some(work) = self.works.get(&call.name) else {
-                return Err(Error::ModuleError(format!(
-                    "there is no macro {}!",
-                    call.name
-                )));
+                return Err(Error::ModuleError(format!("no such macro: {}!", call.name)));
             };
             let reading = |reads: bool| {
                 let mode = if reads { Mode::Read } else { Mode::Own };
@@ -330,16 +321,17 @@ impl Database {
         Ok(())
     }
 
-    /// Drops what was worked out for a statement that has run or failed.
+    /// Drops the tables computed for a statement that has run or failed.
     fn forget(&self, calls: &[WorkedCall]) {
         for call in calls {
             let drop = format!("DROP TABLE IF EXISTS temp.{}", call.table);
-            // What can't be dropped, as when memory is short, goes with the database.
+            // A table that cannot be dropped, for example for lack of memory, goes with the
+            // database.
             let _ = self.in_mode(Mode::Own, || self.connection.execute_batch(&drop));
         }
     }
 
-    /// A `SELECT` of ours with its macros replaced.
+    /// Expands the macros in a `SELECT` of the catalog.
     fn rewritten(&self, sql: &str) -> Result<String, Error> {
         let refused = |refusal: prepass::Refusal| Error::ModuleError(refusal.message);
         let prepared = prepass::prepare(sql, &(0..sql.len()), &self.macros);
@@ -361,7 +353,7 @@ impl Database {
         columns.collect()
     }
 
-    /// From here on statements may do what their mode says, and no longer than the deadline.
+    /// Installs the authorizer of the mode and the check of the deadline for later statements.
     fn guard(&self) -> Result<(), Error> {
         let mode = Arc::clone(&self.mode);
         self.connection
@@ -381,15 +373,15 @@ impl Database {
         )
     }
 
-    /// What ends a statement from another thread.
+    /// Returns a handle that interrupts a statement from another thread.
     pub fn interrupter(&self) -> Interrupter {
         Interrupter(self.connection.get_interrupt_handle())
     }
 
-    /// All tables, views, functions and macros, by name; those that statements made last.
+    /// Returns all tables, views, functions and macros by name, those of statements last.
     ///
     /// # Errors
-    /// Where SQLite fails.
+    /// Returns an error if SQLite fails.
     pub fn tables(&self) -> Result<Vec<TableInfo>, QueryError> {
         self.in_mode(Mode::Own, || {
             let sql = "SELECT name FROM sqlite_temp_master WHERE type IN ('table', 'view') \
@@ -412,7 +404,7 @@ impl Database {
         .map_err(QueryError::setup)
     }
 
-    /// Names of the modules that may be included.
+    /// Returns the names of the modules that can be included.
     pub fn modules(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.modules.iter().copied()
     }
@@ -424,10 +416,11 @@ impl Database {
         result
     }
 
-    /// Runs all statements of a text in order. `Break` where the sink wanted no more.
+    /// Runs all statements of a text in order. Returns `Break` if the sink stopped the query.
     ///
     /// # Errors
-    /// The first statement that is refused, wrong, interrupted or takes too much.
+    /// Returns an error for the first statement that is refused, invalid, interrupted or over a
+    /// limit.
     pub fn run(&mut self, sql: &str, sink: &mut dyn Sink) -> Result<ControlFlow<()>, QueryError> {
         for statement in prepass::statements(sql) {
             if self.run_one(sql, &statement, sink)?.is_break() {
@@ -474,7 +467,7 @@ impl Database {
             }
         };
         let done = done.map_err(|error| self.failure(error, &prepared, sql, until));
-        // What follows is short, and has to be done however late it is.
+        // What follows is short and must run even after the deadline.
         self.set_deadline(None);
         if done.is_err() || !is_read_later {
             self.forget(&prepared.worked);
@@ -486,7 +479,7 @@ impl Database {
         *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = until;
     }
 
-    /// Makes something in the place of an older one, which stays if that fails.
+    /// Replaces a table, view or index; the old one stays if that fails.
     fn replace(&self, sql: &str, replacing: &Replacing) -> Result<(), Error> {
         let own = |sql: &str| self.in_mode(Mode::Own, || self.connection.execute_batch(sql));
         own("SAVEPOINT replacing")?;
@@ -496,13 +489,13 @@ impl Database {
             .and_then(|()| own("RELEASE replacing"));
         if made.is_err() {
             self.set_deadline(None);
-            // Where SQLite has taken all back by itself there is no savepoint any more.
+            // If SQLite has already rolled everything back, the savepoint no longer exists.
             let _ = own("ROLLBACK TO replacing; RELEASE replacing");
         }
         made
     }
 
-    /// Prepared apart from being run, so that errors know where they are.
+    /// Runs a statement in two steps, so that errors in preparing it have an offset.
     fn change(&self, sql: &str) -> Result<(), Error> {
         let mut statement = self.connection.prepare(sql)?;
         statement.raw_execute()?;
@@ -513,7 +506,7 @@ impl Database {
         let mut statement = self.connection.prepare(sql)?;
         if statement.parameter_count() > 0 {
             return Err(Error::ModuleError(
-                "the statement has parameters: write values in their place".to_owned(),
+                "the statement has parameters; replace them with values".to_owned(),
             ));
         }
         let names: Vec<String> = statement
@@ -577,7 +570,7 @@ impl Database {
         &self.connection
     }
 
-    /// The schema of a table of ours.
+    /// Returns the schema of a table of the catalog.
     pub(super) fn schema_of(&self, name: &str) -> Option<&'static Schema> {
         self.schemas
             .iter()
@@ -585,12 +578,12 @@ impl Database {
             .find(|schema| schema.name == name)
     }
 
-    /// Our views, as SQLite has them.
+    /// Returns the views of the catalog with their SQL after macro expansion.
     pub(super) fn views(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.views.iter().map(|(name, sql)| (*name, sql.as_str()))
     }
 
-    /// SQLite itself, for what is ours and not a user's.
+    /// Runs heaptap's own statements, without the restrictions for user statements.
     pub(super) fn own<T>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Error>,
@@ -599,7 +592,7 @@ impl Database {
     }
 }
 
-/// Pragmas that only tell, as `pragma_…` functions in a `SELECT`.
+/// Pragmas that only return information, available as `pragma_…` functions in a `SELECT`.
 const PRAGMAS: [&str; 8] = [
     "table_info",
     "table_xinfo",
@@ -611,7 +604,7 @@ const PRAGMAS: [&str; 8] = [
     "collation_list",
 ];
 
-/// Whether a statement in that mode may do that.
+/// Returns whether a statement in that mode is allowed to perform the action.
 fn may(mode: u8, context: &AuthContext<'_>) -> bool {
     if mode == Mode::Own as u8 {
         return true;

@@ -1,4 +1,4 @@
-//! What can go wrong with a query, in words and with the place in the text.
+//! Errors of queries, with their position in the text.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,60 +10,60 @@ use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 use heaptap_model::units::{ByteSize, HumanDuration};
 use heaptap_model::untrusted::sanitize;
 
-/// A query that failed.
+/// Failure of a query.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
-    /// A statement is wrong or refused.
+    /// A statement is invalid or refused.
     #[error("{message}")]
     Statement {
-        /// Why.
+        /// Problem, as SQLite or heaptap words it.
         message: String,
-        /// Where, if it is known.
+        /// Position in the query, if known.
         place: Option<Place>,
-        /// What to do about it.
+        /// Next step for the user.
         help: Option<String>,
     },
-    /// It was interrupted.
+    /// The statement was interrupted.
     #[error("the statement was interrupted")]
     Interrupted,
-    /// It ran for longer than it may.
-    #[error("the statement ran for more than {}", HumanDuration(*time))]
+    /// The statement reached the time limit.
+    #[error("the statement exceeded the time limit of {}", HumanDuration(*time))]
     TooLong {
-        /// What was allowed.
+        /// Time limit.
         time: Duration,
     },
-    /// It wanted more memory than it may have.
-    #[error("the statement wants more than {} of memory", ByteSize(*memory_bytes))]
+    /// The statement reached the memory limit.
+    #[error("the statement exceeded the memory limit of {}", ByteSize(*memory_bytes))]
     TooMuch {
-        /// What was allowed.
+        /// Memory limit.
         memory_bytes: u64,
     },
     /// The copy could not be written.
     #[error("cannot write the copy: {0}")]
     Copy(String),
-    /// Our own tables could not be set up.
-    #[error("the tables could not be set up: {0}")]
+    /// The tables of the catalog could not be set up.
+    #[error("cannot set up the tables: {0}")]
     Setup(String),
 }
 
-/// A place in the text of a query.
+/// Position in the text of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// Line, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// The line, as far as it is worth showing, made safe for a terminal.
+    /// The line, cut to the part around the position and sanitized for a terminal.
     pub text: String,
-    /// Where in [`Place::text`] the place is, in characters from 0.
+    /// Offset of the position in [`Place::text`], in characters from 0.
     pub caret: usize,
 }
 
-/// Characters of a line that are shown on each side of a place.
+/// Characters of the line shown on each side of the position.
 const AROUND: usize = 60;
 
 impl Place {
-    /// The place of a byte of a text.
+    /// Returns the position of a byte offset in a text.
     pub fn of(sql: &str, offset: usize) -> Place {
         let mut offset = offset.min(sql.len());
         while !sql.is_char_boundary(offset) {
@@ -121,13 +121,13 @@ impl QueryError {
     ) -> QueryError {
         let known: Vec<&str> = known.iter().copied().collect();
         QueryError::Statement {
-            message: format!("there is no module {}", sanitize(module)),
+            message: format!("no such module: {}", sanitize(module)),
             place: Some(Place::of(sql, offset)),
-            help: Some(format!("there are {}", known.join(", "))),
+            help: Some(format!("available modules: {}", known.join(", "))),
         }
     }
 
-    /// What SQLite said of a statement whose offsets `origin` takes back to the typed text.
+    /// Converts an error of SQLite. `origin` maps offsets in the statement to the typed text.
     pub(super) fn of_sqlite(
         error: Error,
         origin: impl Fn(usize) -> usize,
@@ -141,13 +141,13 @@ impl QueryError {
         };
         let help = match () {
             () if message.contains("no such table") => {
-                Some("`.tables` in the prompt lists what there is".to_owned())
+                Some("run `.tables` in the prompt to list tables and views".to_owned())
             }
             () if message.contains("no such column") => {
-                Some("`.schema TABLE` in the prompt lists its columns".to_owned())
+                Some("run `.schema TABLE` in the prompt to list its columns".to_owned())
             }
             () if message.contains("not authorized") => {
-                Some("statements may read, and create temporary tables".to_owned())
+                Some("use only statements that read or create temporary tables".to_owned())
             }
             () => None,
         };
@@ -168,10 +168,12 @@ impl Classified for QueryError {
                 ..ErrorFacts::new(ErrorClass::Usage, "sql")
             },
             QueryError::Interrupted => ErrorFacts::new(ErrorClass::Interrupted, "interrupted"),
-            QueryError::TooLong { .. } => ErrorFacts::new(ErrorClass::Usage, "query-time")
-                .with_help("EXPLAIN QUERY PLAN shows what it loops over; --timeout allows more"),
-            QueryError::TooMuch { .. } => ErrorFacts::new(ErrorClass::Usage, "query-memory")
-                .with_help("ask for fewer rows or columns; --memory allows more"),
+            QueryError::TooLong { .. } => ErrorFacts::new(ErrorClass::Budget, "query-time")
+                .with_help(
+                    "find slow loops with `EXPLAIN QUERY PLAN` or raise the limit with `--timeout`",
+                ),
+            QueryError::TooMuch { .. } => ErrorFacts::new(ErrorClass::Budget, "query-memory")
+                .with_help("select fewer rows or columns, or raise the limit with `--memory`"),
             QueryError::Copy(_) => ErrorFacts::new(ErrorClass::HostWrite, "query-copy"),
             QueryError::Setup(_) => ErrorFacts::new(ErrorClass::Bug, "query-setup"),
         }

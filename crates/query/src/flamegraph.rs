@@ -1,7 +1,7 @@
 //! `experimental_flamegraph`: a heap as a tree of frames with cumulative figures. Native heaps
-//! by call stacks, Java heaps by shortest paths from roots.
+//! are arranged by callstacks, Java heaps by shortest paths from roots.
 //!
-//! It is asked in three ways, all of which Perfetto documents or has documented:
+//! It accepts three forms, all of which Perfetto documents or has documented:
 //!
 //! ```sql
 //! SELECT … FROM experimental_flamegraph WHERE ts = 5 AND upid = 1 AND profile_type = 'native'
@@ -9,8 +9,8 @@
 //! SELECT … FROM experimental_flamegraph('native', 5, NULL, 1, NULL, NULL)
 //! ```
 //!
-//! Arguments of a function go to hidden columns by position, so the second way puts a time where
-//! the third has the type: which is meant shows in whether it is a number.
+//! Arguments of a function go to hidden columns by position, so the second form has a time where
+//! the third has the type. A number there means the second form.
 
 mod graph;
 mod native;
@@ -27,51 +27,69 @@ use tree::Flamegraph;
 static SCHEMA: Schema = Schema {
     name: "experimental_flamegraph",
     module: None,
-    about: "A heap as a tree of frames, with their own and cumulative figures: of a dump, by \
-            its time, process and type ('native' or 'graph').",
+    about: "One heap dump as a tree of frames, with the own and cumulative figures of each, \
+             selected by time, process and type ('native' or 'graph').",
     columns: &[
         Column::id(),
-        Column::int("ts", "the time that was asked for").argument(),
+        Column::int("ts", "requested time").argument(),
         Column::int("depth", "0 at the root"),
-        Column::text("name", "the function, or the class"),
-        Column::text("map_name", "the library; `JAVA` for classes"),
+        Column::text("name", "function or class"),
+        Column::text("map_name", "library; `JAVA` for classes"),
         Column::int(
             "count",
-            "allocations not freed, or objects, of this frame itself",
+            "unreleased allocations or objects of this frame itself",
         ),
-        Column::int("cumulative_count", "of this frame and all below"),
+        Column::int(
+            "cumulative_count",
+            "unreleased allocations or objects of this frame and all frames below",
+        ),
         Column::int(
             "size",
-            "bytes not freed, or of objects, of this frame itself",
+            "unreleased bytes or bytes of objects of this frame itself",
         ),
-        Column::int("cumulative_size", "of this frame and all below"),
+        Column::int(
+            "cumulative_size",
+            "unreleased bytes or bytes of objects of this frame and all frames below",
+        ),
         Column::int(
             "alloc_count",
-            "allocations, freed ones too, of this frame itself",
+            "allocations of this frame itself, including freed ones",
         ),
-        Column::int("cumulative_alloc_count", "of this frame and all below"),
+        Column::int(
+            "cumulative_alloc_count",
+            "allocations of this frame and all frames below",
+        ),
         Column::int(
             "alloc_size",
-            "bytes allocated, freed ones too, of this frame itself",
+            "bytes allocated by this frame itself, including freed ones",
         ),
-        Column::int("cumulative_alloc_size", "of this frame and all below"),
-        Column::int("parent_id", "the frame above; NULL for a root").indexed(),
-        Column::text("source_file", "where its lines are known"),
-        Column::int("line_number", "where its lines are known"),
+        Column::int(
+            "cumulative_alloc_size",
+            "bytes allocated by this frame and all frames below",
+        ),
+        Column::int("parent_id", "frame above; NULL for a root").indexed(),
+        Column::text("source_file", "source file, if known"),
+        Column::int("line_number", "line number, if known"),
         Column::text("profile_type", "`native` or `graph`")
             .argument()
             .hidden(),
-        Column::int("ts_in", "the time").argument().hidden(),
-        Column::text("ts_constraint", "instead of a time: `<=` and a time")
+        Column::int("ts_in", "requested time").argument().hidden(),
+        Column::text(
+            "ts_constraint",
+            "instead of a time: `<=` followed by a time",
+        )
+        .argument()
+        .hidden(),
+        Column::int("upid", "process").argument().hidden(),
+        Column::text("upid_group", "instead of a process: a comma-separated list")
             .argument()
             .hidden(),
-        Column::int("upid", "the process").argument().hidden(),
-        Column::text("upid_group", "instead of a process: several, with commas")
-            .argument()
-            .hidden(),
-        Column::text("focus_str", "only stacks with this in a name")
-            .argument()
-            .hidden(),
+        Column::text(
+            "focus_str",
+            "limit to stacks with this text in a function name",
+        )
+        .argument()
+        .hidden(),
     ],
 };
 
@@ -112,17 +130,18 @@ pub fn add(
 }
 
 fn no_such(what: &str) -> TableError {
-    TableError(format!("experimental_flamegraph: there is no {what} here"))
+    TableError(format!(
+        "experimental_flamegraph: the input does not contain a {what}"
+    ))
 }
 
-/// What sort of heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sort {
     Native,
     Graph,
 }
 
-/// What is to be shown.
+/// Arguments of the function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Asked {
     sort: Sort,
@@ -135,7 +154,7 @@ impl Asked {
     fn of(arguments: &[Argument]) -> Result<Asked, TableError> {
         let wrong = |what: &str| {
             Err(TableError(format!(
-                "experimental_flamegraph: {what}; ask for \
+                "experimental_flamegraph: {what}; write \
                  experimental_flamegraph('native', TS, NULL, UPID, NULL, NULL), with 'graph' for \
                  a Java heap"
             )))
@@ -161,10 +180,10 @@ impl Asked {
             Argument::Text(sort) if sort == "native" => Sort::Native,
             Argument::Text(sort) if sort == "graph" => Sort::Graph,
             Argument::Text(sort) if sort == "perf" => {
-                return wrong("samples of CPU profiles are not read here");
+                return wrong("CPU profile samples are not supported");
             }
-            Argument::Text(_) => return wrong("the type is 'native' or 'graph'"),
-            _ => return wrong("it wants a type"),
+            Argument::Text(_) => return wrong("the type must be 'native' or 'graph'"),
+            _ => return wrong("the type is missing"),
         };
         let ts = match (ts, constraint) {
             (Argument::Int(ts), _) => *ts,
@@ -172,11 +191,13 @@ impl Asked {
                 let ts = constraint.strip_prefix("<=").map(str::trim);
                 match ts.and_then(|ts| ts.parse().ok()) {
                     Some(ts) => ts,
-                    None => return wrong("of constraints, only `<=` and a time are known"),
+                    None => {
+                        return wrong("the only supported constraint is `<=` followed by a time");
+                    }
                 }
             }
-            (Argument::Absent | Argument::Null, _) => return wrong("it wants a time"),
-            _ => return wrong("the time has to be a whole number"),
+            (Argument::Absent | Argument::Null, _) => return wrong("the time is missing"),
+            _ => return wrong("the time must be an integer"),
         };
         let upids = match (upid, at(UPID_GROUP)) {
             (Argument::Int(upid), _) => vec![*upid],
@@ -184,15 +205,17 @@ impl Asked {
                 let upids = group.split(',').map(|upid| upid.trim().parse());
                 match upids.collect() {
                     Ok(upids) => upids,
-                    Err(_) => return wrong("a group of processes is upids with commas"),
+                    Err(_) => {
+                        return wrong("a process group must be a comma-separated list of upids");
+                    }
                 }
             }
-            _ => return wrong("it wants a upid"),
+            _ => return wrong("the upid is missing"),
         };
         let focus = match at(FOCUS) {
             Argument::Text(focus) if !focus.is_empty() => Some(focus.clone()),
             Argument::Text(_) | Argument::Absent | Argument::Null => None,
-            _ => return wrong("the focus has to be text"),
+            _ => return wrong("the focus must be text"),
         };
         Ok(Asked {
             sort,
@@ -233,7 +256,7 @@ impl Rows for Table {
             13 => frame.parent.into(),
             14 => self.frames.source_file(row).into(),
             15 => frame.line.into(),
-            // Arguments: what was asked for is not repeated.
+            // Argument columns do not repeat the arguments.
             _ => Cell::Null,
         }
     }

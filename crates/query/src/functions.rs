@@ -1,4 +1,4 @@
-//! Functions of PerfettoSQL that SQLite lacks and queries on profiles use.
+//! Functions of PerfettoSQL that SQLite does not have and queries on profiles use.
 
 use regex::Regex;
 use rusqlite::functions::{Context, FunctionFlags};
@@ -11,7 +11,7 @@ const FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8
     .union(FunctionFlags::SQLITE_DETERMINISTIC)
     .union(FunctionFlags::SQLITE_INNOCUOUS);
 
-/// Makes the functions known to a connection.
+/// Registers the functions with a connection.
 pub(super) fn add(connection: &Connection) -> Result<(), Error> {
     connection.create_scalar_function("demangle", 1, FLAGS, |context| {
         let Some(name) = text(context, 0) else {
@@ -33,7 +33,7 @@ pub(super) fn add(connection: &Connection) -> Result<(), Error> {
         };
         let pattern = pattern(context, 1)?;
         let found = pattern.captures(&subject).and_then(|found| {
-            // The first group if there is one, else all that matched.
+            // The first group if there is one, otherwise the whole match.
             found.get(usize::from(found.len() > 1))
         });
         Ok(found.map(|found| found.as_str().to_owned()))
@@ -78,12 +78,12 @@ fn text(context: &Context<'_>, at: usize) -> Option<String> {
     }
 }
 
-/// Bytes that a compiled pattern may take.
+/// Limit for the size of a compiled pattern.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 fn pattern(context: &Context<'_>, at: usize) -> Result<std::sync::Arc<Regex>, Error> {
     context.get_or_create_aux(at as i32, |value| {
-        let text = value.as_str().map_err(|_| "the pattern is no text")?;
+        let text = value.as_str().map_err(|_| "the pattern is not text")?;
         let built = regex::RegexBuilder::new(text)
             .size_limit(MAX_PATTERN_BYTES)
             .build();
@@ -94,8 +94,8 @@ fn pattern(context: &Context<'_>, at: usize) -> Result<std::sync::Arc<Regex>, Er
     })
 }
 
-/// FNV-1a of all arguments, each with its sort. Equal arguments give equal numbers; the numbers
-/// are not Perfetto's.
+/// Returns the FNV-1a hash of all arguments, each with its type. Equal arguments give equal
+/// numbers, but the numbers differ from Perfetto's.
 fn hash(context: &Context<'_>) -> i64 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     let mut take = |sort: u8, bytes: &[u8]| {

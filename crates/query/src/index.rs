@@ -1,23 +1,22 @@
-//! Indexes over columns of virtual tables, built when they are first needed and kept: from a
-//! value to its rows, and all rows in order of their values.
+//! Indexes over columns of virtual tables, built when first needed and then kept. They map a
+//! value to its rows and list all rows in order of their values.
 
 use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::table::{Cell, Rows};
 
-/// The rows of a table in order of a column, nulls first; rows of one value ascend.
+/// Rows of a table in order of a column, nulls first; rows with equal values ascend.
 pub(super) struct Index {
-    /// All rows.
     rows: Vec<u32>,
     nulls: usize,
     distinct: usize,
-    /// Where the rows of each number begin, for numbers from `lowest` on that lie close to each
-    /// other; one more than numbers.
+    /// First position of each number's rows, for a dense range of numbers that starts at `lowest`;
+    /// one entry more than numbers.
     starts: Option<(i64, Vec<u32>)>,
 }
 
-/// How cells of a column compare, as SQLite has it: null, numbers, text by its bytes.
+/// Compares cells as SQLite does: null, then numbers, then text by its bytes.
 pub(super) fn compare(a: &Cell<'_>, b: &Cell<'_>) -> Ordering {
     let rank = |cell: &Cell<'_>| match cell {
         Cell::Null => 0,
@@ -35,8 +34,8 @@ pub(super) fn compare(a: &Cell<'_>, b: &Cell<'_>) -> Ordering {
 }
 
 impl Index {
-    /// Reads the column once, or as often as sorting takes where its values are no numbers that
-    /// lie close to each other.
+    /// Builds the index. Reads the column twice if its values are integers in a dense range,
+    /// otherwise as often as sorting needs.
     pub(super) fn build(table: &dyn Rows, column: usize) -> Index {
         let len = table.len();
         let mut bounds: Option<(i64, i64)> = None;
@@ -58,7 +57,7 @@ impl Index {
         if whole {
             let (low, high) = bounds.unwrap_or((0, -1));
             let span = i128::from(high) - i128::from(low) + 1;
-            // Four bytes a number: no more than the rows themselves take, four times over.
+            // Four bytes a number: at most four times the size of the rows themselves.
             if span <= len as i128 * 4 + 1024 {
                 return Index::by_counting(table, column, low, span as usize, nulls);
             }
@@ -142,17 +141,17 @@ impl Index {
         }
     }
 
-    /// All rows, in order.
+    /// Returns all rows in order.
     pub(super) fn rows(&self) -> &[u32] {
         &self.rows
     }
 
-    /// How many different values there are.
+    /// Returns the number of distinct values.
     pub(super) fn distinct(&self) -> usize {
         self.distinct
     }
 
-    /// The part of [`Index::rows`] that is between two bounds, nulls never among them.
+    /// Returns the part of [`Index::rows`] within bounds, without nulls.
     pub(super) fn between(
         &self,
         table: &dyn Rows,
@@ -173,13 +172,13 @@ impl Index {
         })
     }
 
-    /// The part of [`Index::rows`] that is null.
+    /// Returns the part of [`Index::rows`] that is null.
     pub(super) fn nulls(&self) -> Range<usize> {
         0..self.nulls
     }
 }
 
-/// Bounds of a value, each with whether the value itself is among those wanted.
+/// Lower and upper bound of a value, each with a flag that includes the bound itself.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Bounds<'a> {
     pub(super) lower: Option<(Cell<'a>, bool)>,
@@ -187,7 +186,7 @@ pub(super) struct Bounds<'a> {
 }
 
 impl<'a> Bounds<'a> {
-    /// One value alone.
+    /// Returns bounds that match exactly one value.
     pub(super) fn only(value: Cell<'a>) -> Bounds<'a> {
         Bounds {
             lower: Some((value.clone(), true)),
@@ -195,7 +194,7 @@ impl<'a> Bounds<'a> {
         }
     }
 
-    /// The one whole number that is wanted, if it is one.
+    /// Returns the integer that the bounds match, if they match exactly one.
     pub(super) fn exactly(&self) -> Option<i64> {
         match (&self.lower, &self.upper) {
             (Some((Cell::Int(a), true)), Some((Cell::Int(b), true))) if a == b => Some(*a),
@@ -203,7 +202,7 @@ impl<'a> Bounds<'a> {
         }
     }
 
-    /// The part of `all` positions, ascending by their cells, that is wanted.
+    /// Returns the part of the positions `all`, ascending by their cells, within the bounds.
     pub(super) fn within<'c>(
         &self,
         all: Range<usize>,

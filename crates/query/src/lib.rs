@@ -1,15 +1,15 @@
-//! SQL over heap profiles: tables and columns of Perfetto's trace processor, and views of our own,
-//! as virtual tables of an embedded SQLite. The crate opens no files; the caller fills a
+//! SQL over heap profiles: tables and columns of Perfetto's trace processor, and heaptap's own
+//! views, as virtual tables of an embedded SQLite. The crate opens no files; the caller fills a
 //! [`Catalog`] with the heaps that it has read.
 //!
 //! # The method
 //!
 //! A [`Catalog`] lists tables, views and macros. [`Database::open`] registers each table with
-//! SQLite; its rows are computed when a statement first asks for them. SQLite builds no index over
-//! virtual tables, so [`Access`] tells it the columns by which rows are found directly. A prepass
-//! turns PerfettoSQL (`INCLUDE PERFETTO MODULE`, `CREATE PERFETTO TABLE`, macros) into SQL.
-//! Statements can read, and create temporary tables; they open no file and load no extension.
-//! [`Limits`] bounds their time and memory.
+//! SQLite; its rows are computed when a statement first needs them. SQLite cannot index virtual
+//! tables, so [`Access`] declares the columns by which rows are found directly. A prepass turns
+//! PerfettoSQL (`INCLUDE PERFETTO MODULE`, `CREATE PERFETTO TABLE`, macros) into SQL. Statements
+//! can read, and create temporary tables; they cannot open files or load extensions. [`Limits`]
+//! bounds their time and memory.
 //!
 //! # A worked example
 //!
@@ -46,21 +46,21 @@
 //! | module | owns |
 //! |---|---|
 //! | [`native`] | tables of native heaps |
-//! | [`stacks`] | tables of our own over native heaps |
+//! | [`stacks`] | heaptap's own tables over native heaps |
 //! | [`java`] | tables of Java heaps |
 //! | [`flamegraph`] | `experimental_flamegraph`, over both |
 //! | [`processes`] | processes and their `upid`s |
 //! | [`system`] | packages, counters, facts about the recording |
-//! | [`smaps`], [`memory`] | mappings of processes; counters, memory over time, collections |
+//! | [`smaps`], [`memory`] | memory mappings of processes; counters, memory over time, GCs |
 //! | [`modules`] | modules of Perfetto's library |
 //! | [`prepass`] | PerfettoSQL's additions to SQL |
-//! | `engine` | the database, and what statements are allowed to do |
-//! | `table` | a table's schema, rows and cells; the catalog |
+//! | `engine` | the database and the rights of statements |
+//! | `table` | schema, rows and cells of a table; the catalog |
 //! | `index` | rows by value, built when first needed |
-//! | `once` | what is read once, when first needed |
+//! | `once` | values read once, when first needed |
 //! | `copy` | all tables as a database file |
-//! | `error` | errors, and their place in the text |
-//! | `functions` | functions that SQLite lacks |
+//! | `error` | errors with their position in the text |
+//! | `functions` | functions that SQLite does not have |
 //! | `vtab` | SQLite's plans over a table |
 
 mod copy;

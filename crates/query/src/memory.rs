@@ -1,6 +1,5 @@
-//! What was recorded of memory beside heaps: our own tables over the trace and what was read
-//! beside it, with the names of parts in them; the counters of the trace are `counters`'s.
-//! Read when a query first asks.
+//! heaptap's own tables of memory besides heaps, from the trace and the companion data. The
+//! counters of the trace are in `counters`. The sources are read when a query first needs them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,71 +11,71 @@ use super::table::{Catalog, Cell, Column, Rows, Schema, TableError};
 use heaptap_model::counter::Counters;
 use heaptap_model::timeline::{Collection, Observation, Source, Timeline};
 
-/// What was recorded of memory.
+/// Source of the recorded memory data.
 pub trait MemorySource: Send + Sync {
-    /// Counters as the trace has them, in order of time.
+    /// Returns the counters of the trace in order of time.
     ///
     /// # Errors
-    /// Where the trace can't be read, or holds more than is kept.
+    /// Returns an error if the trace cannot be read or has more counters than the limit.
     fn counters(&self) -> Result<Counters, TableError>;
 
-    /// What the trace says and what was read beside it, in order of time.
+    /// Returns the data of the trace and the companion data in order of time.
     ///
     /// # Errors
-    /// As [`MemorySource::counters`].
+    /// Returns the errors of [`MemorySource::counters`].
     fn timeline(&self) -> Result<Timeline, TableError>;
 }
 
 static MEMORY: Schema = Schema {
     name: "heaptap_memory",
     module: None,
-    about: "Memory of processes and of the phone over time, by source and part.",
+    about: "Memory of processes and of the device over time, by source and part.",
     columns: &[
         Column::id(),
-        Column::int("ts", "when, ns of trace time").sorted(),
-        Column::int("upid", "the process; NULL for the phone").indexed(),
-        Column::int("pid", "its id on the device; NULL for the phone").indexed(),
-        Column::text("process", "its name, where known"),
+        Column::int("ts", "time of the reading, ns of trace time").sorted(),
+        Column::int("upid", "process; NULL for the device").indexed(),
+        Column::int("pid", "PID on the device; NULL for the device itself").indexed(),
+        Column::text("process", "process name, if known"),
         Column::text("source", "status, meminfo-local, meminfo, process-stats …").indexed(),
         Column::text("part", "rss, rss.anon, native, java, pss, gpu …").indexed(),
-        Column::int("bytes", "how much"),
+        Column::int("bytes", "size in bytes"),
     ],
 };
 
 static GC: Schema = Schema {
     name: "heaptap_gc",
     module: None,
-    about: "Collections of Java heaps that the log or the trace tells of; one that both tell \
-            of is one row.",
+    about: "Garbage collections of Java heaps from the log or the trace. A collection in both \
+            is one row.",
     columns: &[
         Column::id(),
-        Column::int("ts", "its end, ns of trace time").sorted(),
-        Column::int("upid", "the process").indexed(),
-        Column::int("pid", "its id on the device").indexed(),
-        Column::text("process", "its name, where known"),
+        Column::int("ts", "end of the GC, ns of trace time").sorted(),
+        Column::int("upid", "process").indexed(),
+        Column::int("pid", "PID on the device").indexed(),
+        Column::text("process", "process name, if known"),
         Column::text("source", "log or ftrace"),
         Column::text("reason", "Background, Alloc, Explicit …").indexed(),
-        Column::text("collector", "NULL where not told").indexed(),
+        Column::text("collector", "name of the collector; NULL if unknown").indexed(),
         Column::int(
             "freed_bytes",
-            "large objects not counted; NULL where not told",
+            "bytes freed without large objects; NULL if unknown",
         ),
-        Column::int("freed_large_bytes", "of large objects; NULL where not told"),
-        Column::int("live_bytes", "live afterwards; NULL where not told"),
         Column::int(
-            "total_bytes",
-            "size of the heap afterwards; NULL where not told",
+            "freed_large_bytes",
+            "bytes of freed large objects; NULL if unknown",
         ),
-        Column::int("longest_pause_ns", "NULL where not told"),
-        Column::int("duration_ns", "NULL where not told"),
-        Column::int("ours", "1 where heaptap itself caused it"),
+        Column::int("live_bytes", "live set; NULL if unknown"),
+        Column::int("total_bytes", "heap size after the GC; NULL if unknown"),
+        Column::int("longest_pause_ns", "longest pause; NULL if unknown"),
+        Column::int("duration_ns", "duration of the GC; NULL if unknown"),
+        Column::int("ours", "1 if heaptap caused it, otherwise 0"),
     ],
 };
 
-/// The timeline, and what tables need to find their way in it.
+/// Timeline, with an index of process names.
 struct Seens {
     timeline: Timeline,
-    /// When each process took a name: time and place, in order of time.
+    /// Times and positions of the entries that name each process, in order of time.
     names: HashMap<u32, Vec<(u64, usize)>>,
     processes: Arc<Processes>,
 }
@@ -97,7 +96,7 @@ impl Seens {
         }
     }
 
-    /// The name that a process has at a time: the last it took by then, or its first.
+    /// Returns the name of a process at a time: the latest one by then, otherwise its first.
     fn name(&self, pid: u32, at: u64) -> Option<&str> {
         let told = self.names.get(&pid).and_then(|named| {
             let after = named.partition_point(|(since, _)| *since <= at);
@@ -113,7 +112,7 @@ impl Seens {
         })
     }
 
-    /// `ts`, `upid`, `pid`, `process` of an entry, by column from 1.
+    /// Returns `ts`, `upid`, `pid` or `process` of an entry, by column from 1.
     fn whose(&self, place: usize, column: usize) -> Cell<'_> {
         let entry = &self.timeline.entries[place];
         match (column, entry.pid) {
@@ -126,7 +125,7 @@ impl Seens {
     }
 }
 
-/// The parts that an entry tells, in the order in which they are listed: source, name, bytes.
+/// Calls `each` with source, name and bytes of each part of an entry, in the order of rows.
 fn parts(seen: &Observation, mut each: impl FnMut(Source, &'static str, i64)) {
     let size = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
     type Known = Vec<(&'static str, i64)>;
@@ -197,7 +196,7 @@ fn parts(seen: &Observation, mut each: impl FnMut(Source, &'static str, i64)) {
     }
 }
 
-/// A figure: which entry tells it, and what it says.
+/// Figure with the position of its entry.
 struct Figure {
     place: u32,
     source: Source,

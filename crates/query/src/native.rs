@@ -1,9 +1,9 @@
 //! Sampled native heaps as Perfetto's tables: `heap_profile`, `heap_profile_allocation`,
 //! `stack_profile_callsite`, `_frame`, `_mapping`, `_symbol`.
 //!
-//! The model keeps what each dump says since profiling began; Perfetto's tables hold what is new
-//! in each dump, allocations and frees apart. So differences are taken while dumps come by, and
-//! dumps themselves are not kept.
+//! In the model each dump has figures since profiling began; Perfetto's tables have the changes
+//! since the previous dump, with separate rows for allocations and frees. The differences are
+//! computed as dumps arrive, and the dumps themselves are not kept.
 
 mod callsites;
 mod frames;
@@ -21,64 +21,64 @@ use heaptap_model::stacks::{Facts, ProjectOptions, Projector, StackProfile};
 
 pub use callsites::{CallsiteRow, Callsites};
 
-/// What one dump adds to a callsite.
+/// Change of a callsite in one dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delta {
     /// Position of the dump in [`NativeHeaps::dumps`].
     pub dump: u32,
-    /// Where.
     pub callsite: CallsiteId,
     /// Sampled allocations; negative for frees.
     pub count: i64,
-    /// Bytes; negative for frees.
+    /// Estimated bytes; negative for frees.
     pub size: i64,
 }
 
-/// What a dump is called in its recording.
+/// Name of a dump in its recording.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DumpName {
-    /// Which dump of its process and heap it is, from 1.
+    /// Number among the dumps of its process and heap, from 1.
     pub number: u32,
-    /// The label of its snapshot.
+    /// Label of its snapshot.
     pub label: Option<String>,
 }
 
-/// The native heaps of an input.
+/// Native heaps of an input.
 #[derive(Debug, Default)]
 pub struct NativeHeaps {
     /// Tables, symbols, processes.
     pub recording: Arc<Recording>,
     /// All dumps, without their samples.
     pub dumps: Vec<HeapDump>,
-    /// What each is called, in the same order.
+    /// Name of each dump, in the same order.
     pub names: Vec<DumpName>,
-    /// What each dump adds, in order of dumps and then of callsites, the allocations of a
-    /// callsite before its frees.
+    /// Changes in each dump, in order of dumps and then of callsites; allocations of a callsite
+    /// come before its frees.
     pub deltas: Vec<Delta>,
     callsite_count: usize,
     frame_count: usize,
     callsites: OnceLock<Callsites>,
 }
 
-/// The time by which tables know a dump: that of the trace, or where no clock converts it, as
-/// the dump itself has it.
+/// Returns the time of a dump in all tables: trace time, or the dump's own time if no clock
+/// converts it.
 pub fn time_of(dump: &HeapDump) -> i64 {
     dump.time_ns.unwrap_or(dump.raw_time_ns) as i64
 }
 
 impl NativeHeaps {
-    /// The tree of all callsites. Built when first asked for.
+    /// Returns the tree of all callsites. It is built on the first call.
     pub fn callsites(&self) -> &Callsites {
         self.callsites
             .get_or_init(|| Callsites::of(&self.recording.tables, self.callsite_count))
     }
 
-    /// The frames of the trace.
+    /// Returns the frames of the trace.
     pub fn frames(&self) -> &[Frame] {
         &self.recording.tables.frames()[..self.frame_count]
     }
 
-    /// What is known of each dump. One whose time no clock converts has its own, as in all tables.
+    /// Returns the facts of each dump. If no clock converts its time, they have the dump's own
+    /// time.
     pub(super) fn facts(&self) -> impl Iterator<Item = Facts> {
         self.dumps.iter().zip(&self.names).map(|(dump, name)| {
             let mut facts = Facts::of(dump, name.number);
@@ -88,7 +88,7 @@ impl NativeHeaps {
         })
     }
 
-    /// All dumps as named stacks, as our pprofs have them.
+    /// Returns all dumps as named stacks, as in heaptap's pprof files.
     pub(super) fn stack_profile(&self) -> StackProfile {
         let mut projector = Projector::new(&self.recording, ProjectOptions::default());
         let mut held: HashMap<(u64, &str), BTreeMap<CallsiteId, Figures>> = HashMap::new();
@@ -99,7 +99,7 @@ impl NativeHeaps {
                 let figures = held.entry(delta.callsite).or_default();
                 figures.space = figures.space.saturating_add(delta.size);
                 figures.objects = figures.objects.saturating_add(delta.count);
-                // A maximum that is lower than the one before frees nothing.
+                // If a maximum is lower than the previous one, nothing was freed.
                 if dump.kind == DumpKind::AtMaximum {
                     figures.alloc_space = figures.space;
                     figures.alloc_objects = figures.objects;
@@ -119,7 +119,7 @@ impl NativeHeaps {
     }
 }
 
-/// Takes dumps as they are read.
+/// Collects dumps as they are read.
 #[derive(Debug, Default)]
 pub struct NativeHeapsBuilder {
     dumps: Vec<HeapDump>,
@@ -130,14 +130,14 @@ pub struct NativeHeapsBuilder {
 }
 
 impl NativeHeapsBuilder {
-    /// Takes a dump; those of one heap come in order of their time.
+    /// Adds a dump. Dumps of one heap must be added in order of time.
     pub fn add(&mut self, dump: HeapDump) {
         let number = self.numbers.next(dump.pid, &dump.heap);
         let label = None;
         self.add_named(dump, DumpName { number, label });
     }
 
-    /// The same, of a recording that numbers and labels its dumps.
+    /// Adds a dump of a recording that numbers and labels its dumps.
     pub fn add_named(&mut self, mut dump: HeapDump, name: DumpName) {
         self.names.push(name);
         let samples = std::mem::take(&mut dump.samples);
@@ -181,7 +181,7 @@ impl NativeHeapsBuilder {
         self.dumps.push(dump);
     }
 
-    /// All dumps have come.
+    /// Ends the dumps and returns the heaps.
     pub fn finish(mut self, recording: Arc<Recording>) -> NativeHeaps {
         self.deltas.shrink_to_fit();
         let (callsite_count, frame_count) = without_placeholder(&recording.tables, &self.deltas);
@@ -197,8 +197,8 @@ impl NativeHeapsBuilder {
     }
 }
 
-/// How many callsites and frames there are without the last one of each, where that only stands
-/// ready for a callstack that is lost, and none is.
+/// Returns the numbers of callsites and frames. The last of each does not count if it is only the
+/// placeholder for a lost callstack and is not used.
 fn without_placeholder(tables: &Tables, deltas: &[Delta]) -> (usize, usize) {
     let (callsites, frames) = (tables.callsite_count(), tables.frames().len());
     let whole = (callsites, frames);

@@ -1,10 +1,10 @@
-//! What is read once, when a table of it is first asked for.
+//! Values read once, when a table first needs them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::table::TableError;
 
-/// What is read at most once.
+/// Value read at most once.
 pub(super) struct Once<T>(Mutex<Option<Arc<T>>>);
 
 impl<T> Once<T> {

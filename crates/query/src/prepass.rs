@@ -1,9 +1,9 @@
-//! What PerfettoSQL adds to SQL, taken off before SQLite sees a statement: `INCLUDE PERFETTO
-//! MODULE`, `CREATE PERFETTO TABLE / VIEW / INDEX / FUNCTION / MACRO`, calls of macros and of
-//! such functions. Owns which statements there are; what a module holds is the catalog's.
+//! Extensions of PerfettoSQL, handled before SQLite gets a statement: `INCLUDE PERFETTO MODULE`,
+//! `CREATE PERFETTO TABLE / VIEW / INDEX / FUNCTION / MACRO`, and calls of macros and of such
+//! functions. Decides which statements are supported; the contents of modules are in the catalog.
 //!
-//! Offsets into the text that was typed are kept through every rewriting, so that an error
-//! points to the place that is meant.
+//! Offsets into the typed text are kept through every rewriting, so that an error points to the
+//! right position.
 
 mod expand;
 mod tokens;
@@ -14,14 +14,14 @@ use std::ops::Range;
 use expand::Rewriting;
 use tokens::{Sort, Token, tokens, unquoted};
 
-/// A statement refused or not understood before SQLite saw it.
+/// Statement refused or not understood before SQLite got it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// Why, for people.
+    /// Reason, for the user.
     pub message: String,
-    /// What to do instead.
+    /// Next step for the user.
     pub help: Option<String>,
-    /// Where in the text.
+    /// Offset in the text.
     pub offset: usize,
 }
 
@@ -40,80 +40,79 @@ impl Refusal {
     }
 }
 
-/// A macro, or a function in SQL: both stand for a piece of SQL with arguments put in.
+/// Macro or SQL function: a piece of SQL with arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Macro {
-    /// Names of its arguments.
     pub arguments: Vec<String>,
-    /// Its text, where `$name` stands for an argument.
+    /// Text, with `$name` in the place of an argument.
     pub body: String,
-    /// Called as `name(…)` and standing for a `SELECT` in brackets; else `name!(…)`.
+    /// A function is called as `name(…)` and expands to a `SELECT` in brackets; a macro is called
+    /// as `name!(…)`.
     pub is_function: bool,
-    /// It has no text: what it gives is worked out when it is called.
+    /// The macro does not have a text: its result is computed for each call.
     pub is_worked: bool,
 }
 
-/// A call of a macro that has to be worked out before the statement runs, which reads what it
-/// gives from a temporary table.
+/// Call of a macro that is computed before the statement runs. The statement reads the result from
+/// a temporary table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkedCall {
-    /// The macro, in lower case.
+    /// Name of the macro in lower case.
     pub name: String,
-    /// Its arguments, calls in them replaced.
+    /// Arguments, with calls in them expanded.
     pub arguments: Vec<String>,
-    /// The table.
+    /// Name of the temporary table.
     pub table: String,
 }
 
 /// Macros and functions by their names in lower case.
 pub type Macros = BTreeMap<String, Macro>;
 
-/// What a statement does.
+/// Action of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Gives rows and changes nothing.
+    /// Returns rows and changes nothing.
     Read,
-    /// Makes a temporary table, view or index.
+    /// Creates a temporary table, view or index.
     Create {
-        /// Where an older one is to be replaced.
+        /// Set if an existing one is to be replaced.
         replacing: Option<Replacing>,
-        /// It is a view: what it calls is read whenever it is.
+        /// It is a view: results of its macro calls are read whenever the view is.
         is_view: bool,
     },
     /// Drops a temporary table, view or index.
     Drop,
-    /// Wants the tables of a module.
+    /// Includes a module.
     Include(String),
     /// Defines a macro or function.
     Define(String, Macro),
 }
 
-/// What to run around a statement whose result takes the place of an older one.
+/// Statements to run around a statement that replaces a table, view or index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replacing {
-    /// Before it; empty for nothing.
+    /// Before it; empty for none.
     pub before: String,
-    /// After it; empty for nothing.
+    /// After it; empty for none.
     pub after: String,
 }
 
-/// What a table is called until it takes the place of an older one, which it may be made of.
+/// Name of a table until it replaces an existing one, which it might read.
 const REPLACEMENT: &str = "\"_replacement\"";
 
-/// A statement for SQLite.
+/// Statement for SQLite.
 #[derive(Debug, Clone)]
 pub struct Prepared {
-    /// What it does.
     pub action: Action,
-    /// What SQLite is to run; empty for [`Action::Include`] and [`Action::Define`].
+    /// SQL for SQLite; empty for [`Action::Include`] and [`Action::Define`].
     pub sql: String,
-    /// What has to be worked out before, in order.
+    /// Macro calls to compute first, in order.
     pub worked: Vec<WorkedCall>,
     origin: Vec<(usize, usize, bool)>,
 }
 
 impl Prepared {
-    /// Where in the typed text an offset into [`Prepared::sql`] comes from.
+    /// Maps an offset in [`Prepared::sql`] to the typed text.
     pub fn origin_of(&self, offset: usize) -> usize {
         let piece = self.origin.iter().rev().find(|piece| piece.0 <= offset);
         match piece {
@@ -124,9 +123,9 @@ impl Prepared {
     }
 }
 
-/// The statements of a text: where each stands, without its semicolon. Those of nothing but
-/// blanks and comments are left out. An `ORDER BY` behind a semicolon belongs to the statement
-/// before: Perfetto's documentation of native heaps has one.
+/// Returns the ranges of the statements of a text, without semicolons. Statements of only blanks
+/// and comments are left out. An `ORDER BY` after a semicolon belongs to the previous statement:
+/// Perfetto's documentation of native heaps has such a query.
 pub fn statements(sql: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut open: Option<Range<usize>> = None;
@@ -145,12 +144,12 @@ pub fn statements(sql: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Whether a text that is being typed ends in a finished statement.
+/// Returns whether a partly typed text ends in a finished statement.
 pub fn is_complete(sql: &str) -> bool {
     tokens(sql).last().is_none_or(|last| last.is_sign(sql, ';'))
 }
 
-/// Statements that SQLite knows and this database does not do, with what to do instead.
+/// Statements that SQLite supports and this database does not, with the next step for the user.
 const REFUSED: [(&str, &str); 24] = [
     ("INSERT", WRITES),
     ("UPDATE", WRITES),
@@ -170,7 +169,7 @@ const REFUSED: [(&str, &str); 24] = [
     ("REINDEX", OUTSIDE),
     (
         "PRAGMA",
-        "`.schema` lists columns; `SELECT * FROM pragma_table_info('process')` too",
+        "list columns with `.schema` or `SELECT * FROM pragma_table_info('process')`",
     ),
     ("SELECT_RUN_METRIC", METRICS),
     ("RUN_METRIC", METRICS),
@@ -180,13 +179,13 @@ const REFUSED: [(&str, &str); 24] = [
     ("SET", OUTSIDE),
     ("USE", OUTSIDE),
 ];
-const WRITES: &str = "a profile is only read: `CREATE PERFETTO TABLE name AS SELECT …` keeps rows \
-                      until the end, `--to FILE` writes a database";
+const WRITES: &str = "keep rows with `CREATE PERFETTO TABLE name AS SELECT …` or write a database \
+                      with `-o FILE`";
 const OUTSIDE: &str =
-    "queries see this input alone; `--to FILE` writes a database to use elsewhere";
-const METRICS: &str = "metrics are not there: their numbers come from the tables";
+    "write a database for other tools with `-o FILE`; queries read only this input";
+const METRICS: &str = "compute the numbers of the metric from the tables";
 
-/// What a cursor over tokens needs.
+/// Cursor over tokens.
 struct Reader<'a> {
     sql: &'a str,
     tokens: &'a [Token],
@@ -198,7 +197,7 @@ impl<'a> Reader<'a> {
         self.tokens.get(self.next)
     }
 
-    /// Takes the next token if it is that keyword.
+    /// Skips the next token if it is that keyword.
     fn takes(&mut self, word: &str) -> bool {
         let is = self.peek().is_some_and(|token| token.is(self.sql, word));
         self.next += usize::from(is);
@@ -213,7 +212,7 @@ impl<'a> Reader<'a> {
         is
     }
 
-    /// Where the next token stands.
+    /// Returns the offset of the next token.
     fn offset(&self) -> usize {
         match self.peek() {
             Some(token) => token.at.start,
@@ -225,10 +224,7 @@ impl<'a> Reader<'a> {
         if self.takes(word) {
             return Ok(());
         }
-        Err(Refusal::new(
-            self.offset(),
-            format!("{word} is expected here"),
-        ))
+        Err(Refusal::new(self.offset(), format!("expected {word}")))
     }
 
     fn name(&mut self, what: &str) -> Result<String, Refusal> {
@@ -237,18 +233,15 @@ impl<'a> Reader<'a> {
                 self.next += 1;
                 Ok(unquoted(token.text(self.sql)))
             }
-            _ => Err(Refusal::new(
-                self.offset(),
-                format!("{what} is expected here"),
-            )),
+            _ => Err(Refusal::new(self.offset(), format!("expected {what}"))),
         }
     }
 
-    /// Passes over `(…)`, brackets inside it too; what it held.
+    /// Skips `(…)` with nested brackets and returns the range of its contents.
     fn brackets(&mut self) -> Result<Range<usize>, Refusal> {
         let offset = self.offset();
         if !self.takes_sign('(') {
-            return Err(Refusal::new(offset, "`(` is expected here"));
+            return Err(Refusal::new(offset, "expected `(`"));
         }
         let from = self.next;
         let mut depth = 1;
@@ -260,14 +253,14 @@ impl<'a> Reader<'a> {
                 return Ok(from..self.next - 1);
             }
         }
-        Err(Refusal::new(offset, "this `(` is never closed"))
+        Err(Refusal::new(offset, "this `(` is not closed"))
     }
 }
 
-/// Makes a statement ready for SQLite.
+/// Prepares a statement for SQLite.
 ///
 /// # Errors
-/// Where it is none that this database does, or none that can be understood.
+/// Returns an error if the statement is not supported or cannot be parsed.
 pub fn prepare(sql: &str, statement: &Range<usize>, macros: &Macros) -> Result<Prepared, Refusal> {
     let mut all = tokens(&sql[statement.clone()]);
     for token in &mut all {
@@ -281,7 +274,7 @@ pub fn prepare(sql: &str, statement: &Range<usize>, macros: &Macros) -> Result<P
     };
     let first = reader.offset();
     let Some(word) = reader.peek().map(|token| token.text(sql).to_uppercase()) else {
-        return Err(Refusal::new(first, "there is no statement here"));
+        return Err(Refusal::new(first, "the statement is empty"));
     };
     match word.as_str() {
         "SELECT" | "WITH" | "VALUES" | "EXPLAIN" | "(" => {
@@ -298,45 +291,42 @@ pub fn prepare(sql: &str, statement: &Range<usize>, macros: &Macros) -> Result<P
 
 fn refused(offset: usize, word: &str) -> Refusal {
     if word == "." {
-        return Refusal::new(
-            offset,
-            "a command such as .tables stands on a line of its own",
-        )
-        .with_help(
-            "commands give text, not JSON or CSV; \
-                 `SELECT name FROM sqlite_master` lists tables and views",
-        );
+        return Refusal::new(offset, "a command such as .tables must be on its own line")
+            .with_help(
+                "list tables and views with `SELECT name FROM sqlite_master`; commands do not \
+             support JSON and CSV",
+            );
     }
     let help = REFUSED.iter().find(|(known, _)| *known == word);
     let (message, help) = match help {
-        Some((_, help)) => (format!("{word} is not done here"), (*help).to_owned()),
+        Some((_, help)) => (format!("{word} is not supported"), (*help).to_owned()),
         None => (
             format!(
-                "`{}` begins no statement",
+                "unknown statement `{}`",
                 heaptap_model::untrusted::sanitize(word)
             ),
-            "statements are SELECT, WITH, VALUES, EXPLAIN, INCLUDE PERFETTO MODULE, \
-             CREATE PERFETTO TABLE, VIEW, INDEX, FUNCTION or MACRO, DROP"
+            "use SELECT, WITH, VALUES, EXPLAIN, INCLUDE PERFETTO MODULE, DROP, or \
+             CREATE PERFETTO TABLE, VIEW, INDEX, FUNCTION or MACRO"
                 .to_owned(),
         ),
     };
     Refusal::new(offset, message).with_help(help)
 }
 
-/// `INCLUDE PERFETTO MODULE a.b.c`, where `a.b.*` is all of them.
+/// Parses `INCLUDE PERFETTO MODULE a.b.c`, or `a.b.*` for all modules below `a.b`.
 fn include(mut reader: Reader<'_>) -> Result<Prepared, Refusal> {
     reader.takes("INCLUDE");
     reader.wants("PERFETTO")?;
     reader.wants("MODULE")?;
     let offset = reader.offset();
-    let mut module = reader.name("the name of a module")?;
+    let mut module = reader.name("a module name")?;
     while reader.takes_sign('.') {
         module.push('.');
         if reader.takes_sign('*') {
             module.push('*');
             break;
         }
-        module += &reader.name("the rest of the module's name")?;
+        module += &reader.name("the rest of the module name")?;
     }
     end(&reader)?;
     Ok(Prepared {
@@ -352,7 +342,7 @@ fn end(reader: &Reader<'_>) -> Result<(), Refusal> {
         None => Ok(()),
         Some(token) => Err(Refusal::new(
             token.at.start,
-            "the end of the statement is expected here",
+            "expected the end of the statement",
         )),
     }
 }
@@ -384,19 +374,21 @@ fn create(mut reader: Reader<'_>, macros: &Macros) -> Result<Prepared, Refusal> 
             let name = module.map_or("VIRTUAL TABLE", |token| token.text(reader.sql));
             let offset = module.map_or(offset, |token| token.at.start);
             let name = heaptap_model::untrusted::sanitize(name).to_uppercase();
-            Err(Refusal::new(offset, format!("{name} is not done here")).with_help(
-                "profiles have no slices to span: join heap_profile and heap_profile_allocation \
-                 on ts",
-            ))
+            Err(
+                Refusal::new(offset, format!("{name} is not supported")).with_help(
+                    "join heap_profile and heap_profile_allocation on ts; profiles do not have \
+                 slices to span",
+                ),
+            )
         }
         other => Err(Refusal::new(
             offset,
             format!(
-                "CREATE {} is not done here",
+                "CREATE {} is not supported",
                 heaptap_model::untrusted::sanitize(other)
             ),
         )
-        .with_help("there are CREATE PERFETTO TABLE, VIEW, INDEX, FUNCTION and MACRO")),
+        .with_help("use CREATE PERFETTO TABLE, VIEW, INDEX, FUNCTION or MACRO")),
     }
 }
 
@@ -404,7 +396,7 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// `TABLE name [(columns)] AS SELECT …`.
+/// Parses `TABLE name [(columns)] AS SELECT …`.
 fn create_from_select(
     mut reader: Reader<'_>,
     kind: &str,
@@ -424,14 +416,14 @@ fn create_from_select(
         .peek()
         .is_some_and(|token| token.is_sign(reader.sql, '('))
     {
-        // The types that Perfetto checks; SQLite takes them from the SELECT.
+        // Perfetto checks these types; SQLite derives types from the SELECT.
         reader.brackets()?;
     }
     if !reader.takes("AS") {
         return Err(Refusal::new(
             reader.offset(),
             format!(
-                "AS SELECT … is expected here: a {} holds what a query gives",
+                "expected AS SELECT …: a {} is created from a query",
                 kind.to_lowercase()
             ),
         ));
@@ -460,12 +452,12 @@ fn create_from_select(
     Ok(rewriting.finish(Action::Create { replacing, is_view }))
 }
 
-/// `INDEX name ON table(columns)`, of a table that a statement made.
+/// Parses `INDEX name ON table(columns)` for a table that a statement created.
 fn create_index(mut reader: Reader<'_>, replace: bool) -> Result<Prepared, Refusal> {
     let offset = reader.offset();
-    let name = reader.name("the name of an index")?;
+    let name = reader.name("an index name")?;
     reader.wants("ON")?;
-    let table = reader.name("the name of a table")?;
+    let table = reader.name("a table name")?;
     let columns = reader.brackets()?;
     end(&reader)?;
     let mut columns = reader.tokens[columns].iter();
@@ -494,7 +486,7 @@ fn create_index(mut reader: Reader<'_>, replace: bool) -> Result<Prepared, Refus
     })
 }
 
-/// `FUNCTION name(argument TYPE, …) RETURNS type AS SELECT …`, or a macro alike.
+/// Parses `FUNCTION name(argument TYPE, …) RETURNS type AS SELECT …`, or a macro in the same form.
 fn define(mut reader: Reader<'_>, is_function: bool) -> Result<Prepared, Refusal> {
     let offset = reader.offset();
     let name = reader.name("a name")?;
@@ -513,7 +505,7 @@ fn define(mut reader: Reader<'_>, is_function: bool) -> Result<Prepared, Refusal
         }
     }
     reader.wants("RETURNS")?;
-    // A type, or TABLE and its columns.
+    // A type, or TABLE with its columns.
     reader.name("a type")?;
     if reader
         .peek()
@@ -524,13 +516,18 @@ fn define(mut reader: Reader<'_>, is_function: bool) -> Result<Prepared, Refusal
     if reader.takes("DELEGATES") {
         return Err(Refusal::new(
             offset,
-            "functions that delegate are not done here",
+            "functions that delegate are not supported",
         ));
     }
     reader.wants("AS")?;
     let body = match (reader.peek(), reader.tokens.last()) {
         (Some(first), Some(last)) => reader.sql[first.at.start..last.at.end].to_owned(),
-        _ => return Err(Refusal::new(reader.offset(), "its text is expected here")),
+        _ => {
+            return Err(Refusal::new(
+                reader.offset(),
+                "expected a function or macro body",
+            ));
+        }
     };
     let defined = Macro {
         arguments,
@@ -546,7 +543,7 @@ fn define(mut reader: Reader<'_>, is_function: bool) -> Result<Prepared, Refusal
     })
 }
 
-/// `DROP TABLE [IF EXISTS] name`, of what a statement made.
+/// Parses `DROP TABLE [IF EXISTS] name` for something that a statement created.
 fn drop(mut reader: Reader<'_>) -> Result<Prepared, Refusal> {
     reader.takes("DROP");
     reader.takes("PERFETTO");
@@ -556,7 +553,7 @@ fn drop(mut reader: Reader<'_>) -> Result<Prepared, Refusal> {
         let kind = heaptap_model::untrusted::sanitize(&kind).into_owned();
         return Err(Refusal::new(
             offset,
-            format!("DROP {kind} is not done here"),
+            format!("DROP {kind} is not supported"),
         ));
     }
     let unless = if reader.takes("IF") {

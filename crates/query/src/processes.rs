@@ -1,4 +1,4 @@
-//! Processes and their `upid`s, which all other tables refer to.
+//! Processes and their `upid`s, which all other tables use.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,24 +6,24 @@ use std::sync::Arc;
 use super::table::{Access, Catalog, Cell, Column, Rows, Schema};
 use heaptap_model::profile::Recording;
 
-/// A process of the input.
+/// Process of the input.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProcessRow {
-    /// Process id on the device; 0 where the input does not say.
+    /// Process ID on the device; 0 if unknown.
     pub pid: u64,
-    /// Its name, where known.
+    /// Process name, if known.
     pub name: Option<String>,
-    /// Uid of its app or service.
+    /// UID of its app or service.
     pub uid: Option<u64>,
-    /// Its command line, words joined by spaces.
+    /// Command line, with words joined by spaces.
     pub cmdline: Option<String>,
-    /// `upid` of the process that started it.
+    /// `upid` of the parent process.
     pub parent: Option<u32>,
-    /// When it started, ns of trace time.
+    /// Start time, ns of trace time.
     pub start_ns: Option<u64>,
 }
 
-/// All processes. A `upid` is the position in them; 0 is the idle process, as in Perfetto.
+/// All processes. A `upid` is a position in the list; 0 is the idle process, as in Perfetto.
 #[derive(Debug)]
 pub struct Processes {
     rows: Vec<ProcessRow>,
@@ -40,7 +40,7 @@ impl Default for Processes {
 }
 
 impl Processes {
-    /// Those that a trace names.
+    /// Returns the processes that a trace names.
     pub fn of(recording: &Recording) -> Processes {
         let mut all = Processes::default();
         for (&pid, process) in &recording.processes {
@@ -60,7 +60,7 @@ impl Processes {
         all
     }
 
-    /// The `upid` of a pid, new if it was not there.
+    /// Returns the `upid` of a PID and adds the process if it is new.
     pub fn enter(&mut self, pid: u64) -> u32 {
         let next = self.rows.len() as u32;
         let upid = *self.by_pid.entry(pid).or_insert(next);
@@ -73,7 +73,7 @@ impl Processes {
         upid
     }
 
-    /// Enters a process that the input names nowhere else.
+    /// Adds a process that only the input's metadata names.
     pub fn enter_named(&mut self, pid: u64, name: &str) -> u32 {
         let upid = self.enter(pid);
         let row = &mut self.rows[upid as usize];
@@ -83,12 +83,12 @@ impl Processes {
         upid
     }
 
-    /// The `upid` of a pid.
+    /// Returns the `upid` of a PID.
     pub fn upid(&self, pid: u64) -> Option<u32> {
         self.by_pid.get(&pid).copied()
     }
 
-    /// All, in order of their `upid`s.
+    /// Returns all processes in the order of their `upid`s.
     pub fn rows(&self) -> &[ProcessRow] {
         &self.rows
     }
@@ -97,45 +97,45 @@ impl Processes {
 static PROCESSES: Schema = Schema {
     name: "process",
     module: None,
-    about: "Processes; `upid` tells apart what a pid can't.",
+    about: "Processes of the input; other tables refer to them by `upid`.",
     columns: &[
         Column::id(),
         Column::int("upid", "equal to `id`").found(Access::Row),
-        Column::int("pid", "process id on the device").indexed(),
-        Column::text("name", "NULL where not known").indexed(),
-        Column::int("start_ts", "when it started, where known"),
-        Column::int("end_ts", "always NULL: profiles do not say"),
-        Column::int("parent_upid", "the process that started it, where known").indexed(),
-        Column::int("uid", "uid of its app or service").indexed(),
+        Column::int("pid", "process ID on the device").indexed(),
+        Column::text("name", "process name; NULL if unknown").indexed(),
+        Column::int("start_ts", "start time, if known"),
+        Column::int("end_ts", "always NULL: not recorded in profiles"),
+        Column::int("parent_upid", "parent process, if known").indexed(),
+        Column::int("uid", "UID of its app or service").indexed(),
         Column::int("android_appid", "`uid % 100000`"),
         Column::int("android_user_id", "`uid / 100000`"),
-        Column::text("cmdline", "its command line, where known"),
+        Column::text("cmdline", "command line, if known"),
         Column::int("arg_set_id", "always NULL"),
-        Column::int("machine_id", "always NULL: one device"),
+        Column::int("machine_id", "always NULL: a trace has one device"),
     ],
 };
 
 static THREADS: Schema = Schema {
     name: "thread",
     module: None,
-    about: "The main thread of each process; profiles know no others.",
+    about: "The main thread of each process; profiles do not record other threads.",
     columns: &[
         Column::id(),
         Column::int("utid", "equal to `id`").found(Access::Row),
-        Column::int("tid", "thread id on the device").indexed(),
-        Column::text("name", "NULL: profiles do not say"),
-        Column::int("start_ts", "NULL"),
-        Column::int("end_ts", "NULL"),
-        Column::int("upid", "its process").found(Access::Row),
-        Column::int("is_main_thread", "1"),
-        Column::int("machine_id", "always NULL: one device"),
+        Column::int("tid", "thread ID on the device").indexed(),
+        Column::text("name", "always NULL: not recorded in profiles"),
+        Column::int("start_ts", "always NULL"),
+        Column::int("end_ts", "always NULL"),
+        Column::int("upid", "process").found(Access::Row),
+        Column::int("is_main_thread", "always 1"),
+        Column::int("machine_id", "always NULL: a trace has one device"),
     ],
 };
 
 struct ProcessTable(Arc<Processes>);
 struct ThreadTable(Arc<Processes>);
 
-/// Uids of one user of Android.
+/// Number of UIDs of each Android user.
 const UIDS_OF_A_USER: u64 = 100_000;
 
 impl Rows for ProcessTable {

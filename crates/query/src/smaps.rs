@@ -1,5 +1,5 @@
-//! `profiler_smaps`: what processes had mapped, where the trace holds it, with the columns of
-//! Perfetto. Decoded when a query first asks for it.
+//! `profiler_smaps`: memory mappings of processes from the trace, with Perfetto's columns. Decoded
+//! when a query first needs the table.
 
 use std::sync::Arc;
 
@@ -7,62 +7,67 @@ use super::processes::Processes;
 use super::table::{Catalog, Cell, Column, Rows, Schema, TableError, View};
 use heaptap_model::smaps::{Field, SmapsRow, SmapsRows};
 
-/// Mappings of a trace.
+/// Source of the memory mappings of a trace.
 pub trait SmapsSource: Send + Sync {
-    /// The processes of which there are any.
+    /// Returns the processes with memory mappings.
     fn pids(&self) -> Vec<u64>;
 
-    /// All of them: process, time, rows, in order of time.
+    /// Returns all mappings as process, time and rows, in order of time.
     ///
     /// # Errors
-    /// Where the trace can't be read.
+    /// Returns an error if the trace cannot be read.
     fn read(&self) -> Result<Vec<(u64, u64, SmapsRows)>, TableError>;
 }
 
 static SCHEMA: Schema = Schema {
     name: "profiler_smaps",
     module: None,
-    about: "Memory mappings of processes, where the trace holds them (`dump --dump-smaps`).",
+    about: "Memory mappings of processes, if the trace contains them (`dump --dump-smaps`).",
     columns: &[
         Column::id(),
-        Column::int("upid", "the process").indexed(),
+        Column::int("upid", "process").indexed(),
+        Column::int("ts", "time of the reading, ns of trace time").sorted(),
+        Column::text("path", "file or area, in the kernel's form").indexed(),
+        Column::text("path_trimmed", "`path` without ` (deleted)`").indexed(),
+        Column::int("aggregate_count", "number of mappings in this row"),
+        Column::int("is_deleted", "1 if the file was deleted"),
+        Column::int("size_kb", "size of the address range"),
         Column::int(
-            "ts",
-            "when, ns of trace time; equal for all rows of one moment",
-        )
-        .sorted(),
-        Column::text("path", "the file or area, as the kernel writes it").indexed(),
-        Column::text("path_trimmed", "the same without ` (deleted)`").indexed(),
-        Column::int(
-            "aggregate_count",
-            "number of mappings that the row stands for",
+            "private_dirty_kb",
+            "dirty pages that are private to the process",
         ),
-        Column::int("is_deleted", "1 where the file is gone"),
-        Column::int("size_kb", "address space"),
-        Column::int("private_dirty_kb", "dirty pages of this process alone"),
-        Column::int("swap_kb", "in swap or ZRAM, before compression"),
-        Column::text("file_name", "NULL where not told"),
-        Column::int("start_address", "0 where not told"),
-        Column::int("module_timestamp", "0 where not told"),
-        Column::text("module_debugid", "NULL where not told"),
-        Column::text("module_debug_path", "NULL where not told"),
-        Column::int("protection_flags", "0 where not told"),
+        Column::int("swap_kb", "pages in swap or ZRAM, uncompressed size"),
+        Column::text("file_name", "file name of the module; NULL if unknown"),
+        Column::int("start_address", "start address; 0 if unknown"),
+        Column::int("module_timestamp", "timestamp of the module; 0 if unknown"),
+        Column::text("module_debugid", "debug ID of the module; NULL if unknown"),
+        Column::text(
+            "module_debug_path",
+            "debug path of the module; NULL if unknown",
+        ),
+        Column::int("protection_flags", "protection flags; 0 if unknown"),
         Column::int(
             "private_clean_resident_kb",
-            "clean pages of this process alone",
+            "clean pages that are private to the process",
         ),
-        Column::int("shared_dirty_resident_kb", "dirty pages that others share"),
-        Column::int("shared_clean_resident_kb", "clean pages that others share"),
-        Column::int("locked_kb", "locked in memory"),
+        Column::int(
+            "shared_dirty_resident_kb",
+            "dirty pages shared with other processes",
+        ),
+        Column::int(
+            "shared_clean_resident_kb",
+            "clean pages shared with other processes",
+        ),
+        Column::int("locked_kb", "pages locked in memory"),
         Column::int("proportional_resident_kb", "PSS"),
-        Column::int("rss_kb", "resident; 0 where not told"),
-        Column::int("anonymous_kb", "of no file; 0 where not told"),
-        Column::int("pss_dirty_kb", "PSS of dirty pages; 0 where not told"),
-        Column::int("swap_pss_kb", "swap by its share; 0 where not told"),
+        Column::int("rss_kb", "resident memory; 0 if unknown"),
+        Column::int("anonymous_kb", "anonymous memory; 0 if unknown"),
+        Column::int("pss_dirty_kb", "PSS of dirty pages; 0 if unknown"),
+        Column::int("swap_pss_kb", "proportional share of swap; 0 if unknown"),
     ],
 };
 
-/// More rows than that are no table.
+/// Maximum number of rows of the table.
 const MOST_ROWS: usize = 8 << 20;
 
 struct Table(Vec<(u32, u64, SmapsRow)>);
@@ -106,11 +111,11 @@ impl Rows for Table {
     }
 }
 
-/// The same under the names that Perfetto gives them elsewhere.
+/// The same rows with the column names that Perfetto uses elsewhere.
 const MAPPINGS: View = View {
     name: "process_memory_mappings",
     module: None,
-    about: "`profiler_smaps` with shorter names, `path` without ` (deleted)`.",
+    about: "`profiler_smaps` with shorter column names; `path` does not contain ` (deleted)`.",
     sql: "SELECT id, upid, ts, path_trimmed AS path, aggregate_count, is_deleted, size_kb, \
           rss_kb, anonymous_kb, swap_kb, shared_clean_resident_kb AS shared_clean_kb, \
           shared_dirty_resident_kb AS shared_dirty_kb, \
@@ -127,8 +132,8 @@ pub fn add(catalog: &mut Catalog, source: Arc<dyn SmapsSource>, processes: &Arc<
             let upid = processes.upid(pid).unwrap_or(0);
             if rows.len().saturating_add(read.rows.len()) > MOST_ROWS {
                 return Err(TableError(format!(
-                    "the trace holds more than {MOST_ROWS} mappings: ask heaptap smaps for one \
-                     process and moment"
+                    "the trace has more than {MOST_ROWS} memory mappings; select one process and \
+                     time with `heaptap smaps`"
                 )));
             }
             rows.extend(read.rows.into_iter().map(|row| (upid, time, row)));

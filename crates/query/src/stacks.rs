@@ -1,6 +1,7 @@
-//! Tables of our own over native heaps, for what takes long statements with Perfetto's: named
-//! stacks with inlined functions as frames of their own, what each dump holds in them, and sums
-//! over trees and functions. Names and numbers are those of our pprofs.
+//! heaptap's own tables over native heaps. They contain named stacks with separate frames for
+//! inlined functions, the memory of each dump by stack, and sums over trees and functions; with
+//! Perfetto's tables these take long statements. Names and numbers are those of heaptap's pprof
+//! files.
 
 mod dumps;
 mod sums;
@@ -13,16 +14,16 @@ use super::processes::Processes;
 use super::table::{Catalog, Cell, View};
 use heaptap_model::stacks::{self, Dump, Facts, StackProfile};
 
-/// What the tables share: the stacks, made when one is first asked for.
+/// State shared by the tables: the stacks are computed when a table first needs them.
 pub(super) struct Stacks {
-    /// What is known of each dump.
+    /// Facts of each dump.
     facts: Vec<Facts>,
     processes: Arc<Processes>,
     profile: OnceLock<StackProfile>,
     make: Box<dyn Fn() -> StackProfile + Send + Sync>,
 }
 
-/// The columns of figures that all these tables have, in this order.
+/// Figure columns of all these tables, in this order.
 const VIEWS: [stacks::View; 4] = [
     stacks::View::Space,
     stacks::View::Objects,
@@ -40,7 +41,7 @@ impl Stacks {
     }
 }
 
-/// A figure; NULL where the dump does not know it.
+/// Returns a figure, or NULL if the dump does not have it.
 fn figure(column: Option<&[i64]>, at: usize) -> Cell<'static> {
     column.map(|column| column[at]).into()
 }
@@ -59,7 +60,7 @@ pub fn add(catalog: &mut Catalog, heaps: &Arc<NativeHeaps>, processes: &Arc<Proc
     );
 }
 
-/// Adds the tables and views for stacks that came with their names: pprofs.
+/// Adds the tables and views for stacks with names: those of pprof files.
 pub fn add_profile(catalog: &mut Catalog, profile: StackProfile, processes: &Arc<Processes>) {
     let facts = profile.dumps.iter().map(|dump| dump.facts.clone());
     add_tables(
@@ -81,7 +82,7 @@ fn add_tables(catalog: &mut Catalog, stacks: Stacks) {
     catalog.view(View {
         name: "heaptap_live",
         module: None,
-        about: "What the last dump of each process and heap holds, by call stack.",
+        about: "Unreleased memory in the last dump of each process and heap, by callstack.",
         sql: "SELECT d.id AS dump_id, d.ts, d.upid, d.process, d.heap_name, s.stack_id, s.size, s.count, \
               s.alloc_size, s.alloc_count, n.name, n.library, n.source_file, n.line_number, \
               n.stack \

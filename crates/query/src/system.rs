@@ -1,4 +1,4 @@
-//! What is known of a recording beside its heaps: `package_list`, `stats`, `metadata`,
+//! Facts about a recording besides its heaps: `package_list`, `stats`, `metadata`,
 //! `trace_bounds`.
 
 use std::collections::BTreeMap;
@@ -27,14 +27,14 @@ pub fn add(catalog: &mut Catalog, heaps: &Arc<NativeHeaps>, health: &Health, tim
 static PACKAGES: Schema = Schema {
     name: "package_list",
     module: None,
-    about: "The device's packages, where the trace lists them.",
+    about: "Packages of the device, if the trace lists them.",
     columns: &[
         Column::id(),
-        Column::text("package_name", "its name").indexed(),
-        Column::int("uid", "uid of its processes").indexed(),
-        Column::int("debuggable", "1 where it is"),
-        Column::int("profileable_from_shell", "1 where its manifest allows that"),
-        Column::int("version_code", "its version"),
+        Column::text("package_name", "package name").indexed(),
+        Column::int("uid", "UID of its processes").indexed(),
+        Column::int("debuggable", "1 if debuggable"),
+        Column::int("profileable_from_shell", "1 if the manifest allows it"),
+        Column::int("version_code", "version code"),
     ],
 };
 
@@ -61,49 +61,46 @@ impl Rows for Packages {
 static STATS: Schema = Schema {
     name: "stats",
     module: None,
-    about: "How the recording went: losses, limits, the tracing service's counters. Only what is \
-            not zero.",
+    about: "Health of the recording: losses, limits, counters of the tracing service. Zero values \
+            are left out.",
     columns: &[
         Column::id(),
-        Column::text("name", "what is counted").indexed(),
-        Column::int(
-            "idx",
-            "process id or number of a buffer, where there are several",
-        ),
-        Column::int("value", "how often, or how much"),
+        Column::text("name", "name of the counter").indexed(),
+        Column::int("idx", "process ID or buffer number, if there are several"),
+        Column::int("value", "count or amount"),
         Column::text("severity", "info, data_loss or error"),
         Column::text(
             "source",
-            "trace: as it was recorded; analysis: found while it was read",
+            "trace: recorded in the trace; analysis: found when reading it",
         ),
-        Column::text("description", "what it means"),
+        Column::text("description", "meaning"),
     ],
 };
 
 static METADATA: Schema = Schema {
     name: "metadata",
     module: None,
-    about: "What the trace says of the system that was recorded.",
+    about: "Facts about the recorded system from the trace.",
     columns: &[
         Column::id(),
-        Column::text("name", "what it is about").indexed(),
-        Column::text("key_type", "single"),
-        Column::int("int_value", "where it is a number"),
-        Column::text("str_value", "where it is text"),
+        Column::text("name", "name of the fact").indexed(),
+        Column::text("key_type", "always `single`"),
+        Column::int("int_value", "value, if it is a number"),
+        Column::text("str_value", "value, if it is text"),
     ],
 };
 
 static BOUNDS: Schema = Schema {
     name: "trace_bounds",
     module: None,
-    about: "The first and the last moment that a table knows.",
+    about: "First and last time in the tables.",
     columns: &[
-        Column::int("start_ts", "ns of trace time"),
-        Column::int("end_ts", "ns of trace time"),
+        Column::int("start_ts", "first time, ns of trace time"),
+        Column::int("end_ts", "last time, ns of trace time"),
     ],
 };
 
-/// A few rows, made beforehand.
+/// Small table with precomputed rows.
 struct Fixed(Vec<Vec<Cell<'static>>>);
 
 impl Rows for Fixed {
@@ -120,7 +117,7 @@ const INFO: &str = "info";
 const LOSS: &str = "data_loss";
 const ERROR: &str = "error";
 
-/// Counters of a process that are sums over its dumps; the others are the highest of any.
+/// Counters of a process that are summed over its dumps; of all others the maximum is used.
 const SUMMED: [&str; 4] = [
     "heapprofd_unwind_time_us",
     "heapprofd_unwind_samples",
@@ -128,10 +125,10 @@ const SUMMED: [&str; 4] = [
     "heapprofd_client_disconnected",
 ];
 
-/// Name, value, severity and meaning.
+/// Name, value, severity and description.
 type Told = (&'static str, u64, &'static str, &'static str);
 
-/// What a dump's own account tells, under Perfetto's names.
+/// Returns the statistics in a dump, with Perfetto's names.
 fn of_dump(dump: &HeapDump) -> Vec<Told> {
     let flags = &dump.flags;
     let flag = |flag: bool| u64::from(flag);
@@ -144,67 +141,67 @@ fn of_dump(dump: &HeapDump) -> Vec<Told> {
             "heapprofd_last_profile_timestamp",
             dump.written_ns.unwrap_or(0),
             INFO,
-            "when the last dump was written",
+            "time at which the last dump was written",
         ),
         (
             "heapprofd_buffer_overran",
             flag(flags.buffer_overran),
             LOSS,
-            "the shared buffer was full: the profile ends early",
+            "the profile ends early because the shared buffer was full",
         ),
         (
             "heapprofd_client_error",
             u64::from(flags.client_error),
             ERROR,
-            "1: the client waited too long for the buffer; 2: a stack had no known bounds",
+            "1: the client waited too long for the buffer; 2: the bounds of a stack were unknown",
         ),
         (
             "heapprofd_buffer_corrupted",
             flag(flags.buffer_corrupted),
             ERROR,
-            "the shared buffer was corrupted: the profile ends early",
+            "the profile ends early because the shared buffer was corrupted",
         ),
         (
             "heapprofd_hit_guardrail",
             flag(flags.hit_guardrail),
             ERROR,
-            "a limit of memory or time ended profiling",
+            "a limit of memory or CPU time ended profiling",
         ),
         (
             "heapprofd_rejected_concurrent",
             flag(flags.rejected_concurrent),
             ERROR,
-            "another session had the process: no profile",
+            "not profiled because another session was profiling the process",
         ),
         (
             "heapprofd_sampling_interval_adjusted",
             adjusted,
             INFO,
-            "bytes by which the sampling interval was raised",
+            "increase of the sampling interval, in bytes",
         ),
         (
             "heapprofd_unwind_time_us",
             dump.unwinding_time_us,
             INFO,
-            "time it took to unwind stacks, in µs, added up over dumps",
+            "time spent unwinding stacks, in µs, summed over dumps",
         ),
         (
             "heapprofd_unwind_samples",
             dump.heap_samples,
             INFO,
-            "stacks that were unwound, added up over dumps",
+            "number of unwound stacks, summed over dumps",
         ),
         (
             "heapprofd_client_spinlock_blocked",
             dump.client_spinlock_blocked_us,
             INFO,
-            "time for which the client waited for its lock, in µs, added up over dumps",
+            "time that the client waited for its lock, in µs, summed over dumps",
         ),
         (
             "heapprofd_client_disconnected",
             flag(flags.disconnected),
             INFO,
-            "the process left before the end",
+            "the process disconnected before the end",
         ),
     ]
 }
@@ -233,7 +230,7 @@ fn stats(heaps: &NativeHeaps, health: &Health) -> Vec<Vec<Cell<'static>>> {
             _ => INFO,
         };
         let buffer = counter.buffer.map(u64::from);
-        let about = "counted by the tracing service";
+        let about = "counter of the tracing service";
         add(
             counter.name,
             buffer,
@@ -250,7 +247,7 @@ fn stats(heaps: &NativeHeaps, health: &Health) -> Vec<Vec<Cell<'static>>> {
                 Entry::Vacant(free) => {
                     free.insert(told);
                 }
-                // Perfetto adds these up though each dump counts from the beginning.
+                // Perfetto adds these up, although each dump counts from the start of profiling.
                 Entry::Occupied(known) if SUMMED.contains(&told.0) => {
                     let sum = &mut known.into_mut().1;
                     *sum = sum.saturating_add(told.1);
@@ -270,25 +267,25 @@ fn stats(heaps: &NativeHeaps, health: &Health) -> Vec<Vec<Cell<'static>>> {
             "heapprofd_missing_packet",
             health.missing_profile_packets,
             ERROR,
-            "profile packets that never came",
+            "missing profile packets",
         ),
         (
             "heapprofd_malformed_packet",
             health.malformed_samples,
             ERROR,
-            "samples that contradict those before them",
+            "samples that contradict earlier ones",
         ),
         (
             "smaps_parser_errors",
             health.smaps_errors,
             ERROR,
-            "packets of mappings that contradict themselves",
+            "contradictory packets of memory mappings",
         ),
         (
             "packages_list_has_read_errors",
             u64::from(heaps.recording.packages_incomplete),
             ERROR,
-            "the device could not read its own list of packages",
+            "the device could not read its package list",
         ),
     ];
     for (name, value, severity, about) in found {
@@ -327,7 +324,7 @@ fn metadata(recording: &Recording) -> Vec<Vec<Cell<'static>>> {
         .collect()
 }
 
-/// The first and the last moment of native dumps, of Java dumps (`times`), and of the trace.
+/// Returns the first and the last time of native dumps, of Java dumps (`times`), and of the trace.
 fn bounds(heaps: &NativeHeaps, times: &[u64]) -> Vec<Cell<'static>> {
     let started = heaps.recording.started_ns.map(|at| at as i64);
     let begun = heaps.dumps.iter().filter_map(|dump| dump.start_ns);

@@ -1,36 +1,34 @@
-//! What a table is to the engine: a schema, a number of rows, and a cell for each row and
-//! column. How SQLite gets at it is `vtab`'s; what is in it is the table's own.
+//! Tables as the engine sees them: a schema, a number of rows, and a cell for each row and column.
+//! `vtab` gives SQLite access to them; each table has its own contents.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use rusqlite::{Connection, Statement};
 
-/// A value in a table. Text is borrowed from the model where it lies there.
+/// Value in a table. Text is borrowed from the model if possible.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell<'a> {
-    /// Nothing.
     Null,
-    /// A whole number.
+    /// Integer.
     Int(i64),
-    /// Any other number.
+    /// Floating-point number.
     Real(f64),
-    /// Text.
     Text(Cow<'a, str>),
 }
 
 impl<'a> Cell<'a> {
-    /// Borrowed text.
+    /// Returns a cell with borrowed text.
     pub fn text(text: &'a str) -> Cell<'a> {
         Cell::Text(Cow::Borrowed(text))
     }
 
-    /// A flag, as SQL has them.
+    /// Returns 1 for true and 0 for false.
     pub fn flag(flag: bool) -> Cell<'static> {
         Cell::Int(flag.into())
     }
 
-    /// An unsigned number; one beyond SQL's range wraps, as Perfetto's columns do.
+    /// Returns an unsigned number; numbers beyond SQL's range wrap, as in Perfetto's columns.
     pub fn bits(number: u64) -> Cell<'static> {
         Cell::Int(number as i64)
     }
@@ -72,19 +70,18 @@ impl<'a, T: Into<Cell<'a>>> From<Option<T>> for Cell<'a> {
     }
 }
 
-/// What a column holds: its declared type in SQL.
+/// Type of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Whole numbers.
+    /// Integers.
     Int,
-    /// Other numbers.
+    /// Floating-point numbers.
     Real,
-    /// Text.
     Text,
 }
 
 impl Kind {
-    /// The declared type.
+    /// Returns the declared type in SQL.
     pub fn sql(self) -> &'static str {
         match self {
             Kind::Int => "INTEGER",
@@ -94,36 +91,35 @@ impl Kind {
     }
 }
 
-/// How rows are found by a column's value.
+/// Access to rows by a column's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Only by looking at all.
+    /// Only by scanning all rows.
     Scan,
     /// The value is the number of the row.
     Row,
-    /// Rows are in ascending order of it, nulls first: a binary search.
+    /// By binary search: rows are in ascending order of the column, nulls first.
     Sorted,
-    /// By an index that the engine builds when it is first needed.
+    /// By an index that is built when first needed.
     Indexed,
-    /// The table answers `=` itself, by [`Rows::lookup`]; for whole numbers only.
+    /// By [`Rows::lookup`], which supports `=` with integers only.
     Own,
-    /// Not found at all but given: an argument of a table-valued function, by position or by
+    /// Not searched but passed in: an argument of a table-valued function, by position or by
     /// `WHERE column = value`.
     Argument,
 }
 
-/// A column.
+/// Column of a table.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
-    /// Its name.
     pub name: &'static str,
-    /// What it holds.
+    /// Type of its values.
     pub kind: Kind,
-    /// How rows are found by it.
+    /// Access to rows by its value.
     pub access: Access,
-    /// Left out of `SELECT *`.
+    /// Not part of `SELECT *`.
     pub hidden: bool,
-    /// What it means, for `.schema` and the docs.
+    /// Meaning, for `.schema` and the docs.
     pub about: &'static str,
 }
 
@@ -138,89 +134,87 @@ impl Column {
         }
     }
 
-    /// A column of whole numbers.
+    /// Returns a column of integers.
     pub const fn int(name: &'static str, about: &'static str) -> Column {
         Column::new(name, Kind::Int, about)
     }
 
-    /// A column of text.
+    /// Returns a column of text.
     pub const fn text(name: &'static str, about: &'static str) -> Column {
         Column::new(name, Kind::Text, about)
     }
 
-    /// A column of numbers.
+    /// Returns a column of floating-point numbers.
     pub const fn real(name: &'static str, about: &'static str) -> Column {
         Column::new(name, Kind::Real, about)
     }
 
-    /// `id`, the number of the row.
+    /// Returns the column `id`, the number of the row.
     pub const fn id() -> Column {
         Column::int("id", "number of the row").found(Access::Row)
     }
 
-    /// With another way to find rows by it.
+    /// Sets the access to rows by this column.
     pub const fn found(mut self, access: Access) -> Column {
         self.access = access;
         self
     }
 
-    /// With an index that is built when needed.
+    /// Indexes the column when first needed.
     pub const fn indexed(self) -> Column {
         self.found(Access::Indexed)
     }
 
-    /// Rows are in its order.
+    /// Declares that rows are in the order of this column.
     pub const fn sorted(self) -> Column {
         self.found(Access::Sorted)
     }
 
-    /// Left out of `SELECT *`.
+    /// Leaves the column out of `SELECT *`.
     pub const fn hidden(mut self) -> Column {
         self.hidden = true;
         self
     }
 
-    /// An argument of a function.
+    /// Makes the column an argument of the function.
     pub const fn argument(self) -> Column {
         self.found(Access::Argument)
     }
 }
 
-/// A table's name and columns.
+/// Name and columns of a table.
 #[derive(Debug)]
 pub struct Schema {
-    /// Its name.
     pub name: &'static str,
-    /// The module of Perfetto's library it belongs to; `None` for what is there at once.
+    /// Module of Perfetto's library; `None` if the table needs no module.
     pub module: Option<&'static str>,
-    /// What it holds, in a sentence.
+    /// Contents, in one sentence.
     pub about: &'static str,
-    /// Its columns.
     pub columns: &'static [Column],
 }
 
-/// The content of a table. Rows are numbered from 0 and don't change.
+/// Contents of a table. Rows are numbered from 0 and do not change.
 pub trait Rows: Send + Sync {
-    /// Number of rows; below 2^32.
+    /// Returns the number of rows, which is below 2^32.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Returns whether the table does not have rows.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The cell of a row below [`Rows::len`] and a column of the schema, by position there.
-    /// Called for each cell that SQLite looks at: cheap.
+    /// Returns the cell of a row below [`Rows::len`] and of a column, by position in the schema.
+    /// It must be fast, because it is called for each cell that SQLite reads.
     fn cell(&self, row: usize, column: usize) -> Cell<'_>;
 
-    /// How many different values a column has, where that is known without counting. The
-    /// planner estimates by it.
+    /// Returns the number of distinct values in a column if it is known without counting. The
+    /// planner uses it for estimates.
     fn distinct(&self, column: usize) -> Option<usize> {
         let _ = column;
         None
     }
 
-    /// Appends the rows, ascending, in which a column of [`Access::Own`] has that value.
+    /// Appends the rows, ascending, with this value in a column of [`Access::Own`].
     fn lookup(&self, column: usize, key: i64, found: &mut Vec<u32>) {
         let rows = 0..self.len();
         let same = rows.filter(|&row| self.cell(row, column) == Cell::Int(key));
@@ -228,53 +222,51 @@ pub trait Rows: Send + Sync {
     }
 }
 
-/// An argument of a table-valued function.
+/// Argument of a table-valued function.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Argument {
-    /// Not given.
+    /// Not passed.
     Absent,
-    /// Given as `NULL`.
+    /// Passed as `NULL`.
     Null,
-    /// A whole number.
+    /// Integer.
     Int(i64),
-    /// Any other number.
+    /// Floating-point number.
     Real(f64),
-    /// Text.
     Text(String),
 }
 
-/// Why a table has no rows to give: a sentence for people, shown as the statement's error.
+/// Reason why the rows of a table cannot be computed, shown to the user as the statement's error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TableError(pub String);
 
-/// Makes the rows of a table when it is first asked for.
+/// Computes the rows of a table when it is first needed.
 pub type Build = Box<dyn Fn() -> Result<Arc<dyn Rows>, TableError> + Send + Sync>;
 
-/// Makes the rows of a table-valued function from one argument a column of its schema,
-/// [`Argument::Absent`] for all that are no arguments.
+/// Computes the rows of a table-valued function. Gets one argument for each column of the schema,
+/// [`Argument::Absent`] for columns that are not arguments.
 pub type Call = Box<dyn Fn(&[Argument]) -> Result<Arc<dyn Rows>, TableError> + Send + Sync>;
 
-/// A view of our own or of Perfetto's library, written in SQL.
+/// View of heaptap or of Perfetto's library, written in SQL.
 #[derive(Debug, Clone, Copy)]
 pub struct View {
-    /// Its name.
     pub name: &'static str,
-    /// The module of Perfetto's library it belongs to; `None` for what is there at once.
+    /// Module of Perfetto's library; `None` if the view needs no module.
     pub module: Option<&'static str>,
-    /// What it holds, in a sentence.
+    /// Contents, in one sentence.
     pub about: &'static str,
-    /// The `SELECT`.
+    /// `SELECT` statement.
     pub sql: &'static str,
 }
 
-/// Where a table's rows come from.
+/// Source of a table's rows.
 pub(super) enum Source {
     Table(Build),
     Function(Call),
 }
 
-/// All there is to query, before a database is made of it.
+/// All tables, views and macros of a database to be made.
 #[derive(Default)]
 pub struct Catalog {
     pub(super) tables: Vec<(&'static Schema, Source)>,
@@ -284,41 +276,39 @@ pub struct Catalog {
     pub(super) modules: Vec<&'static str>,
 }
 
-/// A macro of Perfetto's library, or a function of it in SQL.
+/// Macro of Perfetto's library, or a function of it in SQL.
 #[derive(Debug, Clone, Copy)]
 pub struct LibraryMacro {
-    /// Its name.
     pub name: &'static str,
-    /// The module it belongs to; `None` for what is there at once.
+    /// Module of the library; `None` if the macro needs no module.
     pub module: Option<&'static str>,
-    /// What it stands for, in a sentence.
+    /// Result, in one sentence.
     pub about: &'static str,
-    /// Names of its arguments.
     pub arguments: &'static [&'static str],
-    /// Its text, where `$name` stands for an argument.
+    /// Text, with `$name` in the place of an argument.
     pub body: &'static str,
-    /// Called as `name(…)` and standing for a `SELECT` in brackets; else `name!(…)`.
+    /// A function is called as `name(…)` and expands to a `SELECT` in brackets; a macro is called
+    /// as `name!(…)`.
     pub is_function: bool,
 }
 
-/// A call of a macro that is worked out: its arguments as they stand in the statement, and the
-/// table that is to hold what it gives.
+/// Call of a computed macro, with its arguments from the statement and the table for its result.
 pub struct MacroCall<'a> {
-    /// Where to write.
+    /// Connection for writing the result.
     pub connection: &'a Connection,
-    /// Says whether what is prepared next is text of the user's, which may only read.
+    /// Switches to reading only (`true`) while SQL with text of the user is prepared.
     pub(super) reading: &'a dyn Fn(bool),
-    /// Its arguments, calls of macros in them replaced.
+    /// Arguments, with macro calls in them expanded.
     pub arguments: &'a [String],
-    /// The name of the temporary table to make.
+    /// Name of the temporary table to create.
     pub table: &'a str,
 }
 
 impl<'a> MacroCall<'a> {
-    /// Prepares SQL in which there is text of the user's.
+    /// Prepares SQL that contains text of the user.
     ///
     /// # Errors
-    /// Where it is wrong, or does anything but read.
+    /// Returns an error if the SQL is invalid or does anything but read.
     pub fn ask(&self, sql: &str) -> Result<Statement<'a>, rusqlite::Error> {
         (self.reading)(true);
         let statement = self.connection.prepare(sql);
@@ -327,27 +317,25 @@ impl<'a> MacroCall<'a> {
     }
 }
 
-/// Works out what a macro gives and makes its table.
+/// Computes the result of a macro and creates its table.
 pub type Work = fn(&MacroCall<'_>) -> Result<(), rusqlite::Error>;
 
-/// A macro of Perfetto's library that no SQL can stand for: what it gives is worked out when a
+/// Macro of Perfetto's library that cannot be written in SQL: its result is computed when a
 /// statement calls it.
 #[derive(Debug, Clone, Copy)]
 pub struct WorkedMacro {
-    /// Its name.
     pub name: &'static str,
-    /// The module it belongs to.
+    /// Module of the library.
     pub module: Option<&'static str>,
-    /// What it gives, in a sentence.
+    /// Result, in one sentence.
     pub about: &'static str,
-    /// Names of its arguments.
     pub arguments: &'static [&'static str],
-    /// Does it.
+    /// Implementation.
     pub work: Work,
 }
 
 impl Catalog {
-    /// Adds a table whose rows are made when it is first asked for.
+    /// Adds a table whose rows are computed when it is first needed.
     pub fn table(
         &mut self,
         schema: &'static Schema,
@@ -356,7 +344,7 @@ impl Catalog {
         self.tables.push((schema, Source::Table(Box::new(build))));
     }
 
-    /// Adds a table-valued function. Its rows are kept for calls with the same arguments.
+    /// Adds a table-valued function. Its rows are cached for calls with the same arguments.
     pub fn function(
         &mut self,
         schema: &'static Schema,
@@ -370,13 +358,13 @@ impl Catalog {
         self.macros.push(added);
     }
 
-    /// Adds a macro that is worked out.
+    /// Adds a computed macro.
     pub fn worked_macro(&mut self, added: WorkedMacro) {
         self.worked.push(added);
     }
 
-    /// Adds a module that may be included and brings nothing of its own: its tables are always
-    /// there.
+    /// Adds a module that can be included but does not define anything: its tables are always
+    /// available.
     pub fn module(&mut self, name: &'static str) {
         self.modules.push(name);
     }

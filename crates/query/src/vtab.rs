@@ -1,9 +1,9 @@
-//! One virtual table for all: how SQLite's planner and cursors get at a [`Rows`]. Owns what a
-//! plan is; what is in a table is the table's.
+//! The virtual table behind all tables: access to [`Rows`] for SQLite's planner and cursors.
+//! Defines plans; the contents are up to each table.
 //!
-//! A plan says which column finds the rows and by which comparisons. It never drops a comparison:
-//! SQLite repeats each on the rows it is given, so a plan may give too many rows, never too few.
-//! Arguments of table-valued functions alone are not repeated: no row holds them.
+//! A plan names the column that finds the rows, and the comparisons. It never drops a comparison:
+//! SQLite repeats each on the returned rows, so a plan might return too many rows, but never too
+//! few. Only arguments of table-valued functions are not repeated, because rows do not have them.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_int};
@@ -21,7 +21,7 @@ use rusqlite::{Connection, Error};
 use super::index::{Bounds, Index};
 use super::table::{Access, Argument, Cell, Kind, Rows, Schema, Source, TableError};
 
-/// Rows, and the indexes that queries have needed so far.
+/// Rows, with the indexes that queries have needed so far.
 pub(super) struct Indexed {
     rows: Arc<dyn Rows>,
     indexes: Vec<OnceLock<Index>>,
@@ -39,20 +39,20 @@ impl Indexed {
         self.indexes[column].get_or_init(|| Index::build(&*self.rows, column))
     }
 
-    /// How many rows have one value of a column, at a guess.
+    /// Returns the estimated number of rows with one value of a column.
     fn rows_per_value(&self, column: usize) -> f64 {
         let len = self.rows.len() as f64;
         let counted = self.indexes[column].get().map(Index::distinct);
         match counted.or_else(|| self.rows.distinct(column)) {
             Some(distinct) => len / distinct.max(1) as f64,
-            // Nobody knows before an index is built: between a key and a flag.
+            // Unknown before an index is built: assume something between a key and a flag.
             None => len.sqrt(),
         }
         .max(1.0)
     }
 }
 
-/// A table of the catalog, as SQLite's module knows it.
+/// Table of the catalog, as SQLite's module stores it.
 pub(super) struct Entry {
     schema: &'static Schema,
     source: Source,
@@ -60,7 +60,7 @@ pub(super) struct Entry {
     calls: Mutex<Vec<(Vec<Argument>, Arc<Indexed>)>>,
 }
 
-/// Calls of a function that are kept; a query rarely makes more different ones.
+/// Number of cached function calls; a query rarely makes more different ones.
 const KEPT_CALLS: usize = 16;
 
 impl Entry {
@@ -68,7 +68,7 @@ impl Entry {
         let made = self.whole.get_or_init(|| match &self.source {
             Source::Table(build) => Ok(Arc::new(Indexed::new(build()?, self.schema))),
             Source::Function(_) => Err(TableError(format!(
-                "{} is a function: it wants arguments",
+                "{} is a function; it needs arguments",
                 self.schema.name
             ))),
         });
@@ -97,7 +97,7 @@ fn to_sqlite(error: TableError) -> Error {
     Error::ModuleError(error.0)
 }
 
-/// Makes the tables of a catalog known to a connection.
+/// Registers the tables of a catalog with a connection.
 pub(super) fn register(
     connection: &Connection,
     tables: Vec<(&'static Schema, Source)>,
@@ -113,7 +113,7 @@ pub(super) fn register(
         };
         connection.create_module(schema.name, MODULE, Some(Arc::new(entry)))?;
         if is_table {
-            // So that sqlite_master lists it.
+            // List the table in sqlite_master.
             let name = schema.name;
             connection
                 .execute_batch(&format!("CREATE VIRTUAL TABLE \"{name}\" USING \"{name}\""))?;
@@ -122,26 +122,25 @@ pub(super) fn register(
     Ok(())
 }
 
-/// An opened table.
 #[repr(C)]
 pub(super) struct VirtualTable {
-    /// SQLite's own part; has to come first.
+    /// SQLite's own part; must be the first field.
     base: sqlite3_vtab,
     entry: Arc<Entry>,
 }
 
-/// How the rows of a plan are found: what `idxNum` says.
+/// Plan for finding rows, encoded in `idxNum`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Plan {
-    /// The column by which they are found, or come in order.
+    /// Column by which rows are found or sorted.
     column: Option<u8>,
     equal: bool,
     null: bool,
-    /// With whether the bound is among those wanted.
+    /// Bound of the range; `true` if the bound itself is included.
     lower: Option<bool>,
     upper: Option<bool>,
     descending: bool,
-    /// Arguments of a function come first; which, says `idxStr`.
+    /// Arguments of a function come first; `idxStr` lists their columns.
     called: bool,
 }
 
@@ -177,7 +176,7 @@ impl Plan {
     }
 }
 
-/// A comparison that a plan can use.
+/// Comparison that a plan can use.
 struct Usable {
     at: usize,
     column: usize,
@@ -224,7 +223,7 @@ unsafe impl VTab<'_> for VirtualTable {
         let mut arguments = Vec::new();
         for (at, constraint) in info.constraints().enumerate() {
             let Ok(column) = usize::try_from(constraint.column()) else {
-                // The row's number.
+                // A comparison with the rowid.
                 continue;
             };
             let op = constraint.operator();
@@ -265,7 +264,8 @@ unsafe impl VTab<'_> for VirtualTable {
                 .encode(),
             );
             info.set_idx_str(&words);
-            // Fewer arguments can't be told from an accident of the planner, so more are better.
+            // The planner might leave out arguments by accident, so make plans with more of them
+            // cheaper.
             info.set_estimated_cost(1e6 / (1.0 + arguments.len() as f64));
             info.set_estimated_rows(1000);
             return Ok(true);
@@ -321,25 +321,25 @@ unsafe impl VTab<'_> for VirtualTable {
 }
 
 impl CreateVTab<'_> for VirtualTable {
-    // Functions are called without having been created.
+    // Functions can be called without creating a table.
     const KIND: VTabKind = VTabKind::Eponymous;
 }
 
-/// A way to find rows, and what it costs.
+/// Plan with its cost.
 struct Choice {
     plan: Plan,
-    /// Comparisons that it uses, in the order in which the cursor is given their values.
+    /// Comparisons that it uses, in the order of the cursor's values.
     used: Vec<(usize, &'static str)>,
     unique: bool,
     cost: f64,
     rows: f64,
 }
 
-/// What looking at all rows costs beside the rows: so much that a plan by key wins over it in the
-/// smallest table, and plans do not hang on how full a table happens to be.
+/// Cost of a full scan in addition to its rows. It is high enough that a plan by key wins even in
+/// the smallest table, so that plans do not depend on the number of rows.
 const OPENING: f64 = 8.0;
 
-/// The cheapest way to find the rows that comparisons leave.
+/// Returns the cheapest plan for the comparisons.
 fn choose(schema: &Schema, table: &Indexed, usable: &[Usable]) -> Choice {
     let len = table.rows.len() as f64;
     let mut best = Choice {
@@ -428,33 +428,33 @@ fn choose(schema: &Schema, table: &Indexed, usable: &[Usable]) -> Choice {
     best
 }
 
-/// Which rows a cursor visits.
+/// Rows that a cursor visits.
 enum Walk {
     Nothing,
-    /// Those with the numbers of its range.
+    /// Rows whose numbers are in the range.
     Numbers,
-    /// Those that stand in its range of a column's index.
+    /// Rows in the range of a column's index.
     Index(usize),
-    /// Those in its range of `found`.
+    /// Rows in the range of `found`.
     Found,
 }
 
-/// A position in a table.
+/// Position in a table.
 #[repr(C)]
 pub(super) struct Cursor {
-    /// SQLite's own part; has to come first.
+    /// SQLite's own part; must be the first field.
     base: sqlite3_vtab_cursor,
     entry: Arc<Entry>,
     table: Option<Arc<Indexed>>,
     walk: Walk,
     found: Vec<u32>,
-    /// What is left of the walk.
+    /// Remaining part of the walk.
     range: Range<usize>,
     descending: bool,
 }
 
-/// A value to compare a column with, converted as SQLite's affinity of the column has it. `None`
-/// where no cell of the column can equal it, or its place among them is better left to SQLite.
+/// Converts a value for comparison with a column, by SQLite's affinity of the column. Returns
+/// `None` if no cell of the column can equal it, or if SQLite should find its place among them.
 fn comparable<'a>(kind: Kind, value: ValueRef<'a>) -> Option<Cell<'a>> {
     match (kind, value) {
         (_, ValueRef::Null) => Some(Cell::Null),
@@ -472,7 +472,7 @@ fn comparable<'a>(kind: Kind, value: ValueRef<'a>) -> Option<Cell<'a>> {
     }
 }
 
-/// The whole number that a float is; beyond 2^53 neighbours share one.
+/// Converts a float to the equal integer; beyond 2^53, neighbors share a float.
 fn whole(number: f64) -> Option<Cell<'static>> {
     let whole = number as i64;
     let exact = whole as f64 == number && whole.unsigned_abs() < 1 << 53;
@@ -510,7 +510,7 @@ unsafe impl VTabCursor for Cursor {
         };
         let shape = schema.columns[column];
         let mut values = args.iter().map(|value| comparable(shape.kind, value));
-        // `None`: a value that can't be compared here, so that this bound is left to SQLite.
+        // A value that cannot be compared here becomes `None`, and SQLite checks this bound.
         let mut bounds = Bounds {
             lower: None,
             upper: None,
@@ -519,7 +519,7 @@ unsafe impl VTabCursor for Cursor {
         let mut nothing = false;
         if plan.equal {
             match values.next().flatten() {
-                // `= NULL` is never true, `IS NULL` where there is none; SQLite tells them apart.
+                // `= NULL` is never true, `IS NULL` matches nulls; SQLite distinguishes them.
                 Some(Cell::Null) => nulls = true,
                 Some(value) => bounds = Bounds::only(value),
                 None => {}
@@ -542,7 +542,7 @@ unsafe impl VTabCursor for Cursor {
             return Ok(());
         }
         (self.walk, self.range) = match shape.access {
-            // At most one row was promised: none, not all, where nothing equals the value.
+            // At most one row was promised: without an equal value return no row rather than all.
             Access::Row if nulls || plan.equal && open => (Walk::Nothing, 0..0),
             Access::Row => {
                 let range = match bounds.exactly() {
@@ -656,7 +656,7 @@ fn argument(value: ValueRef<'_>) -> Result<Argument, Error> {
         ValueRef::Real(number) => Argument::Real(number),
         ValueRef::Text(text) => Argument::Text(String::from_utf8_lossy(text).into_owned()),
         ValueRef::Blob(_) => {
-            return Err(Error::ModuleError("a blob is no argument".to_owned()));
+            return Err(Error::ModuleError("arguments cannot be blobs".to_owned()));
         }
     })
 }

@@ -1,5 +1,5 @@
-//! Prints function, file and line of addresses in an ELF file with debug information, as
-//! addr2line does.
+//! Prints function, file and line of addresses in an ELF file with debug information, like
+//! addr2line.
 //!
 //! ```console
 //! $ cargo run -p heaptap-symbols --example symbolize -- fixtures/symbolize/alloc_test 0x12c4
@@ -11,7 +11,7 @@ use heaptap_symbols::symbolize::file::{Alone, FileError, SymbolFile};
 use std::num::NonZero;
 use std::sync::Arc;
 
-/// Addresses are those that the linker gave, sorted.
+/// `addresses` are link-time addresses in ascending order.
 fn symbolize(file: Bytes, addresses: &[u64]) -> Result<String, FileError> {
     let file = SymbolFile::open(file, Arc::new(Alone))?;
     let mut text = String::new();

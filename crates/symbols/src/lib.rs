@@ -1,7 +1,7 @@
-//! Names for frames. [`symbolize`] gives addresses of native code functions, files and lines.
-//! [`deobfuscate`] restores the Java names that R8 or ProGuard replaced. Both know
-//! recordings only as [`heaptap_model`]; neither prints, and only [`symbolize::debuginfod`] uses
-//! the network, if the caller names servers.
+//! Names for frames. [`symbolize`] maps addresses of native code to functions, files and lines.
+//! [`deobfuscate`] restores the Java names that R8 or ProGuard replaced. Both depend only on
+//! [`heaptap_model`] for recordings. Neither prints, and only [`symbolize::debuginfod`] uses the
+//! network, if the caller names servers.
 //!
 //! # Symbol files
 //!
@@ -12,16 +12,16 @@
 //! | ELF with `.dynsym` only | exported functions | the file |
 //! | Breakpad text | functions, files, lines | the file |
 //!
-//! A file fits if its build ID is that of the mapping. Three kinds of address are kept apart: a
-//! frame's `rel_pc` (file offset in the ELF plus the load bias that the unwinder saw), the file
-//! offset, and the linker's address (SVMA), which [`symbolize::file::SymbolFile::lookup`] takes.
+//! A file matches if its build ID is that of the memory mapping. There are three kinds of address:
+//! a frame's `rel_pc` (file offset in the ELF plus the load bias that the unwinder used), the file
+//! offset, and the link-time address (SVMA) for [`symbolize::file::SymbolFile::lookup`].
 //!
 //! # Mapping files
 //!
-//! A mapping file of R8 is text: a line `original -> obfuscated:` a class, and below it its members
-//! with ranges of lines. Several entries can answer for one method: inlined calls stand in order,
-//! innermost first. [`deobfuscate::Retracer`] answers by retrace's rules, which
-//! `tests/formats/retrace` compares with the original.
+//! A mapping file of R8 is text: a line `original -> obfuscated:` for each class, followed by its
+//! members with line ranges. A method can have several entries: inlined calls are in order,
+//! innermost first. [`deobfuscate::Retracer`] follows the rules of retrace, and
+//! `tests/formats/retrace` compares it with the original.
 //!
 //! # Worked examples
 //!
@@ -68,11 +68,11 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`symbolize::library`] | libraries of a recording whose frames want names |
-//! | [`symbolize::find`] | the places where symbols can be, in order, and the outcome of each |
+//! | [`symbolize::library`] | libraries of a recording with frames without names |
+//! | [`symbolize::find`] | the ordered search for symbols, and the outcome at each place |
 //! | [`symbolize::file`] | symbol files: ELF, DWARF, Breakpad |
-//! | [`symbolize::resolve`] | all libraries of a recording at once |
-//! | [`symbolize::cache`] | answers kept on disk, by build ID |
+//! | [`symbolize::resolve`] | symbolization of all libraries of a recording |
+//! | [`symbolize::cache`] | results on disk, by build ID |
 //! | [`symbolize::debuginfod`] | symbol files from servers |
 //! | [`deobfuscate`] | mapping files, retrace's rules, names for frames and Java heaps |
 

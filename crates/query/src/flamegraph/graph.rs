@@ -9,13 +9,13 @@ use crate::java::Heaps;
 use crate::table::TableError;
 use heaptap_analyze::class_tree::{ClassTree, Merge, NodeIndex, Over};
 
-/// The flamegraph of one dump.
+/// Returns the flamegraph of one dump.
 pub(super) fn flamegraph(heaps: &Heaps, asked: &Asked) -> Result<Flamegraph, TableError> {
     let wanted = heaps.all().iter().filter(|heap| heap.ts() == asked.ts);
     let mut wanted = wanted.filter(|heap| asked.upids.contains(&heap.upid.into()));
     let Some(heap) = wanted.next() else {
         return Err(TableError(format!(
-            "experimental_flamegraph: no Java heap of upid {} was dumped at {}: see \
+            "experimental_flamegraph: no Java heap of upid {} was dumped at {}; run \
              SELECT upid, ts FROM heap_graph",
             asked.upids.first().copied().unwrap_or_default(),
             asked.ts

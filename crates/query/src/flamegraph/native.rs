@@ -1,6 +1,6 @@
-//! Native heaps: call stacks, with inlined functions as frames of their own, outermost first.
-//! All heaps of a process together, all dumps up to a time. As in Perfetto, every frame of the
-//! trace is there, whether anything was allocated in it by then or not.
+//! Native heaps: callstacks, with inlined functions as separate frames, outermost first. All heaps
+//! of a process and all its dumps up to a time are added up. As in Perfetto, every frame of the
+//! trace is present, even if nothing was allocated in it by then.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -13,7 +13,7 @@ use crate::table::TableError;
 use heaptap_model::profile::index::{Index, Seed};
 use heaptap_model::profile::{FrameId, Recording, StringId};
 
-/// The call stacks of a trace.
+/// Callstacks of a trace.
 pub(super) struct Stacks {
     heaps: Arc<NativeHeaps>,
     processes: Arc<Processes>,
@@ -22,7 +22,7 @@ pub(super) struct Stacks {
 
 struct Tree {
     layout: Arc<Layout>,
-    /// The innermost node of each row of the callsites.
+    /// Innermost node of each row of the callsites.
     innermost: Vec<u32>,
 }
 
@@ -35,7 +35,7 @@ impl Stacks {
         }
     }
 
-    /// What a process holds and has allocated up to a time.
+    /// Returns the unreleased and allocated memory of a process up to a time.
     pub(super) fn flamegraph(&self, asked: &Asked) -> Result<Flamegraph, TableError> {
         let dumps = self.heaps.dumps.iter();
         let wanted = dumps.map(|dump| {
@@ -45,8 +45,8 @@ impl Stacks {
         let wanted: Vec<bool> = wanted.collect();
         if !wanted.contains(&true) {
             return Err(TableError(format!(
-                "experimental_flamegraph: no native heap of upid {} was dumped at or before {}: \
-                 see SELECT upid, ts_end FROM heap_profile",
+                "experimental_flamegraph: no native heap of upid {} was dumped at or before {}; \
+                 run SELECT upid, ts_end FROM heap_profile",
                 asked.upids.first().copied().unwrap_or_default(),
                 asked.ts
             )));
@@ -114,7 +114,7 @@ impl Tree {
     }
 }
 
-/// Texts by number.
+/// Texts with numbers.
 #[derive(Default)]
 struct Texts {
     texts: Vec<String>,
@@ -131,7 +131,7 @@ impl Texts {
     }
 }
 
-/// The functions of a frame, outermost first: at least one.
+/// Returns the functions of a frame, outermost first: at least one.
 fn expand(recording: &Recording, frame: FrameId, texts: &mut Texts) -> Vec<Label> {
     let of_frame = recording.tables.frame(frame);
     let mapping = of_frame

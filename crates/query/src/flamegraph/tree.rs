@@ -1,8 +1,7 @@
-//! Frames merged into a tree, laid out from the root down.
+//! Frames merged into a tree and laid out from the root down.
 
 use std::sync::Arc;
 
-/// Figures of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Figures {
     pub(super) count: i64,
@@ -20,7 +19,7 @@ impl Figures {
     }
 }
 
-/// What a frame is called and where it is, as numbers of texts; in the texts of a [`Layout`].
+/// Name and location of a frame, as indexes into the texts of a [`Layout`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Label {
     pub(super) name: u32,
@@ -29,7 +28,7 @@ pub(super) struct Label {
     pub(super) line: Option<u32>,
 }
 
-/// A tree without figures: frames after those above them, and the texts of their labels.
+/// Tree without figures, parents before children, with the texts of its labels.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     pub(super) parents: Vec<Option<u32>>,
@@ -43,11 +42,11 @@ impl Layout {
     }
 }
 
-/// A frame in its row.
+/// Frame in its row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frame {
     node: u32,
-    /// The row above.
+    /// Row of the frame above.
     pub(super) parent: Option<u32>,
     pub(super) depth: u32,
     pub(super) line: Option<u32>,
@@ -55,24 +54,24 @@ pub(super) struct Frame {
     pub(super) sums: Figures,
 }
 
-/// A tree with figures, in rows: each frame before those below it, and these at once after it.
+/// Tree with figures, in rows: a frame is directly followed by all frames below it.
 pub(super) struct Flamegraph {
     layout: Arc<Layout>,
     frames: Vec<Frame>,
 }
 
-/// The order of frames that are side by side.
+/// Order of frames with the same parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
-    /// As in the layout.
+    /// The order of the layout.
     Given,
-    /// The widest first.
+    /// Largest cumulative size first.
     Widest,
 }
 
 impl Flamegraph {
-    /// Sums up figures, one for each frame of the layout. With a focus, stacks that have it in no
-    /// name, whatever its case, are left out.
+    /// Computes cumulative figures from the figures of each frame of the layout. With a focus,
+    /// leaves out stacks without that text in a name; case is ignored.
     pub(super) fn of(
         layout: Arc<Layout>,
         mut own: Vec<Figures>,
@@ -84,7 +83,7 @@ impl Flamegraph {
         let mut kept = vec![true; nodes];
         if let Some(focus) = focus {
             let focus = focus.to_lowercase();
-            // At or below a frame that matches.
+            // Keep frames at or below a match.
             for node in 0..nodes {
                 let above = parent(node).is_some_and(|above| kept[above]);
                 kept[node] = above || layout.name(node as u32).to_lowercase().contains(&focus);
@@ -92,7 +91,7 @@ impl Flamegraph {
                     own[node] = Figures::default();
                 }
             }
-            // And what leads there.
+            // Keep the frames above them, too.
             for node in (0..nodes).rev() {
                 if let Some(above) = parent(node)
                     && kept[node]
@@ -138,11 +137,10 @@ impl Flamegraph {
     }
 }
 
-/// No node.
 const NONE: u32 = u32::MAX;
 
-/// Lays out what is kept. Children are linked lists, so that neither a frame with a million
-/// children nor a stack of a million frames takes more than its place.
+/// Lays out the kept frames. Children are linked lists, so that the space is linear even for a
+/// frame with a million children or a stack of a million frames.
 fn rows(
     layout: &Layout,
     kept: &[bool],
@@ -158,7 +156,7 @@ fn rows(
     let mut first_child = vec![NONE; kept.len()];
     let mut next = vec![NONE; kept.len()];
     let mut first_root = NONE;
-    // The last first, so that each list is in order.
+    // Back to front, so that each list is in order.
     for &node in nodes.iter().rev() {
         let list = match layout.parents[node as usize] {
             Some(parent) => &mut first_child[parent as usize],
@@ -167,7 +165,7 @@ fn rows(
         next[node as usize] = std::mem::replace(list, node);
     }
     let mut frames = Vec::with_capacity(nodes.len());
-    // Rows of those above, and whom to go on with after each.
+    // Row of each frame above, and the node that follows it under the same parent.
     let mut above: Vec<(u32, u32)> = Vec::new();
     let mut node = first_root;
     loop {

@@ -1,6 +1,6 @@
-//! `heap_graph_bitmaps`: `android.graphics.Bitmap`s and what their ids tell. From Android 16 on an
-//! id is `pid * 10^7 + storage * 10^6 + counter`, and one that came by a parcel keeps the id it
-//! had in the sender.
+//! `heap_graph_bitmaps`: `android.graphics.Bitmap` objects and the facts in their IDs. Since
+//! Android 16 an ID is `pid * 10^7 + storage * 10^6 + counter`. A bitmap received in a parcel has
+//! the ID of the sender as its source ID.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -15,28 +15,31 @@ const BITMAP: &str = "android.graphics.Bitmap";
 static SCHEMA: Schema = Schema {
     name: "heap_graph_bitmaps",
     module: Some("android.memory.heap_graph.bitmap"),
-    about: "Bitmaps of Java heaps, and where their pixels and they themselves come from.",
+    about: "Bitmaps of Java heaps, with the location of their pixels and their source process.",
     columns: &[
-        Column::int("object_id", "the object").sorted(),
-        Column::int("upid", "the process"),
-        Column::int("graph_sample_ts", "the dump, by its time in ns"),
-        Column::int("width", "pixels, where the dump has it"),
-        Column::int("height", "pixels, where the dump has it"),
-        Column::int("density", "dots per inch, where the dump has it"),
-        Column::int("bitmap_id", "its number, where it has one"),
-        Column::int("bitmap_pid", "the process that made it"),
+        Column::int("object_id", "object").sorted(),
+        Column::int("upid", "process"),
+        Column::int("graph_sample_ts", "time of the dump in ns"),
+        Column::int("width", "pixels, if the dump has values"),
+        Column::int("height", "pixels, if the dump has values"),
+        Column::int("density", "dots per inch, if the dump has values"),
+        Column::int("bitmap_id", "bitmap ID, if it has one"),
+        Column::int("bitmap_pid", "PID of the process that created it"),
         Column::text(
             "bitmap_storage_type",
-            "where its pixels are: heap, ashmem, hardware …",
+            "location of its pixels: heap, ashmem, hardware …",
         ),
-        Column::int("source_id", "the number it had where it came from"),
-        Column::int("source_pid", "the process it came from"),
-        Column::text("source_storage_type", "where its pixels were there"),
-        Column::int("source_upid", "the process it came from"),
-        Column::text("source_process_name", "the name of that"),
-        Column::int("self_size", "its own size"),
+        Column::int("source_id", "bitmap ID in the source process"),
+        Column::int("source_pid", "PID of the source process"),
+        Column::text(
+            "source_storage_type",
+            "location of its pixels in the source process",
+        ),
+        Column::int("source_upid", "source process"),
+        Column::text("source_process_name", "name of the source process"),
+        Column::int("self_size", "shallow size"),
         Column::int("native_size", "native bytes that it owns"),
-        Column::int("reachable", "1 where roots reach it, 0 for garbage"),
+        Column::int("reachable", "1 if reachable from GC roots, otherwise 0"),
     ],
 };
 
@@ -95,18 +98,18 @@ impl Bitmap {
             *place = field.value.integer();
             ControlFlow::Continue(())
         });
-        // -1: it came from nowhere.
+        // -1: the bitmap was not received from another process.
         bitmap.source = bitmap.source.filter(|&source| source != -1);
         bitmap
     }
 }
 
-/// The process of a bitmap's id.
+/// Returns the PID in a bitmap ID.
 fn pid(id: i64) -> i64 {
     id / 10_000_000
 }
 
-/// Where the pixels of the bitmap with that id are.
+/// Returns the location of the pixels from a bitmap ID.
 fn storage(id: i64) -> Option<&'static str> {
     const ALL: [&str; 4] = ["wrapped_pixel_ref", "heap", "ashmem", "hardware"];
     let at = usize::try_from(id / 1_000_000 % 10).ok()?;

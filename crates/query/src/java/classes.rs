@@ -1,4 +1,4 @@
-//! `heap_graph_class`: the classes of all dumps.
+//! `heap_graph_class`: classes of all dumps.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
@@ -13,12 +13,12 @@ const SCHEMA: Schema = Schema {
     about: "Classes and array types of Java heaps.",
     columns: &[
         Column::id(),
-        Column::text("name", "its name in the app, obfuscated or not").indexed(),
-        Column::text("deobfuscated_name", "its name before it was obfuscated").indexed(),
-        Column::text("location", "the file it was loaded from"),
-        Column::int("superclass_id", "its superclass").indexed(),
-        Column::int("classloader_id", "the object that loaded it").indexed(),
-        Column::text("kind", "what sort of class, such as KIND_ARRAY"),
+        Column::text("name", "name in the app, possibly obfuscated").indexed(),
+        Column::text("deobfuscated_name", "original name from the R8 mapping").indexed(),
+        Column::text("location", "file it was loaded from"),
+        Column::int("superclass_id", "superclass: `heap_graph_class.id`").indexed(),
+        Column::int("classloader_id", "class loader: `heap_graph_object.id`").indexed(),
+        Column::text("kind", "kind of class, such as KIND_ARRAY"),
     ],
 };
 
@@ -34,11 +34,11 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
 
 struct Classes {
     heaps: Arc<Heaps>,
-    /// By row, plus 1; 0 for none.
+    /// Row of the superclass plus 1, by row; 0 for none.
     superclasses: OnceLock<Vec<u32>>,
 }
 
-/// Perfetto's name of a kind.
+/// Returns Perfetto's name of a kind.
 pub(super) fn kind_name(kind: ClassKind) -> &'static str {
     match kind {
         ClassKind::Unknown => "KIND_UNKNOWN",
@@ -56,8 +56,8 @@ pub(super) fn kind_name(kind: ClassKind) -> &'static str {
     }
 }
 
-/// The superclass as Perfetto has it: of a heap graph, what the class object's field says, for the
-/// types' own superclasses are there from Android 12 on, and not for all.
+/// Returns the superclass that Perfetto shows. In a heap graph this is the value of the class
+/// object's field, because types name their superclasses only since Android 12 and not always.
 fn superclass(heap: &Heap, class: ClassIndex) -> Option<ClassIndex> {
     let graph = &heap.graph;
     let of_class = graph.class(class);

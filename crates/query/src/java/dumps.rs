@@ -1,4 +1,4 @@
-//! `heap_graph`: a row a dump; and what is known of OutOfMemoryErrors.
+//! `heap_graph`, with one row for each dump, and tables of OutOfMemoryErrors.
 
 use std::sync::Arc;
 
@@ -12,58 +12,55 @@ const DUMPS: Schema = Schema {
     about: "Java heap dumps.",
     columns: &[
         Column::id(),
-        Column::int("ts", "when it was dumped, ns of trace time").sorted(),
-        Column::int("upid", "the process"),
-        Column::text("dump_reason", "why it was dumped, such as OOME"),
+        Column::int("ts", "time of the dump, ns of trace time").sorted(),
+        Column::int("upid", "process"),
+        Column::text("dump_reason", "reason for the dump, such as OOME"),
         Column::int(
             "heap_size",
-            "bytes allocated in the heap, as the runtime says",
+            "bytes allocated in the heap, as reported by the runtime",
         ),
-        Column::int("truncated", "1 where packets of the dump are missing"),
+        Column::int("truncated", "1 if packets of the dump are missing"),
     ],
 };
 
-/// The table and the view of the library have the same columns.
+/// Columns of the table and of the library's view, which are the same.
 const ERROR_COLUMNS: &[Column] = &[
     Column::id(),
-    Column::int("heap_graph_id", "the dump").indexed(),
-    Column::int(
-        "allocation_size_bytes",
-        "bytes of the allocation that failed",
-    ),
-    Column::int("total_bytes_free", "bytes free in the heap"),
+    Column::int("heap_graph_id", "dump: `heap_graph.id`").indexed(),
+    Column::int("allocation_size_bytes", "bytes of the failed allocation"),
+    Column::int("total_bytes_free", "free bytes in the heap"),
     Column::int(
         "free_bytes_until_oom",
         "bytes that could still have been allocated",
     ),
-    Column::text("error_msg", "the error's message"),
+    Column::text("error_msg", "error message"),
 ];
 
 const ERRORS: Schema = Schema {
     name: "heap_graph_java_oome_details",
     module: None,
-    about: "OutOfMemoryErrors at which Java heaps were dumped.",
+    about: "OutOfMemoryErrors that caused Java heap dumps.",
     columns: ERROR_COLUMNS,
 };
 
 const ERRORS_OF_LIBRARY: Schema = Schema {
     name: "android_heap_graph_java_oome_details",
     module: Some("android.memory.heap_graph.oome"),
-    about: "OutOfMemoryErrors at which Java heaps were dumped.",
+    about: "OutOfMemoryErrors that caused Java heap dumps.",
     columns: ERROR_COLUMNS,
 };
 
 static FRAMES: Schema = Schema {
     name: "heaptap_java_oom_frame",
     module: None,
-    about: "The stacks at which OutOfMemoryErrors were thrown, the throwing frame first.",
+    about: "Callstacks that threw OutOfMemoryErrors, the throwing frame first.",
     columns: &[
         Column::id(),
-        Column::int("heap_graph_id", "the dump: `heap_graph.id`").indexed(),
+        Column::int("heap_graph_id", "dump: `heap_graph.id`").indexed(),
         Column::int("depth", "0 for the throwing frame"),
-        Column::text("method", "the method with its class"),
-        Column::text("file", "its source file, where known"),
-        Column::int("line", "the line, where known"),
+        Column::text("method", "method with its class"),
+        Column::text("file", "source file, if known"),
+        Column::int("line", "line, if known"),
     ],
 };
 
@@ -141,7 +138,7 @@ impl Rows for Dumps {
     }
 }
 
-/// Dumps with an error, by their positions.
+/// Positions of the dumps with an error.
 struct Errors {
     heaps: Arc<Heaps>,
     rows: Vec<usize>,

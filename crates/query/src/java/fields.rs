@@ -1,7 +1,7 @@
-//! `heap_graph_object_data` and `heap_graph_primitive`: values of fields, text of strings, arrays
-//! of primitives. HPROFs hold them; packets of heap graphs those of a few fields.
+//! `heap_graph_object_data` and `heap_graph_primitive`: values of fields, texts of strings, arrays
+//! of primitives. HPROFs have all of them, heap graphs only the values of a few fields.
 //!
-//! An object's data has the object's own number, and so has the set of its fields.
+//! The ID of an object's data and of the set of its fields is the ID of the object.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -15,25 +15,28 @@ use heaptap_model::heap_graph::{
 const DATA: Schema = Schema {
     name: "heap_graph_object_data",
     module: None,
-    about: "Contents of objects, where the dump has them: HPROFs do, heap graphs of a few fields.",
+    about: "Contents of objects: all of them in an HPROF, only a few fields in a heap graph.",
     columns: &[
-        Column::int("id", "the object's own number").sorted(),
+        Column::int("id", "object: `heap_graph_object.id`").sorted(),
         Column::int(
             "field_set_id",
-            "its primitive fields, in heap_graph_primitive",
+            "primitive fields: `heap_graph_primitive.field_set_id`",
         )
         .sorted(),
         Column::text("value_string", "text of a java.lang.String"),
         Column::text(
             "array_element_type",
-            "of an array of primitives, what it is of",
+            "element type of an array of primitives",
         ),
-        Column::int("array_element_count", "and how many"),
+        Column::int("array_element_count", "number of elements"),
         Column::int(
             "array_data_id",
-            "the object again, where the dump has the elements",
+            "ID of the object if the dump has the elements",
         ),
-        Column::int("array_data_hash", "equal for arrays of equal content"),
+        Column::int(
+            "array_data_hash",
+            "hash of the elements; equal for equal arrays",
+        ),
     ],
 };
 
@@ -43,17 +46,17 @@ const PRIMITIVES: Schema = Schema {
     about: "Primitive fields of objects and their values.",
     columns: &[
         Column::id(),
-        Column::int("field_set_id", "all fields of one object").sorted(),
-        Column::text("field_name", "the field with the class that declares it"),
-        Column::text("field_type", "its type, such as int"),
-        Column::int("bool_value", "the value of a boolean"),
-        Column::int("byte_value", "the value of a byte"),
-        Column::int("char_value", "the value of a char, a UTF-16 unit"),
-        Column::int("short_value", "the value of a short"),
-        Column::int("int_value", "the value of an int"),
-        Column::int("long_value", "the value of a long"),
-        Column::real("float_value", "the value of a float"),
-        Column::real("double_value", "the value of a double"),
+        Column::int("field_set_id", "set of the fields of one object").sorted(),
+        Column::text("field_name", "field with the class that declares it"),
+        Column::text("field_type", "type, such as int"),
+        Column::int("bool_value", "value of a boolean"),
+        Column::int("byte_value", "value of a byte"),
+        Column::int("char_value", "value of a char, a UTF-16 code unit"),
+        Column::int("short_value", "value of a short"),
+        Column::int("int_value", "value of an int"),
+        Column::int("long_value", "value of a long"),
+        Column::real("float_value", "value of a float"),
+        Column::real("double_value", "value of a double"),
     ],
 };
 
@@ -66,7 +69,7 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
     });
 }
 
-/// What data an object has.
+/// Kind of data that an object has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sort {
     None,
@@ -75,7 +78,7 @@ enum Sort {
     Array,
 }
 
-/// By its class alone, where that tells.
+/// Returns the kind of data, from the class alone if that is enough.
 fn sort(graph: &HeapGraph, object: ObjectIndex) -> Sort {
     if graph.facts.source == DumpSource::HeapGraph {
         return match primitives(graph, object) {
@@ -101,7 +104,7 @@ fn sort(graph: &HeapGraph, object: ObjectIndex) -> Sort {
     }
 }
 
-/// Whether an object has a row in `heap_graph_object_data`.
+/// Returns whether an object has a row in `heap_graph_object_data`.
 pub(super) fn has_data(heap: &Heap, object: ObjectIndex) -> bool {
     sort(&heap.graph, object) != Sort::None
 }
@@ -110,7 +113,7 @@ fn is_reference(value: Value) -> bool {
     matches!(value, Value::Null | Value::Object(_) | Value::Dangling(_))
 }
 
-/// How many primitive fields an object has.
+/// Returns the number of primitive fields of an object.
 fn primitives(graph: &HeapGraph, object: ObjectIndex) -> u32 {
     let of_class = graph.class(graph.class_of(object));
     if of_class.is_array() {
@@ -132,14 +135,14 @@ fn primitives(graph: &HeapGraph, object: ObjectIndex) -> u32 {
     count
 }
 
-/// FNV-1a, 64 bits.
+/// Returns the 64-bit FNV-1a hash.
 fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
     })
 }
 
-/// Objects with contents, by their rows, ascending.
+/// Rows of objects with contents, ascending.
 struct Data {
     heaps: Arc<Heaps>,
     rows: Vec<u32>,
@@ -168,7 +171,7 @@ impl Rows for Data {
         let graph = &heap.graph;
         let array = || graph.contents().primitive_array(graph, object);
         match column {
-            // A set without rows is as good as none.
+            // Objects without primitive fields also get a set; it has no rows.
             0 | 1 => id.into(),
             2 => graph.contents().string(graph, object).into(),
             3 => array().map(|array| array.element.name()).into(),
@@ -185,7 +188,7 @@ impl Rows for Data {
 /// Primitive fields of all objects.
 struct Primitives {
     heaps: Arc<Heaps>,
-    /// Objects that have some, by their rows, with the row of their first field; ascending.
+    /// Rows of objects with primitive fields, and the row of the first field; ascending.
     firsts: Vec<(u32, u32)>,
     count: usize,
 }
@@ -199,7 +202,7 @@ impl Primitives {
             let fields = primitives(&heap.graph, object);
             if fields > 0 {
                 firsts.push((row as u32, count));
-                // What is beyond the numbers of rows is not shown.
+                // Fields beyond the largest row number are left out.
                 count = count.saturating_add(fields);
             }
         }

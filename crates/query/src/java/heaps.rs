@@ -1,6 +1,6 @@
-//! Java heaps as tables see them: all dumps one after the other, with a number for each object,
-//! class and reference that is its row. Objects are numbered as Perfetto numbers them, in the
-//! order in which the dump first names them; references in order of the objects that hold them.
+//! Java heaps as tables: all dumps one after the other. Each object, class and reference has a
+//! number, which is its row. Objects are numbered as in Perfetto, in the order in which the dump
+//! first names them; references are numbered in the order of their owners.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -13,7 +13,7 @@ use heaptap_model::heap_graph::{
     ShortestPaths,
 };
 
-/// The dumps of an input, read when a table of theirs first needs them.
+/// Dumps of an input, read when a table first needs them.
 #[derive(Clone)]
 pub struct LazyHeaps {
     shared: Arc<Shared>,
@@ -36,27 +36,27 @@ impl LazyHeaps {
         }
     }
 
-    /// What is known of the dumps without reading them, with their `upid`s.
+    /// Returns the facts known before the dumps are read, with their `upid`s.
     pub(crate) fn list(&self) -> impl Iterator<Item = (&JavaHeapFacts, u32)> {
         let all = self.shared.input.list().iter();
         all.map(|facts| (facts, self.upid(facts)))
     }
 
-    /// The processes that rows refer to.
+    /// Returns the processes that rows refer to.
     pub(super) fn processes(&self) -> Arc<Processes> {
         Arc::clone(&self.shared.processes)
     }
 
     fn upid(&self, facts: &JavaHeapFacts) -> u32 {
         let upid = facts.pid.and_then(|pid| self.shared.processes.upid(pid));
-        // Nobody's: an HPROF does not say whose it is.
+        // An HPROF does not name its process.
         upid.unwrap_or(0)
     }
 
-    /// The dumps, read now if they were not before.
+    /// Returns the dumps and reads them on the first call.
     ///
     /// # Errors
-    /// Those of reading them, each time.
+    /// Returns the error of reading them, on every call.
     pub(crate) fn get(&self) -> Result<Arc<Heaps>, TableError> {
         let read = || {
             let listed = self.list().enumerate();
@@ -73,19 +73,17 @@ impl LazyHeaps {
     }
 }
 
-/// A dump that was read.
 pub(super) struct Dump {
     pub(super) graph: Arc<HeapGraph>,
     pub(super) facts: JavaHeapFacts,
     pub(super) upid: u32,
 }
 
-/// All dumps of an input, in order of time.
 pub(crate) struct Heaps {
     heaps: Vec<Heap>,
 }
 
-/// A dump, where its rows begin, and what was computed of it.
+/// Dump with its first rows and the results computed from it.
 pub(crate) struct Heap {
     pub(crate) graph: Arc<HeapGraph>,
     pub(super) facts: JavaHeapFacts,
@@ -101,13 +99,13 @@ pub(crate) struct Heap {
     referrers: OnceLock<Referrers>,
 }
 
-/// The order of a dump's objects as rows.
+/// Order of a dump's objects as rows.
 enum Numbering {
-    /// That of their ids.
+    /// Order of the objects' IDs.
     ById,
-    /// That in which the dump names them.
+    /// Order in which the dump names the objects.
     ByPlace(Vec<ObjectIndex>),
-    /// The same, where it does not name all.
+    /// The same, for dumps that do not name all objects.
     Mixed {
         objects: Vec<ObjectIndex>,
         rows: Vec<u32>,
@@ -148,7 +146,7 @@ impl Heap {
         self.numbering.get_or_init(|| Numbering::of(&self.graph))
     }
 
-    /// The row of an object.
+    /// Returns the row of an object.
     pub(super) fn row(&self, object: ObjectIndex) -> usize {
         let row = match self.numbering() {
             Numbering::ById => object.0,
@@ -158,7 +156,7 @@ impl Heap {
         self.first_object + row as usize
     }
 
-    /// The object of a row of this dump.
+    /// Returns the object of a row of this dump.
     pub(super) fn object(&self, row: usize) -> ObjectIndex {
         let at = row - self.first_object;
         match self.numbering() {
@@ -167,68 +165,68 @@ impl Heap {
         }
     }
 
-    /// The rows of the dump's objects.
+    /// Returns the rows of the dump's objects.
     pub(super) fn rows(&self) -> Range<usize> {
         self.first_object..self.first_object + self.graph.len()
     }
 
-    /// The objects of the dump in order of their rows.
+    /// Returns the objects of the dump in the order of their rows.
     pub(super) fn objects(&self) -> impl Iterator<Item = ObjectIndex> + '_ {
         self.rows().map(|row| self.object(row))
     }
 
-    /// The row of a class.
+    /// Returns the row of a class.
     pub(super) fn class_row(&self, class: ClassIndex) -> usize {
         self.first_class + class.at()
     }
 
-    /// The row of the first of all references of the dump; those of one object follow each other.
+    /// Returns the row of the first reference of the dump; references of one object are adjacent.
     pub(super) fn first_reference(&self) -> usize {
         self.first_reference
     }
 
-    /// When it was dumped, ns of trace time.
+    /// Returns the time of the dump, ns of trace time.
     pub(crate) fn ts(&self) -> i64 {
         self.facts.time_ns as i64
     }
 
-    /// What roots reach.
+    /// Returns the objects reachable from roots.
     pub(super) fn reachable(&self) -> &Reachable {
         self.reachable
             .get_or_init(|| Reachable::of(&self.graph, Follow::default()))
     }
 
-    /// Who keeps whom alone.
+    /// Returns the dominator tree.
     pub(super) fn dominators(&self) -> &Dominators {
         self.dominators
             .get_or_init(|| Dominators::compute(&self.graph, Follow::default()))
     }
 
-    /// The shortest paths from roots.
+    /// Returns the shortest paths from roots.
     pub(crate) fn paths(&self) -> &ShortestPaths {
         self.paths
             .get_or_init(|| ShortestPaths::of(&self.graph, Follow::default()))
     }
 
-    /// Paths from the roots that tell the most: those that people are shown.
+    /// Returns paths from the most informative roots: those shown to users.
     pub(super) fn best_paths(&self) -> &ShortestPaths {
         self.best_paths
             .get_or_init(|| ShortestPaths::from_best_roots(&self.graph, Follow::default()))
     }
 
-    /// Who refers to whom, weakly or not.
+    /// Returns the referrers of each object, including weak ones.
     pub(super) fn referrers(&self) -> &Referrers {
         self.referrers
             .get_or_init(|| Referrers::of(&self.graph, Follow::ALL))
     }
 }
 
-/// Whether the dump is an HPROF: its referents stand in a list of their own, and have rows.
+/// Returns whether the dump is an HPROF: its referents are in a separate list and have rows.
 pub(super) fn is_hprof(graph: &HeapGraph) -> bool {
     graph.facts.source != DumpSource::HeapGraph
 }
 
-/// Number of rows of a dump's references.
+/// Returns the number of rows of a dump's references.
 fn reference_rows(graph: &HeapGraph) -> usize {
     let apart = match is_hprof(graph) {
         true => graph.referents().len(),
@@ -241,15 +239,15 @@ impl Heaps {
     /// Numbers the rows of dumps.
     ///
     /// # Errors
-    /// Where they have more of something than a table can have rows.
+    /// Returns an error if there are more items of one kind than a table can have rows.
     pub(super) fn of(mut dumps: Vec<Dump>) -> Result<Heaps, TableError> {
-        // An HPROF tells its time when it is read, not before.
+        // The time of an HPROF is known only after reading it.
         for dump in &mut dumps {
             if dump.facts.time_ns == 0 {
                 dump.facts.time_ns = dump.graph.facts.time_ns;
             }
         }
-        // As the column shows it, which is declared sorted.
+        // Sort by the signed value that the column shows, because the column is declared sorted.
         dumps.sort_by_key(|dump| dump.facts.time_ns as i64);
         let (mut objects, mut classes, mut references) = (0usize, 0usize, 0usize);
         let mut heaps = Vec::with_capacity(dumps.len());
@@ -277,74 +275,72 @@ impl Heaps {
         let most = objects.max(classes).max(references);
         if u32::try_from(most).is_err() {
             return Err(TableError(format!(
-                "{} dumps together have more objects or references than a table can have rows: \
-                 name one with @N",
+                "{} dumps together have more objects or references than a table can have rows; \
+                 select one dump with @N",
                 heaps.len()
             )));
         }
         Ok(Heaps { heaps })
     }
 
-    /// The dumps, in order of time.
+    /// Returns the dumps in order of time.
     pub(crate) fn all(&self) -> &[Heap] {
         &self.heaps
     }
 
-    /// Number of objects.
     pub(super) fn objects(&self) -> usize {
         self.heaps
             .last()
             .map_or(0, |last| last.first_object + last.graph.len())
     }
 
-    /// Number of classes.
     pub(super) fn classes(&self) -> usize {
         self.heaps
             .last()
             .map_or(0, |last| last.first_class + last.graph.classes().len())
     }
 
-    /// Number of references.
     pub(super) fn references(&self) -> usize {
         self.heaps
             .last()
             .map_or(0, |last| last.first_reference + reference_rows(&last.graph))
     }
 
-    /// The dump that a row lies in, by where each begins.
+    /// Returns the dump that contains a row, given the first row of each dump.
     fn holding(&self, row: usize, first: impl Fn(&Heap) -> usize) -> &Heap {
         match &self.heaps[..] {
             [only] => only,
-            // The last that begins at or before it: of empty ones and the one behind them, that.
+            // The last dump that begins at or before the row; empty dumps before it begin there,
+            // too.
             all => &all[all.partition_point(|heap| first(heap) <= row) - 1],
         }
     }
 
-    /// The position in [`Heaps::all`] of the dump that an object's row lies in.
+    /// Returns the position in [`Heaps::all`] of the dump that contains an object's row.
     pub(super) fn position(&self, row: usize) -> usize {
         let all = &self.heaps;
         all.partition_point(|heap| heap.first_object <= row) - 1
     }
 
-    /// The dump and the object of a row below [`Heaps::objects`].
+    /// Returns the dump and the object of a row below [`Heaps::objects`].
     pub(super) fn object(&self, row: usize) -> (&Heap, ObjectIndex) {
         let heap = self.holding(row, |heap| heap.first_object);
         (heap, heap.object(row))
     }
 
-    /// The same for any number that a query may name.
+    /// Returns the dump and the object of any number in a query, if there is one.
     pub(super) fn find_object(&self, row: i64) -> Option<(&Heap, ObjectIndex)> {
         let row = usize::try_from(row).ok()?;
         (row < self.objects()).then(|| self.object(row))
     }
 
-    /// The dump and the class of a row below [`Heaps::classes`].
+    /// Returns the dump and the class of a row below [`Heaps::classes`].
     pub(super) fn class(&self, row: usize) -> (&Heap, ClassIndex) {
         let heap = self.holding(row, |heap| heap.first_class);
         (heap, ClassIndex((row - heap.first_class) as u32))
     }
 
-    /// The dump of a reference's row, below [`Heaps::references`].
+    /// Returns the dump of a reference's row below [`Heaps::references`].
     pub(super) fn of_reference(&self, row: usize) -> &Heap {
         self.holding(row, |heap| heap.first_reference)
     }

@@ -1,19 +1,18 @@
-//! Perfetto's tables of Java heaps, over [`HeapGraph`]s: read from their columns, not copied.
-//! What has to be computed (reachability, dominators, trees by class) is, when a query first
-//! needs it.
+//! Perfetto's tables of Java heaps, read from the columns of [`HeapGraph`]s without copying.
+//! Reachability, dominators and trees by class are computed when a query first needs them.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `heaps` | the dumps, how their objects, classes and references are numbered as rows, and what is computed of them |
+//! | `heaps` | dumps, row numbers of objects, classes and references, computed results |
 //! | `dumps` | `heap_graph`, and OutOfMemoryErrors |
 //! | `classes` | `heap_graph_class` |
 //! | `objects` | `heap_graph_object` |
 //! | `references` | `heap_graph_reference` |
-//! | `fields` | `heap_graph_object_data`, `heap_graph_primitive`: what HPROFs hold of values |
-//! | `trees` | dominators and shortest paths, object by object and merged by class |
+//! | `fields` | `heap_graph_object_data`, `heap_graph_primitive`: values, mostly of HPROFs |
+//! | `trees` | dominators and shortest paths, by object and merged by class |
 //! | `sums` | sums by class and by dump |
 //! | `bitmaps` | `heap_graph_bitmaps` |
-//! | `own` | tables of our own |
+//! | `own` | heaptap's own tables |
 
 mod bitmaps;
 mod classes;
@@ -34,34 +33,34 @@ pub(super) use heaps::Heaps;
 pub use heaps::LazyHeaps;
 use heaptap_model::heap_graph::{HeapGraph, OutOfMemory};
 
-/// What is known of a Java heap before it is read.
+/// Facts about a Java heap that are known before it is read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JavaHeapFacts {
-    /// Process id; `None` where the dump does not say (HPROF).
+    /// Process ID; `None` if the dump does not have one (HPROF).
     pub pid: Option<u64>,
-    /// Process name; empty where not known.
+    /// Process name; empty if unknown.
     pub process: String,
     /// Trace time in ns.
     pub time_ns: u64,
-    /// Why it was dumped, such as `OOME`.
+    /// Reason for the dump, such as `OOME`.
     pub reason: Option<String>,
-    /// The OutOfMemoryError that it was dumped at.
+    /// The OutOfMemoryError that caused the dump.
     pub out_of_memory: Option<OutOfMemory>,
 }
 
-/// The Java heaps of an input, each read when a table first needs it.
+/// Java heaps of an input, each read when a table first needs it.
 pub trait JavaHeaps: Send + Sync {
-    /// All, in order of their time.
+    /// Returns all heaps in order of time.
     fn list(&self) -> &[JavaHeapFacts];
 
-    /// Reads one of [`JavaHeaps::list`].
+    /// Reads the heap at a position in [`JavaHeaps::list`].
     ///
     /// # Errors
-    /// In words for people, where it can't be read.
+    /// Returns an error with a message for the user if the heap cannot be read.
     fn read(&self, at: usize) -> Result<Arc<HeapGraph>, TableError>;
 }
 
-/// Adds the tables of Java heaps, and hands out the heaps for others.
+/// Adds the tables of Java heaps and returns the heaps for other tables.
 pub fn add(
     catalog: &mut Catalog,
     heaps: &Arc<dyn JavaHeaps>,

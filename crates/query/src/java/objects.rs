@@ -1,4 +1,4 @@
-//! `heap_graph_object`: the objects of all dumps.
+//! `heap_graph_object`: objects of all dumps.
 
 use std::sync::Arc;
 
@@ -10,30 +10,31 @@ use heaptap_model::heap_graph::{HeapKind, ObjectIndex};
 const SCHEMA: Schema = Schema {
     name: "heap_graph_object",
     module: None,
-    about: "Objects of Java heaps. All with the same upid and graph_sample_ts are of one dump.",
+    about: "Objects of Java heaps. Objects with the same upid and graph_sample_ts are from one \
+            dump.",
     columns: &[
         Column::id(),
-        Column::int("upid", "the process"),
-        Column::int("graph_sample_ts", "the dump, by its time in ns").sorted(),
+        Column::int("upid", "process"),
+        Column::int("graph_sample_ts", "time of the dump in ns").sorted(),
         Column::int(
             "self_size",
-            "shallow size in bytes; -1 for one referred to but not dumped",
+            "shallow size in bytes; -1 if the object is referenced but was not dumped",
         ),
         Column::int(
             "native_size",
-            "native bytes that a NativeAllocationRegistry knows of",
+            "native bytes registered with a NativeAllocationRegistry",
         ),
         Column::int(
             "reference_set_id",
-            "what it refers to, in heap_graph_reference",
+            "its references: `heap_graph_reference.reference_set_id`",
         )
         .found(Access::Own),
-        Column::int("reachable", "1 where roots reach it, 0 for garbage"),
-        Column::text("heap_type", "the heap it lies in, such as HEAP_TYPE_APP"),
-        Column::int("type_id", "its class").indexed(),
-        Column::text("root_type", "why it is a root, such as ROOT_JNI_GLOBAL").indexed(),
-        Column::int("root_distance", "-1, as in Perfetto").hidden(),
-        Column::int("object_data_id", "its contents, in heap_graph_object_data").found(Access::Own),
+        Column::int("reachable", "1 if reachable from GC roots, otherwise 0"),
+        Column::text("heap_type", "heap that contains it, such as HEAP_TYPE_APP"),
+        Column::int("type_id", "class: `heap_graph_class.id`").indexed(),
+        Column::text("root_type", "kind of GC root, such as ROOT_JNI_GLOBAL").indexed(),
+        Column::int("root_distance", "always -1, as in Perfetto").hidden(),
+        Column::int("object_data_id", "contents: `heap_graph_object_data.id`").found(Access::Own),
     ],
 };
 
@@ -42,7 +43,7 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
     catalog.table(&SCHEMA, move || Ok(Arc::new(Objects(heaps.get()?))));
 }
 
-/// Perfetto's name of a heap.
+/// Returns Perfetto's name of a heap.
 pub(super) fn heap_name(heap: HeapKind) -> Option<&'static str> {
     match heap {
         HeapKind::Unknown => None,
@@ -52,7 +53,7 @@ pub(super) fn heap_name(heap: HeapKind) -> Option<&'static str> {
     }
 }
 
-/// The shallow size as Perfetto shows it.
+/// Returns the shallow size that Perfetto shows.
 fn self_size(heap: &Heap, object: ObjectIndex) -> Cell<'static> {
     match heap.graph.is_placeholder(object) {
         true => Cell::Int(-1),

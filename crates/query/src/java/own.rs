@@ -1,5 +1,5 @@
-//! Tables of our own: objects with what they retain, classes with sums by name, paths to objects
-//! as people read them.
+//! heaptap's own tables: objects with their retained sizes, classes with sums by name, and readable
+//! paths to objects.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
@@ -15,77 +15,83 @@ use heaptap_model::heap_graph::{Follow, ObjectIndex};
 static OBJECTS: Schema = Schema {
     name: "heaptap_java_object",
     module: None,
-    about: "Objects of Java heaps with what each retains and how a root reaches it.",
+    about: "Objects of Java heaps with their retained sizes and their paths from GC roots.",
     columns: &[
         Column::id(),
-        Column::int("upid", "its process"),
-        Column::int("ts", "its dump, by the time of that in ns").sorted(),
-        Column::int("address", "its id in the dump itself").indexed(),
-        Column::text("class", "its class; `class X` for the class object of X"),
-        Column::int("class_id", "its class: `heap_graph_class.id`").indexed(),
-        Column::int("shallow_bytes", "its own size"),
+        Column::int("upid", "process"),
+        Column::int("ts", "time of the dump in ns").sorted(),
+        Column::int("address", "object ID in the dump itself").indexed(),
+        Column::text("class", "class; `class X` for the class object of X"),
+        Column::int("class_id", "class: `heap_graph_class.id`").indexed(),
+        Column::int("shallow_bytes", "shallow size"),
         Column::int("native_bytes", "native bytes that it owns"),
-        Column::int(
-            "retained_bytes",
-            "what would be free without it; 0 for garbage",
-        ),
-        Column::int("retained_native_bytes", "native bytes that would be free"),
+        Column::int("retained_bytes", "retained size; 0 if unreachable"),
+        Column::int("retained_native_bytes", "retained native bytes"),
         Column::int(
             "retained_count",
-            "objects that would be gone, itself included",
+            "number of retained objects, including itself",
         ),
-        Column::int(
-            "dominator_id",
-            "the object that keeps it alone; NULL where none does",
-        )
-        .found(Access::Own),
+        Column::int("dominator_id", "immediate dominator; NULL if it has none").found(Access::Own),
         Column::int(
             "distance",
-            "references between a root and it; NULL for garbage",
+            "number of references from a GC root; NULL if unreachable",
         ),
-        Column::text("root", "why it is a root itself"),
-        Column::text("text", "of a string, where the dump has it"),
-        Column::text("path", "how a root reaches it, through which fields").hidden(),
+        Column::text("root", "kind of GC root, if it is one"),
+        Column::text("text", "text of a string, if the dump has it"),
+        Column::text("path", "path from a GC root, with field names").hidden(),
     ],
 };
 
 static CLASSES: Schema = Schema {
     name: "heaptap_java_class",
     module: None,
-    about: "Classes by name with sums over the reachable instances of each dump, and over garbage.",
+    about: "Classes by name, with sums over the reachable and the unreachable instances of each \
+            dump.",
     columns: &[
         Column::id(),
-        Column::int("upid", "the process"),
-        Column::int("ts", "the dump, by its time in ns").sorted(),
-        Column::text("class", "the class").indexed(),
-        Column::text("package", "its package"),
+        Column::int("upid", "process"),
+        Column::int("ts", "time of the dump in ns").sorted(),
+        Column::text("class", "class").indexed(),
+        Column::text("package", "package"),
         Column::int("count", "reachable instances"),
-        Column::int("shallow_bytes", "their own sizes"),
-        Column::int("native_bytes", "native bytes that they own"),
-        Column::int("retained_bytes", "what would be free without them"),
-        Column::int("retained_native_bytes", "native bytes that would be free"),
-        Column::int("retained_count", "objects that would be gone"),
-        Column::int("garbage_count", "instances that no root reaches"),
-        Column::int("garbage_bytes", "their own sizes"),
+        Column::int("shallow_bytes", "shallow size of the reachable instances"),
+        Column::int(
+            "native_bytes",
+            "native bytes owned by the reachable instances",
+        ),
+        Column::int(
+            "retained_bytes",
+            "bytes retained by the reachable instances",
+        ),
+        Column::int(
+            "retained_native_bytes",
+            "native bytes retained by the reachable instances",
+        ),
+        Column::int(
+            "retained_count",
+            "objects retained by the reachable instances",
+        ),
+        Column::int("garbage_count", "unreachable instances"),
+        Column::int("garbage_bytes", "shallow size of the unreachable instances"),
     ],
 };
 
 static PATH: Schema = Schema {
     name: "heaptap_java_path",
     module: None,
-    about: "How a root reaches an object: heaptap_java_path(object), the root first.",
+    about: "Path from a GC root to an object: heaptap_java_path(object), the root first.",
     columns: &[
         Column::id(),
-        Column::int("object_id", "an object on the way: `heap_graph_object.id`"),
-        Column::text("class", "its class"),
+        Column::int("object_id", "object on the path: `heap_graph_object.id`"),
+        Column::text("class", "class of the object"),
         Column::text(
             "field",
-            "the field or element that leads to it from the one before",
+            "field or element of the previous object that refers to it",
         ),
-        Column::int("shallow_bytes", "its own size"),
-        Column::int("retained_bytes", "what would be free without it"),
-        Column::text("root", "why the first is there"),
-        Column::int("object", "the object asked for")
+        Column::int("shallow_bytes", "shallow size"),
+        Column::int("retained_bytes", "retained size"),
+        Column::text("root", "kind of GC root, in the first row"),
+        Column::int("object", "object: `heap_graph_object.id`")
             .argument()
             .hidden(),
     ],
@@ -109,7 +115,7 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
         };
         let Some((heap, object)) = asked else {
             return Err(TableError(
-                "heaptap_java_path: there is no such object: ask for \
+                "heaptap_java_path: no such object; write \
                  heaptap_java_path(heap_graph_object.id)"
                     .to_owned(),
             ));
@@ -120,7 +126,7 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
     });
 }
 
-/// The path that `heaptap paths` shows too.
+/// Returns the path that `heaptap paths` shows, too.
 fn path(heap: &Heap, object: ObjectIndex) -> Path {
     paths::shortest(&heap.graph, heap.best_paths(), Follow::default(), object)
 }
@@ -134,11 +140,11 @@ fn field(place: &Place) -> String {
     }
 }
 
-/// Where the paths of a dump's objects begin, and how long they are.
+/// Roots and lengths of the paths to a dump's objects.
 struct Ways {
-    /// By object; `u32::MAX` for garbage.
+    /// By object; `u32::MAX` if unreachable.
     distances: Vec<u32>,
-    /// By object, the root; itself for garbage.
+    /// Root of the path, by object; the object itself if unreachable.
     roots: Vec<ObjectIndex>,
 }
 
@@ -158,7 +164,7 @@ impl Ways {
     }
 }
 
-/// So many steps of a path stand in a line: a list may be a million long.
+/// Maximum number of references in a path shown in one line: a linked list can have a million.
 const STEPS_IN_WORDS: usize = 40;
 
 struct Objects {
@@ -177,7 +183,7 @@ impl Objects {
         (distance != u32::MAX).then_some(distance)
     }
 
-    /// The path in a line: `system class: class lab.Lab .CACHE-> java.util.ArrayList
+    /// Returns the path in one line: `system class: class lab.Lab .CACHE-> java.util.ArrayList
     /// .elementData-> …`.
     fn path_in_words(&self, row: usize, heap: &Heap, object: ObjectIndex) -> String {
         let graph = &heap.graph;
@@ -253,7 +259,7 @@ impl Rows for Objects {
     }
 
     fn lookup(&self, column: usize, key: i64, found: &mut Vec<u32>) {
-        debug_assert_eq!(column, 11, "only dominators are looked up");
+        debug_assert_eq!(column, 11, "lookup needs the dominator column");
         if let Some((heap, above)) = self.heaps.find_object(key) {
             let below = heap.dominators().children(above);
             found.extend(below.map(|object| heap.row(object) as u32));
@@ -264,7 +270,7 @@ impl Rows for Objects {
 
 struct Classes {
     heaps: Arc<Heaps>,
-    /// With the position of the dump, and sums over garbage.
+    /// Position of the dump, sums over reachable instances, and sums over unreachable ones.
     rows: Vec<(usize, Row, Sums)>,
 }
 

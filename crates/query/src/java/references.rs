@@ -1,8 +1,8 @@
-//! `heap_graph_reference`: what objects refer to by which field, null or not.
+//! `heap_graph_reference`: references of objects by field, including null ones.
 //!
-//! A row is a position in the graph's references, so that those of one object follow each other
-//! and their set is the number of the first. Of an HPROF, referents of
-//! `java.lang.ref.Reference`s stand in a list of their own and have their rows behind all others.
+//! A row is a position in the graph's references, so that those of one object are adjacent and
+//! the number of their set is the row of the first. In an HPROF, referents of
+//! `java.lang.ref.Reference`s are in a separate list, and their rows follow all others.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::{ControlFlow, Range};
@@ -15,17 +15,21 @@ use heaptap_model::heap_graph::{FieldDecl, HeapGraph, ObjectIndex, Value};
 const SCHEMA: Schema = Schema {
     name: "heap_graph_reference",
     module: None,
-    about: "References of objects of Java heaps, one a row.",
+    about: "References between objects of Java heaps, one in each row.",
     columns: &[
         Column::id(),
-        Column::int("reference_set_id", "all references of one object").found(Access::Own),
-        Column::int("owner_id", "the object that refers").found(Access::Own),
-        Column::int("owned_id", "the object referred to; NULL for null").found(Access::Own),
-        Column::text("field_name", "the field with the class that declares it"),
-        Column::text("field_type_name", "the type of the field"),
+        Column::int("reference_set_id", "set of all references of one object").found(Access::Own),
+        Column::int("owner_id", "object that has the reference").found(Access::Own),
+        Column::int(
+            "owned_id",
+            "object that it refers to; NULL for a null reference",
+        )
+        .found(Access::Own),
+        Column::text("field_name", "field with the class that declares it"),
+        Column::text("field_type_name", "type of the field"),
         Column::text(
             "deobfuscated_field_name",
-            "the field before it was obfuscated",
+            "original name of the field from the R8 mapping",
         ),
     ],
 };
@@ -40,7 +44,7 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
     });
 }
 
-/// The referents that have rows of their own, by position in all of them.
+/// Returns the referents with rows of their own, as positions in the list of all referents.
 fn apart(graph: &HeapGraph, object: ObjectIndex) -> Range<usize> {
     if !is_hprof(graph) {
         return 0..0;
@@ -50,7 +54,7 @@ fn apart(graph: &HeapGraph, object: ObjectIndex) -> Range<usize> {
     from..from + graph.referents_of(object).len()
 }
 
-/// The rows of an object's references: those in order, and the referents.
+/// Returns the rows of an object's references: those of its fields or elements, and its referents.
 fn rows_of(heap: &Heap, object: ObjectIndex) -> (Range<usize>, Range<usize>) {
     let graph = &heap.graph;
     let first = heap.first_reference();
@@ -63,7 +67,7 @@ fn rows_of(heap: &Heap, object: ObjectIndex) -> (Range<usize>, Range<usize>) {
     )
 }
 
-/// The set of an object's references; `None` where it has none.
+/// Returns the set of an object's references, or `None` without references.
 pub(super) fn set_of(heap: &Heap, object: ObjectIndex) -> Option<usize> {
     let (slots, apart) = rows_of(heap, object);
     match (slots.is_empty(), apart.is_empty()) {
@@ -73,7 +77,7 @@ pub(super) fn set_of(heap: &Heap, object: ObjectIndex) -> Option<usize> {
     }
 }
 
-/// Whose set that is.
+/// Returns the owner of a set.
 pub(super) fn owner_of_set(heaps: &Heaps, set: i64) -> Option<(&Heap, ObjectIndex)> {
     let row = usize::try_from(set).ok()?;
     if row >= heaps.references() {
@@ -84,11 +88,11 @@ pub(super) fn owner_of_set(heaps: &Heaps, set: i64) -> Option<(&Heap, ObjectInde
     (set_of(heap, owner) == Some(row)).then_some((heap, owner))
 }
 
-/// Where a row's reference is in its graph.
+/// Location of a row's reference in its graph.
 enum Place {
-    /// A position in the references of an object.
+    /// Object, and position in its references.
     Slot(ObjectIndex, usize),
-    /// A position in all referents.
+    /// Position in the list of all referents.
     Apart(usize),
 }
 
@@ -104,7 +108,8 @@ impl Place {
         let graph = &heap.graph;
         match *self {
             Place::Slot(owner, at) => match graph.references(owner)[at] {
-                // A heap graph has the referent among the others, where it was set apart.
+                // In a heap graph, a referent that is kept separately still belongs to the other
+                // references.
                 ObjectIndex::NONE if !is_hprof(graph) => {
                     let referents = graph.referents_of(owner);
                     let first = referents.first()?;
@@ -118,7 +123,7 @@ impl Place {
     }
 }
 
-/// The field by which a `java.lang.ref.Reference` refers to what it is about.
+/// Field that holds the referent of a `java.lang.ref.Reference`.
 const REFERENT: &str = "java.lang.ref.Reference.referent";
 
 fn is_referent(graph: &HeapGraph, owner: ObjectIndex, at: usize) -> bool {
@@ -140,18 +145,18 @@ fn place(heap: &Heap, row: usize) -> Place {
 
 struct References {
     heaps: Arc<Heaps>,
-    /// The object of an HPROF that was asked for its names last.
+    /// The object of an HPROF whose names were looked up last.
     named: Mutex<Option<Named>>,
 }
 
-/// The names of an object's references, in order of [`HeapGraph::references`].
+/// Names of an object's references, in the order of [`HeapGraph::references`].
 struct Named {
     first_reference: usize,
     owner: ObjectIndex,
     names: Vec<Names>,
 }
 
-/// What a reference is called.
+/// Names of one reference.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Names {
     qualified: Option<String>,
@@ -159,7 +164,7 @@ struct Names {
     original: Option<String>,
 }
 
-/// The three columns of names.
+/// Selector of a name column.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Which {
     Qualified,
@@ -192,7 +197,7 @@ impl References {
                 }
             };
         }
-        // Elements have no names, and arrays may be long.
+        // Elements do not have names, and arrays can be long.
         if graph.class(graph.class_of(owner)).is_array() {
             return Cell::Null;
         }
@@ -216,8 +221,8 @@ impl References {
     }
 }
 
-/// Names for the references of an object of an HPROF: of equal targets, the first field is that
-/// of the first reference.
+/// Returns the names for the references of an object of an HPROF. For references to the same
+/// target, fields are assigned in order.
 fn names_of(graph: &HeapGraph, owner: ObjectIndex) -> Vec<Names> {
     let mut fields: HashMap<Option<ObjectIndex>, VecDeque<Names>> = HashMap::new();
     let mut declared = declared_fields(graph, owner);
@@ -272,7 +277,7 @@ fn names_of(graph: &HeapGraph, owner: ObjectIndex) -> Vec<Names> {
         .collect()
 }
 
-/// The declarations of an instance's fields, in the order in which contents hand them out.
+/// Returns the declarations of an instance's fields, in the order in which contents yield them.
 fn declared_fields(
     graph: &HeapGraph,
     owner: ObjectIndex,
@@ -306,7 +311,7 @@ impl Rows for References {
     }
 
     fn distinct(&self, column: usize) -> Option<usize> {
-        // Most objects refer to others and are referred to.
+        // Most objects have references and are referenced.
         matches!(column, 1..=3).then(|| self.heaps.objects())
     }
 

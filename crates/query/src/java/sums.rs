@@ -1,4 +1,4 @@
-//! Sums over Java heaps: by class, and by dump.
+//! Sums over Java heaps, by class and by dump.
 
 use std::sync::Arc;
 
@@ -10,72 +10,87 @@ use heaptap_analyze::aggregation::{ClassSums, class_aggregation};
 const BY_CLASS: Schema = Schema {
     name: "android_heap_graph_class_aggregation",
     module: Some("android.memory.heap_graph.heap_graph_class_aggregation"),
-    about: "Sums of every class that has instances, by dump.",
+    about: "Sums for each class with instances, by dump.",
     columns: &[
-        Column::int("upid", "the process"),
-        Column::int("graph_sample_ts", "the dump, by its time in ns").sorted(),
-        Column::int("type_id", "the class").indexed(),
-        Column::text("type_name", "its name, deobfuscated where it can be").indexed(),
+        Column::int("upid", "process"),
+        Column::int("graph_sample_ts", "time of the dump in ns").sorted(),
+        Column::int("type_id", "class: `heap_graph_class.id`").indexed(),
+        Column::text("type_name", "class name, deobfuscated if possible").indexed(),
         Column::int(
             "is_libcore_or_array",
-            "1 for Java's and Kotlin's core libraries and arrays of primitives",
+            "1 for core libraries of Java and Kotlin and for arrays of primitives",
         ),
         Column::int("obj_count", "instances"),
-        Column::int("size_bytes", "their shallow sizes"),
-        Column::int("native_size_bytes", "native bytes that they own"),
-        Column::int("reachable_obj_count", "instances that roots reach"),
-        Column::int("reachable_size_bytes", "their shallow sizes"),
-        Column::int("reachable_native_size_bytes", "native bytes that they own"),
+        Column::int("size_bytes", "shallow size of the instances"),
+        Column::int("native_size_bytes", "native bytes owned by the instances"),
+        Column::int("reachable_obj_count", "reachable instances"),
+        Column::int(
+            "reachable_size_bytes",
+            "shallow size of the reachable instances",
+        ),
+        Column::int(
+            "reachable_native_size_bytes",
+            "native bytes owned by the reachable instances",
+        ),
         Column::int(
             "dominated_obj_count",
-            "objects that those dominate, themselves included",
+            "objects dominated by the reachable instances, including themselves",
         ),
-        Column::int("dominated_size_bytes", "their shallow sizes"),
-        Column::int("dominated_native_size_bytes", "native bytes that they own"),
+        Column::int(
+            "dominated_size_bytes",
+            "shallow size of the dominated objects",
+        ),
+        Column::int(
+            "dominated_native_size_bytes",
+            "native bytes owned by the dominated objects",
+        ),
     ],
 };
 
 const BY_DUMP: Schema = Schema {
     name: "android_heap_graph_stats",
     module: Some("android.memory.heap_graph.heap_graph_stats"),
-    about: "Sums of each dump. What needs counters of the system is NULL.",
+    about: "Sums for each dump. Columns that need system counters are NULL.",
     columns: &[
-        Column::int("upid", "the process"),
-        Column::int("graph_sample_ts", "the dump, by its time in ns").sorted(),
+        Column::int("upid", "process"),
+        Column::int("graph_sample_ts", "time of the dump in ns").sorted(),
         Column::int(
             "process_uptime",
-            "since it started, ns; NULL where not known",
+            "time since the process started, ns; NULL if unknown",
         ),
         Column::int("total_heap_size", "shallow size of all objects"),
         Column::int(
             "total_native_alloc_registry_size",
-            "native bytes that they own",
+            "native bytes owned by all objects",
         ),
-        Column::int("total_obj_count", "objects"),
+        Column::int("total_obj_count", "number of objects"),
         Column::int("reachable_heap_size", "shallow size of reachable objects"),
         Column::int(
             "reachable_native_alloc_registry_size",
-            "native bytes that they own",
+            "native bytes owned by reachable objects",
         ),
-        Column::int("reachable_obj_count", "reachable objects"),
-        Column::int("oom_score_adj", "NULL: a counter"),
-        Column::int("anon_rss_and_swap_size", "NULL: a counter"),
-        Column::int("dmabuf_rss_size", "NULL: a counter"),
+        Column::int("reachable_obj_count", "number of reachable objects"),
+        Column::int("oom_score_adj", "always NULL: needs a system counter"),
+        Column::int(
+            "anon_rss_and_swap_size",
+            "always NULL: needs a system counter",
+        ),
+        Column::int("dmabuf_rss_size", "always NULL: needs a system counter"),
         Column::int(
             "art_bytes_allocated",
-            "bytes allocated, as the runtime says",
+            "bytes allocated, as reported by the runtime",
         ),
         Column::int(
             "is_out_of_memory_error",
-            "1 where an OutOfMemoryError caused the dump",
+            "1 if an OutOfMemoryError caused the dump",
         ),
         Column::int(
             "oome_failing_allocation_size",
-            "bytes of the allocation that failed",
+            "bytes of the failed allocation",
         ),
         Column::int(
             "oome_remaining_art_free_bytes",
-            "bytes that could still be allocated then",
+            "bytes that could still be allocated at that time",
         ),
     ],
 };
@@ -91,7 +106,7 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps, processes: &Arc<Proc
 
 struct ByClass {
     heaps: Arc<Heaps>,
-    /// With the position of the dump.
+    /// Position of the dump, and its sums.
     rows: Vec<(usize, ClassSums)>,
 }
 
@@ -133,10 +148,10 @@ impl Rows for ByClass {
     }
 }
 
-/// Numbers of some objects.
+/// Sums over a set of objects.
 #[derive(Default)]
 struct Sums {
-    /// Sizes are -1 for objects that were never dumped, as in `heap_graph_object`.
+    /// Objects that were never dumped count as -1, as in `heap_graph_object`.
     bytes: i64,
     native_bytes: u64,
     count: u64,
@@ -145,7 +160,7 @@ struct Sums {
 struct ByDump {
     heaps: Arc<Heaps>,
     processes: Arc<Processes>,
-    /// Of all objects, and of reachable ones.
+    /// Sums over all objects, and over reachable ones.
     sums: Vec<[Sums; 2]>,
 }
 

@@ -1,4 +1,4 @@
-//! Tables of small heaps, and how documented joins go through them.
+//! Tables of small heaps, and query plans of documented joins.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::{Catalog, Database, Processes, Sink, TableError, Value, modules, nati
 use heaptap_analyze::dsl;
 use heaptap_model::heap_graph::HeapGraph;
 
-/// A cache that a static holds, and garbage.
+/// A cache in a static field, and garbage.
 const HEAP: &str = "
     cache java.lang.Class<lab.Cache> 64 root=STICKY_CLASS -> ENTRIES:list
     list java.util.ArrayList 24 -> elementData:array
@@ -260,9 +260,9 @@ fn documented_joins_never_scan_in_the_inner_loop() {
             .iter()
             .filter(|line| line.contains("VIRTUAL TABLE INDEX 0:"))
             .collect();
-        // The outermost loop may see all rows.
+        // The outermost loop is allowed to scan all rows.
         assert!(scans.len() <= 1, "{sql}: {plan:#?}");
-        // Of what a query makes itself, SQLite may make an index.
+        // SQLite is allowed to index temporary results of the query.
         let mut automatic = plan.iter().filter(|line| line.contains("AUTOMATIC"));
         assert!(
             automatic.all(|line| line.contains("SEARCH up ")),

@@ -1,5 +1,5 @@
-//! Trees over the objects of Java heaps: dominators and shortest paths, object by object and
-//! merged by class.
+//! Trees over the objects of Java heaps: dominators and shortest paths, by object and merged by
+//! class.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -13,36 +13,39 @@ use heaptap_model::heap_graph::{Dominators, ObjectIndex, Retained};
 const DOMINATORS: Schema = Schema {
     name: "heap_graph_dominator_tree",
     module: Some("android.memory.heap_graph.dominator_tree"),
-    about: "Reachable objects, who dominates each, and what each retains.",
+    about: "Reachable objects with their immediate dominators and retained sizes.",
     columns: &[
-        Column::int("id", "the object").sorted(),
+        Column::int("id", "object").sorted(),
         Column::int(
             "idom_id",
-            "its immediate dominator; NULL where only roots are above it",
+            "immediate dominator; NULL at the top of the tree",
         )
         .found(Access::Own),
         Column::int(
             "dominated_obj_count",
-            "objects it dominates, itself included",
+            "objects it dominates, including itself",
         ),
         Column::int(
             "dominated_size_bytes",
-            "their shallow sizes: its retained size",
+            "shallow size of the dominated objects: the retained size",
         ),
-        Column::int("dominated_native_size_bytes", "their native sizes"),
-        Column::int("depth", "how deep it lies; 1 where only roots are above it"),
+        Column::int(
+            "dominated_native_size_bytes",
+            "native size of the dominated objects",
+        ),
+        Column::int("depth", "depth in the tree; 1 at the top"),
     ],
 };
 
 const RAW_DOMINATORS: Schema = Schema {
     name: "_raw_heap_graph_dominator_tree",
     module: Some("android.memory.heap_graph.raw_dominator_tree"),
-    about: "Reachable objects and who dominates each.",
+    about: "Reachable objects with their immediate dominators.",
     columns: &[
-        Column::int("id", "the object").sorted(),
+        Column::int("id", "object").sorted(),
         Column::int(
             "idom_id",
-            "its immediate dominator; NULL where only roots are above it",
+            "immediate dominator; NULL at the top of the tree",
         )
         .found(Access::Own),
     ],
@@ -51,61 +54,73 @@ const RAW_DOMINATORS: Schema = Schema {
 const SHORTEST_PATHS: Schema = Schema {
     name: "_heap_graph_object_min_depth_tree",
     module: Some("android.memory.heap_graph.class_tree"),
-    about: "Reachable objects, each with the one before it on a shortest path from a root.",
+    about: "Reachable objects, each with its predecessor on a shortest path from a GC root.",
     columns: &[
-        Column::int("id", "the object").sorted(),
-        Column::int("parent_id", "the object before it; NULL for roots").indexed(),
+        Column::int("id", "object").sorted(),
+        Column::int("parent_id", "previous object on the path; NULL for roots").indexed(),
     ],
 };
 
 const SUMMARY: Schema = Schema {
     name: "android_heap_graph_class_summary_tree",
     module: Some("android.memory.heap_graph.class_summary_tree"),
-    about: "Shortest paths from roots, merged by class: a flamegraph of each dump.",
+    about: "Shortest paths from GC roots, merged by class: one flamegraph for each dump.",
     columns: &[
-        Column::int("graph_sample_ts", "the dump, by its time in ns").sorted(),
-        Column::int("upid", "the process"),
+        Column::int("graph_sample_ts", "time of the dump in ns").sorted(),
+        Column::int("upid", "process"),
         Column::id(),
-        Column::int("parent_id", "the node above; NULL for roots").indexed(),
-        Column::text("name", "the class").indexed(),
-        Column::text("root_type", "why its objects are roots"),
+        Column::int("parent_id", "parent node; NULL for roots").indexed(),
+        Column::text("name", "class").indexed(),
+        Column::text("root_type", "kind of GC root of its objects"),
         Column::int("self_count", "objects of this node"),
-        Column::int("self_size", "their shallow sizes"),
-        Column::int("cumulative_count", "objects of this node and all below"),
-        Column::int("cumulative_size", "their sizes, native ones included"),
+        Column::int("self_size", "size of the objects of this node"),
+        Column::int(
+            "cumulative_count",
+            "objects of this node and all nodes below",
+        ),
+        Column::int(
+            "cumulative_size",
+            "size of these objects, including native sizes",
+        ),
     ],
 };
 
 const SUMS: Schema = Schema {
     name: "_heap_graph_object_tree_aggregation",
     module: Some("android.memory.heap_graph.object_tree"),
-    about: "Objects with the sums of all below them on shortest paths.",
+    about: "Objects with sums over all objects below them on shortest paths.",
     columns: &[
         Column::id(),
-        Column::int("cumulative_size", "shallow sizes of it and all below"),
-        Column::int("cumulative_native_size", "native sizes of them"),
-        Column::int("cumulative_count", "how many they are"),
+        Column::int(
+            "cumulative_size",
+            "shallow size of it and all objects below",
+        ),
+        Column::int("cumulative_native_size", "native size of these objects"),
+        Column::int("cumulative_count", "number of these objects"),
     ],
 };
 
 /// Columns of both class trees.
 const CLASS_TREE_COLUMNS: &[Column] = &[
-    Column::int("graph_sample_ts", "the dump, by its time in ns").sorted(),
-    Column::int("upid", "the process"),
+    Column::int("graph_sample_ts", "time of the dump in ns").sorted(),
+    Column::int("upid", "process"),
     Column::id(),
-    Column::int("parent_id", "the node above; NULL at the top").indexed(),
-    Column::text("name", "the class").indexed(),
-    Column::text("root_type", "why its objects are roots"),
-    Column::text("heap_type", "the heap they lie in"),
+    Column::int("parent_id", "parent node; NULL at the top").indexed(),
+    Column::text("name", "class").indexed(),
+    Column::text("root_type", "kind of GC root of its objects"),
+    Column::text("heap_type", "heap that contains its objects"),
     Column::int("self_count", "objects of this node"),
-    Column::int("self_size", "their sizes"),
-    Column::int("path_hash_stable", "equal for equal paths, in any dump"),
+    Column::int("self_size", "size of the objects of this node"),
+    Column::int(
+        "path_hash_stable",
+        "hash of the path, equal for equal paths in all dumps",
+    ),
 ];
 
 const CLASS_TREE: Schema = Schema {
     name: "_heap_graph_class_tree",
     module: Some("android.memory.heap_graph.class_tree"),
-    about: "Shortest paths from roots, merged by class and heap.",
+    about: "Shortest paths from GC roots, merged by class and heap.",
     columns: CLASS_TREE_COLUMNS,
 };
 
@@ -160,7 +175,7 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &LazyHeaps) {
     });
 }
 
-/// The rows of reachable objects, ascending.
+/// Rows of reachable objects, ascending.
 pub(super) struct Reachable {
     rows: Vec<u32>,
 }
@@ -181,12 +196,12 @@ impl Reachable {
         self.rows.len()
     }
 
-    /// The object's row.
+    /// Returns the row of the object among all objects.
     pub(super) fn id(&self, row: usize) -> usize {
         self.rows[row] as usize
     }
 
-    /// The row of an object here, given its own.
+    /// Returns the row here of an object, given its row among all objects.
     pub(super) fn find(&self, id: usize) -> Option<usize> {
         self.rows.binary_search(&u32::try_from(id).ok()?).ok()
     }
@@ -195,7 +210,6 @@ impl Reachable {
 struct DominatorTree {
     heaps: Arc<Heaps>,
     reachable: Reachable,
-    /// By row.
     depths: OnceLock<Vec<u32>>,
 }
 
@@ -214,7 +228,7 @@ impl DominatorTree {
     }
 }
 
-/// How deep each object lies in the dominator tree, by object; 0 where it is not reachable.
+/// Returns the depth in the dominator tree by object; 0 if unreachable.
 fn depths_of(dominators: &Dominators, objects: usize) -> Vec<u32> {
     let mut depths = vec![0; objects];
     for (object, depth) in dominators.order().iter().zip(dominators.depths()) {
@@ -245,12 +259,12 @@ impl Rows for DominatorTree {
     }
 
     fn distinct(&self, column: usize) -> Option<usize> {
-        // About every third object dominates others.
+        // About one in three objects dominates others.
         (column == 1).then(|| self.len() / 3)
     }
 
     fn lookup(&self, column: usize, key: i64, found: &mut Vec<u32>) {
-        debug_assert_eq!(column, 1, "only dominators are looked up");
+        debug_assert_eq!(column, 1, "lookup needs the dominator column");
         let Some((heap, above)) = self.heaps.find_object(key) else {
             return;
         };
@@ -282,7 +296,7 @@ impl Rows for PathTree {
     }
 }
 
-/// Sums over the trees of shortest paths, by row of the objects.
+/// Sums over the trees of shortest paths, by row of the object.
 struct PathSums {
     rows: Vec<Retained>,
 }
@@ -327,7 +341,7 @@ impl Rows for PathSums {
     }
 }
 
-/// A tree merged by class, of each dump.
+/// Trees of all dumps, merged by class.
 struct Merged {
     heaps: Arc<Heaps>,
     trees: Vec<MergedTree>,
@@ -365,8 +379,8 @@ impl Merged {
     }
 }
 
-/// Of each node, a number that depends on nothing but the names, roots and heaps on the way to
-/// it: FNV-1a over them.
+/// Returns a hash for each node that depends only on the names, roots and heaps on its path:
+/// FNV-1a over them.
 fn hashes(tree: &ClassTree) -> Vec<u64> {
     let mut hashes: Vec<u64> = Vec::with_capacity(tree.nodes.len());
     for node in &tree.nodes {
@@ -406,7 +420,7 @@ impl Rows for MergedTable {
         let (heap, merged, at) = self.merged.of_row(row);
         let tree = &merged.tree;
         let node = &tree.nodes[at];
-        // The heap is no column of the summary.
+        // The summary does not have a heap column.
         let column = match self.is_summary && column >= 6 {
             true => column + 1,
             false => column,

@@ -1,5 +1,5 @@
-//! Callstacks in which an inlined function has one of its own, below the one it was inlined
-//! into; and `android_heap_profile_summary_tree`, what each of them holds.
+//! Callstacks with separate rows for inlined functions, below the function into which they were
+//! inlined; and `android_heap_profile_summary_tree`, with the memory of each.
 
 use std::sync::{Arc, LazyLock};
 
@@ -11,17 +11,20 @@ use heaptap_model::profile::{FrameId, Line, StringId};
 static FOREST: Schema = Schema {
     name: "_callstack_spc_forest",
     module: Some("callstacks.stack_profile"),
-    about: "Callstacks as a tree, inlined functions too.",
+    about: "Callstacks as a tree, including inlined functions.",
     columns: &[
         Column::id(),
-        Column::int("parent_id", "the callstack it was called from").indexed(),
-        Column::text("name", "the function, demangled").indexed(),
-        Column::int("mapping_id", "the file it lies in"),
-        Column::text("source_file", "where its lines are known"),
-        Column::int("line_number", "where its lines are known"),
-        Column::int("column_number", "0"),
-        Column::int("inlined", "NULL: not recorded"),
-        Column::int("callsite_id", "the callsite: `stack_profile_callsite.id`").indexed(),
+        Column::int("parent_id", "callstack that called it").indexed(),
+        Column::text("name", "function, demangled").indexed(),
+        Column::int(
+            "mapping_id",
+            "file that contains it: `stack_profile_mapping.id`",
+        ),
+        Column::text("source_file", "source file, if known"),
+        Column::int("line_number", "line number, if known"),
+        Column::int("column_number", "always 0"),
+        Column::int("inlined", "always NULL: not recorded"),
+        Column::int("callsite_id", "callsite: `stack_profile_callsite.id`").indexed(),
         Column::int(
             "is_leaf_function_in_callsite_frame",
             "1 for the innermost function of the callsite's frame",
@@ -32,25 +35,31 @@ static FOREST: Schema = Schema {
 static SUMMARY: Schema = Schema {
     name: "android_heap_profile_summary_tree",
     module: Some("android.memory.heap_profile.summary_tree"),
-    about: "Callstacks and what they hold and allocated, over all processes and dumps. As in \
-            Perfetto, a callsite's own bytes count with each function inlined there.",
+    about: "Callstacks with their unreleased and allocated memory, over all processes and dumps. \
+            As in Perfetto, a callsite's own bytes count for each function inlined there.",
     columns: &[
-        Column::int("id", "the callstack").sorted(),
-        Column::int("parent_id", "the callstack it was called from").indexed(),
-        Column::text("name", "the function, demangled").indexed(),
-        Column::text("mapping_name", "the file it lies in"),
-        Column::text("source_file", "where its lines are known"),
-        Column::int("line_number", "where its lines are known"),
+        Column::int("id", "callstack").sorted(),
+        Column::int("parent_id", "callstack that called it").indexed(),
+        Column::text("name", "function, demangled").indexed(),
+        Column::text("mapping_name", "file that contains it"),
+        Column::text("source_file", "source file, if known"),
+        Column::int("line_number", "line number, if known"),
         Column::int(
             "self_size",
-            "bytes held that this function allocated itself",
+            "unreleased bytes allocated by the function itself",
         ),
-        Column::int("cumulative_size", "bytes held, allocated below it too"),
+        Column::int(
+            "cumulative_size",
+            "unreleased bytes allocated by it and all functions below",
+        ),
         Column::int(
             "self_alloc_size",
-            "bytes that it allocated itself, freed ones too",
+            "bytes allocated by the function itself, including freed ones",
         ),
-        Column::int("cumulative_alloc_size", "bytes allocated below it too"),
+        Column::int(
+            "cumulative_alloc_size",
+            "bytes allocated by it and all functions below",
+        ),
     ],
 };
 
@@ -64,14 +73,14 @@ pub(super) fn add(catalog: &mut Catalog, native: &Arc<NativeHeaps>) {
     });
 }
 
-/// Callsites, each in as many rows as its frame has functions, the innermost first.
+/// Callsites with one row for each function of the frame, innermost first.
 struct Forest {
     heaps: Arc<NativeHeaps>,
-    /// Row of each callsite's first function; one more than callsites.
+    /// Row of each callsite's first function; one entry more than callsites.
     starts: Vec<u32>,
 }
 
-/// A function of a callsite.
+/// Function of a callsite.
 struct Function<'a> {
     callsite: usize,
     frame: FrameId,
@@ -113,7 +122,7 @@ impl Forest {
         }
     }
 
-    /// The row it is called from, or inlined into.
+    /// Returns the row of the function that calls it or that it was inlined into.
     fn parent(&self, row: usize) -> Option<u32> {
         let function = self.function(row);
         if !function.is_outermost {
@@ -150,7 +159,7 @@ impl Forest {
 
     fn mapping_id(&self, row: usize) -> Cell<'_> {
         let tables = &self.heaps.recording.tables;
-        // Frames that lie in no file have a mapping behind all others.
+        // Frames without a file have a mapping after all others.
         match tables.frame(self.function(row).frame).mapping {
             Some(mapping) => mapping.0.into(),
             None => tables.mappings().len().into(),
@@ -193,7 +202,6 @@ impl Rows for Table {
     }
 }
 
-/// Bytes of a callstack.
 #[derive(Clone, Copy, Default)]
 struct Bytes {
     held: i64,
@@ -209,7 +217,7 @@ impl Bytes {
 
 struct Summary {
     forest: Arc<Forest>,
-    /// Rows of the forest that lead to a callsite of which there are samples.
+    /// Rows of the forest on the path to a sampled callsite.
     rows: Vec<u32>,
     /// By callsite.
     own: Vec<Bytes>,
@@ -238,8 +246,8 @@ impl Summary {
             }
         }
         let mut all = vec![Bytes::default(); forest.len()];
-        // Callsites after those they are called from, inlined functions before what they were
-        // inlined into.
+        // Callees come before callers, and inlined functions before the functions that contain
+        // them.
         for callsite in (0..own.len()).rev() {
             for row in forest.starts[callsite]..forest.starts[callsite + 1] {
                 all[row as usize].add(own[callsite]);

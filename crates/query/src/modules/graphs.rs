@@ -1,5 +1,5 @@
-//! Macros of the library that walk over graphs: what they give is worked out when a statement
-//! calls them, and stands in a temporary table from then on.
+//! Macros of the library that walk over graphs. Their results are computed when a statement calls
+//! them and are stored in a temporary table.
 
 use std::collections::HashMap;
 
@@ -19,42 +19,43 @@ const MACROS: [WorkedMacro; 6] = [
     WorkedMacro {
         name: "graph_reachable_bfs",
         module: SEARCH,
-        about: "Nodes that are reached from some, breadth first, each with the one before it.",
+        about: "Nodes reachable from the start nodes, breadth first, each with its predecessor.",
         arguments: &["graph_table", "start_nodes"],
         work: |call| reachable(call, Search::BreadthFirst),
     },
     WorkedMacro {
         name: "graph_reachable_dfs",
         module: SEARCH,
-        about: "Nodes that are reached from some, depth first, each with the one before it.",
+        about: "Nodes reachable from the start nodes, depth first, each with its predecessor.",
         arguments: &["graph_table", "start_nodes"],
         work: |call| reachable(call, Search::DepthFirst),
     },
     WorkedMacro {
         name: "graph_dominator_tree",
         module: Some("graphs.dominator_tree"),
-        about: "Nodes that a root reaches, each with its immediate dominator.",
+        about: "Nodes reachable from a root, each with its immediate dominator.",
         arguments: &["graph_table", "root_node_id"],
         work: dominator_tree,
     },
     WorkedMacro {
         name: "tree_structural_partition_by_group",
         module: Some("graphs.partition"),
-        about: "A tree taken apart by group: each node below the nearest of its group.",
+        about: "A tree split by group: the parent of a node is its nearest ancestor of the same \
+                group.",
         arguments: &["tree_table"],
         work: partition,
     },
     WorkedMacro {
         name: "_graph_scan",
         module: SCAN,
-        about: "Values handed on along edges, step by step.",
+        about: "Values passed along edges, step by step.",
         arguments: &["graph_table", "init_table", "scan_columns", "step_query"],
         work: scan,
     },
     WorkedMacro {
         name: "_graph_aggregating_scan",
         module: SCAN,
-        about: "Values handed on along edges, those that meet in a node summed up.",
+        about: "Values passed along edges and aggregated at each node.",
         arguments: &["graph_table", "init_table", "agg_columns", "agg_query"],
         work: aggregating_scan,
     },
@@ -66,7 +67,7 @@ pub(super) fn add(catalog: &mut Catalog) {
     }
 }
 
-/// Makes the table that a call is to fill.
+/// Creates the result table of a call.
 fn create(call: &MacroCall<'_>, columns: &[&str]) -> Result<(), Error> {
     let columns: Vec<String> = columns.iter().map(|name| quoted(name)).collect();
     let (table, columns) = (quoted(call.table), columns.join(", "));
@@ -79,7 +80,7 @@ fn insertion(call: &MacroCall<'_>, columns: usize) -> String {
     format!("INSERT INTO temp.{} VALUES ({places})", quoted(call.table))
 }
 
-/// Makes the table and fills it with pairs.
+/// Creates the result table and fills it with pairs.
 fn fill_pairs(
     call: &MacroCall<'_>,
     columns: [&str; 2],
@@ -101,7 +102,7 @@ fn failure(message: impl Into<String>) -> Error {
     Error::ModuleError(message.into())
 }
 
-/// A directed graph whose nodes are numbered densely, in order of their own numbers.
+/// Directed graph whose nodes are numbered densely, in order of their IDs.
 struct Graph {
     nodes: Vec<i64>,
     starts: Vec<u32>,
@@ -109,7 +110,8 @@ struct Graph {
 }
 
 impl Graph {
-    /// The edges of a table with `source_node_id` and `dest_node_id`, and nodes besides.
+    /// Reads the edges of a table with `source_node_id` and `dest_node_id`; adds the nodes
+    /// `besides`.
     fn read(call: &MacroCall<'_>, table: &str, besides: &[i64]) -> Result<Graph, Error> {
         let sql = format!(
             "SELECT source_node_id, dest_node_id FROM {table}
@@ -126,7 +128,7 @@ impl Graph {
         nodes.sort_unstable();
         nodes.dedup();
         if u32::try_from(nodes.len().max(edges.len())).is_err() {
-            return Err(failure("the graph has more than 2^32 edges"));
+            return Err(failure("the graph has 2^32 or more nodes or edges"));
         }
         let mut graph = Graph {
             starts: vec![0; nodes.len() + 1],
@@ -154,7 +156,7 @@ impl Graph {
     }
 
     fn number(&self, node: i64) -> Option<u32> {
-        // Most graphs have all numbers from their first on.
+        // In most graphs, node IDs are consecutive.
         let first = *self.nodes.first()?;
         let guess = usize::try_from(node.checked_sub(first)?).ok()?;
         if self.nodes.get(guess) == Some(&node) {
@@ -170,7 +172,7 @@ impl Graph {
     }
 }
 
-/// The numbers in the first column of a table.
+/// Returns the numbers in the first column of a table.
 fn numbers(call: &MacroCall<'_>, table: &str) -> Result<Vec<i64>, Error> {
     let mut statement = call.ask(&format!("SELECT * FROM {table}"))?;
     let rows = statement.query_map([], |row| row.get::<_, Option<i64>>(0))?;
@@ -208,7 +210,7 @@ fn reachable(call: &MacroCall<'_>, search: Search) -> Result<(), Error> {
         }
         Search::DepthFirst => {
             for start in starts {
-                // Nodes on the way, with the edge to go along next.
+                // Nodes on the path, each with the index of its next edge.
                 let mut way: Vec<(u32, usize)> = Vec::new();
                 if !std::mem::replace(&mut seen[start as usize], true) {
                     found.push((start, None));
@@ -239,7 +241,7 @@ fn dominator_tree(call: &MacroCall<'_>) -> Result<(), Error> {
     let root = format!("SELECT {}", call.arguments[1]);
     let root: i64 = call.ask(&root)?.query_row([], |row| row.get(0))?;
     let graph = Graph::read(call, &call.arguments[0], &[root])?;
-    // Ids begin at 1, for 0 is null.
+    // Object IDs begin at 1 because 0 is null.
     let id = |node: u32| ObjectId(u64::from(node) + 1);
     let mut builder = GraphBuilder::default();
     for node in 0..graph.nodes.len() as u32 {
@@ -268,7 +270,7 @@ fn dominator_tree(call: &MacroCall<'_>) -> Result<(), Error> {
     fill_pairs(call, ["node_id", "dominator_node_id"], rows)
 }
 
-/// Each node of a tree goes below the nearest above it that has its group.
+/// Moves each node of a tree below its nearest ancestor of the same group.
 fn partition(call: &MacroCall<'_>) -> Result<(), Error> {
     let sql = format!("SELECT id, parent_id, group_key FROM {}", call.arguments[0]);
     let mut statement = call.ask(&sql)?;
@@ -291,7 +293,7 @@ fn partition(call: &MacroCall<'_>) -> Result<(), Error> {
     }
     create(call, &["id", "parent_id", "group_key"])?;
     let mut insert = call.connection.prepare(&insertion(call, 3))?;
-    // Of each group, the nodes on the way.
+    // Nodes on the path, by group.
     let mut groups: HashMap<i64, Vec<i64>> = HashMap::new();
     let mut way: Vec<(u32, usize)> = Vec::new();
     for root in roots {
@@ -323,14 +325,14 @@ fn partition(call: &MacroCall<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The names in `(a, b, c)`.
+/// Returns the names in `(a, b, c)`.
 fn column_list(text: &str) -> Vec<String> {
     let inside = text.trim().trim_start_matches('(').trim_end_matches(')');
     let names = inside.split(',').map(|name| name.trim().to_owned());
     names.filter(|name| !name.is_empty()).collect()
 }
 
-/// A query with `$table` replaced.
+/// Replaces `$table` in a query.
 fn with_table(query: &str, table: &str) -> String {
     const VARIABLE: &str = "$table";
     let mut text = String::new();
@@ -346,8 +348,8 @@ fn with_table(query: &str, table: &str) -> String {
     text + rest
 }
 
-/// A scan on its way: a table of rows that are handed on, and the query that makes of them the
-/// rows of the next step.
+/// State of a scan: a table of the rows to pass on, and the query that computes the rows of the
+/// next step from them.
 struct Scan<'c> {
     call: &'c MacroCall<'c>,
     columns: Vec<String>,
@@ -357,13 +359,13 @@ struct Scan<'c> {
     insert: Statement<'c>,
 }
 
-/// A row: its node, and the columns.
+/// Row: its node and the values of the columns.
 type Row = (i64, Vec<Value>);
 
-/// A cycle never ends: so many rows are made, and no more.
+/// Maximum number of rows, because a scan over a cycle never ends.
 const MOST_ROWS: usize = 1 << 27;
 
-/// `id` and the columns.
+/// Returns `id` and the columns as a list for SQL.
 fn names(columns: &[String]) -> String {
     let columns = columns.iter().map(|name| quoted(name));
     let all: Vec<String> = std::iter::once("id".to_owned()).chain(columns).collect();
@@ -397,13 +399,13 @@ impl<'c> Scan<'c> {
         })
     }
 
-    /// The rows of the table to begin with.
+    /// Returns the initial rows from the table.
     fn first(&self, table: &str) -> Result<Vec<Row>, Error> {
         let sql = format!("SELECT {} FROM {table}", names(&self.columns));
         rows(&mut self.call.ask(&sql)?, self.columns.len())
     }
 
-    /// What the query makes of rows.
+    /// Returns the rows that the query computes from the given rows.
     fn step<'r>(
         &mut self,
         from: impl Iterator<Item = (i64, &'r [Value])>,
@@ -453,7 +455,9 @@ fn scan(call: &MacroCall<'_>) -> Result<(), Error> {
         from = all.len();
         all.extend(next);
         if all.len() > MOST_ROWS {
-            return Err(failure("_graph_scan!: the graph goes in a circle"));
+            return Err(failure(
+                "_graph_scan!: too many rows; the graph probably has a cycle",
+            ));
         }
     }
     scan.end(&all)
@@ -464,7 +468,7 @@ fn aggregating_scan(call: &MacroCall<'_>) -> Result<(), Error> {
     let first = scan.first(&call.arguments[1])?;
     let nodes: Vec<i64> = first.iter().map(|row| row.0).collect();
     let graph = Graph::read(call, &call.arguments[0], &nodes)?;
-    // Edges that have not handed anything on yet, and the rows that have come, by node.
+    // By node: incoming edges that have not passed anything on yet, and the rows received.
     let mut waits = vec![0u32; graph.nodes.len()];
     for &to in &graph.targets {
         waits[to as usize] += 1;

@@ -1,8 +1,9 @@
-//! Macros and views of the library, in SQL of our own.
+//! Macros and views of the library, written in SQL for heaptap.
 
 use crate::table::{Catalog, LibraryMacro, View};
 
-/// References that keep nothing: referents of weak, finalizer and phantom references.
+/// References that do not keep their target alive: referents of weak, finalizer and phantom
+/// references.
 const EXCLUDED: &str = "
     SELECT r.id
     FROM heap_graph_class c
@@ -15,7 +16,7 @@ const VIEWS: [View; 3] = [
     View {
         name: "_ref_type_ids",
         module: Some("android.memory.heap_graph.excluded_refs"),
-        about: "Classes of references that do not keep what they refer to.",
+        about: "Reference classes that do not keep their referents alive.",
         sql: "SELECT id AS type_id FROM heap_graph_class
               WHERE kind IN ('KIND_WEAK_REFERENCE', 'KIND_FINALIZER_REFERENCE',
                              'KIND_PHANTOM_REFERENCE')",
@@ -23,13 +24,13 @@ const VIEWS: [View; 3] = [
     View {
         name: "_excluded_refs",
         module: Some("android.memory.heap_graph.excluded_refs"),
-        about: "References that keep nothing.",
+        about: "References that do not keep their targets alive.",
         sql: EXCLUDED,
     },
     View {
         name: "_heap_graph_class_name_hash",
         module: Some("android.memory.heap_graph.helpers"),
-        about: "A number for the name of each class, equal for equal names.",
+        about: "Hash of each class name, equal for equal names.",
         sql: "SELECT id, hash(coalesce(deobfuscated_name, name, '')) AS name_hash
               FROM heap_graph_class",
     },
@@ -39,7 +40,7 @@ pub(super) const MACROS: [LibraryMacro; 8] = [
     LibraryMacro {
         name: "_tree_reachable_ancestors_or_self",
         module: Some("graphs.hierarchy"),
-        about: "Nodes of a tree with all above them, each once.",
+        about: "The given nodes of a tree and all their ancestors, without duplicates.",
         arguments: &["tree", "start_nodes"],
         body: "(
           WITH RECURSIVE
@@ -55,7 +56,7 @@ pub(super) const MACROS: [LibraryMacro; 8] = [
     LibraryMacro {
         name: "graph_next_sibling",
         module: Some("graphs.search"),
-        about: "Nodes, each with the next one below the same parent.",
+        about: "Nodes, each with its next sibling.",
         arguments: &["graph_table"],
         body: "(
           SELECT node_id,
@@ -66,7 +67,7 @@ pub(super) const MACROS: [LibraryMacro; 8] = [
     LibraryMacro {
         name: "android_heap_graph_class_find_descendants",
         module: Some("android.memory.heap_graph.class_relationship"),
-        about: "Classes with all that descend from them.",
+        about: "The given classes with all their descendants.",
         arguments: &["ancestor_class_ids"],
         body: "(
           WITH RECURSIVE descends (id, ancestor_class_id) AS (
@@ -81,7 +82,7 @@ pub(super) const MACROS: [LibraryMacro; 8] = [
     LibraryMacro {
         name: "_callstacks_for_stack_profile_samples",
         module: Some("callstacks.stack_profile"),
-        about: "Callstacks that lead to the callsites of samples.",
+        about: "Callstacks of the sampled callsites, including all callers.",
         arguments: &["spc_samples"],
         body: "(
           SELECT f.id, f.parent_id, f.callsite_id, f.name, m.name AS mapping_name,
@@ -114,7 +115,7 @@ pub(super) const MACROS: [LibraryMacro; 8] = [
     LibraryMacro {
         name: "_callstacks_for_callsites_weighted",
         module: Some("callstacks.stack_profile"),
-        about: "Callstacks, each with the sum of the samples that end in it.",
+        about: "Callstacks, each with the sum of the values of samples that end in it.",
         arguments: &["samples"],
         body: "(
           WITH sampled AS MATERIALIZED (
@@ -129,7 +130,7 @@ pub(super) const MACROS: [LibraryMacro; 8] = [
     LibraryMacro {
         name: "_callstacks_self_to_cumulative",
         module: Some("callstacks.stack_profile"),
-        about: "Callstacks with `self_count`, each with the sum of it and all below.",
+        about: "Callstacks, each with the sum of `self_count` over it and all callstacks below.",
         arguments: &["callstacks"],
         body: "(
           WITH RECURSIVE
@@ -146,7 +147,8 @@ pub(super) const MACROS: [LibraryMacro; 8] = [
     LibraryMacro {
         name: "_android_heap_profile_callstacks_for_allocations",
         module: Some("android.memory.heap_profile.callstacks"),
-        about: "Callstacks, each with what the given allocations held and allocated there.",
+        about: "Callstacks, each with the unreleased and allocated memory of the given \
+                allocations.",
         arguments: &["allocations"],
         body: "(
           WITH sampled AS MATERIALIZED (
@@ -163,7 +165,7 @@ pub(super) const MACROS: [LibraryMacro; 8] = [
     },
 ];
 
-/// Modules that hold nothing that is not there without them.
+/// Modules without contents of their own.
 const EMPTY: [&str; 3] = [
     "prelude.after_eof.memory",
     "android.memory.heap_graph.experimental_flamegraph",

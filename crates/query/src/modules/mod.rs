@@ -1,11 +1,11 @@
-//! Modules of Perfetto's library that are about heaps: `INCLUDE PERFETTO MODULE …` and what it
-//! brings. Tables that Java heaps have belong to `java`; here are the rest.
+//! Modules of Perfetto's library about heaps, for `INCLUDE PERFETTO MODULE …`. Tables of Java heaps
+//! belong to `java`; all others are here.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `callstacks` | callstacks with inlined functions as callstacks of their own, and their sums |
+//! | `callstacks` | callstacks with separate rows for inlined functions, and their sums |
 //! | `graphs` | macros that walk over graphs |
-//! | `library` | macros and views that are written in SQL |
+//! | `library` | macros and views written in SQL |
 
 mod callstacks;
 mod graphs;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use super::native::NativeHeaps;
 use super::table::Catalog;
 
-/// Adds what modules bring, beside the tables of Java heaps.
+/// Adds the contents of modules, except for the tables of Java heaps.
 pub fn add(catalog: &mut Catalog, native: &Arc<NativeHeaps>) {
     callstacks::add(catalog, native);
     graphs::add(catalog);

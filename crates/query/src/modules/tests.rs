@@ -1,4 +1,4 @@
-//! Macros on graphs written out in SQL.
+//! Graph macros, checked with graphs written in SQL.
 
 use std::ops::ControlFlow;
 
@@ -45,7 +45,7 @@ fn ask(sql: &str) -> Vec<String> {
     rows.0
 }
 
-/// A loop, a diamond and a node that nothing reaches.
+/// A cycle, a diamond and an unreachable node.
 const GRAPH: &str = "CREATE PERFETTO TABLE graph AS
     SELECT column1 AS source_node_id, column2 AS dest_node_id
     FROM (VALUES (10, 11), (10, 12), (11, 13), (12, 13), (13, 10), (13, 14), (20, 14), (14, NULL));";
@@ -236,7 +236,7 @@ fn what_is_wrong_in_an_argument_is_said() {
     assert!(missing.contains("nowhere"), "{missing}");
     let few = refused("SELECT * FROM graph_reachable_bfs!((SELECT 1))");
     assert!(few.contains("2 arguments"), "{few}");
-    // A macro is no way to write.
+    // A macro cannot be used to write.
     let writes = "SELECT * FROM graph_dominator_tree!((SELECT 1 AS source_node_id, 2 AS
                   dest_node_id), (1) FROM pragma_user_version(7))";
     assert!(!refused(writes).is_empty());

@@ -1,5 +1,5 @@
-//! `stack_profile_callsite`: the tree of callsites. The model keeps each stack whole; here they
-//! share what they have in common from the root on, parents before children.
+//! `stack_profile_callsite`: the tree of callsites. The model stores each stack completely; here,
+//! stacks share their frames from the root on, parents before children.
 
 use std::sync::Arc;
 
@@ -8,18 +8,17 @@ use crate::table::{Catalog, Cell, Column, Rows, Schema};
 use heaptap_model::profile::index::{Index, Seed};
 use heaptap_model::profile::{CallsiteId, FrameId, Tables};
 
-/// A callsite: the frame, who called it, and how deep it lies.
+/// Callsite: a frame, its caller and its depth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallsiteRow {
-    /// The row of who called it; `None` for those called by nobody.
+    /// Row of the caller; `None` for a root.
     pub parent: Option<u32>,
-    /// Its frame.
     pub frame: FrameId,
-    /// 0 for those called by nobody.
+    /// 0 for a root.
     pub depth: u32,
 }
 
-/// The tree of callsites.
+/// Tree of callsites.
 #[derive(Debug, Default)]
 pub struct Callsites {
     rows: Vec<CallsiteRow>,
@@ -34,7 +33,8 @@ impl Callsites {
         let mut rows: Vec<CallsiteRow> = Vec::new();
         let mut leaves = Vec::with_capacity(count);
         let mut leaf_first = Vec::new();
-        // Neighbours share most of their stacks, so the path of the last is gone along first.
+        // Neighbors share most of their frames, so compare with the path of the previous stack
+        // first.
         let mut path: Vec<u32> = Vec::new();
         for id in 0..count as u32 {
             leaf_first.clear();
@@ -69,12 +69,12 @@ impl Callsites {
         Callsites { rows, leaves }
     }
 
-    /// All rows, parents before children.
+    /// Returns all rows, parents before children.
     pub fn rows(&self) -> &[CallsiteRow] {
         &self.rows
     }
 
-    /// The row a stack ends in; `None` for one without frames.
+    /// Returns the row of the innermost frame of a stack; `None` for a stack without frames.
     pub fn leaf(&self, callsite: CallsiteId) -> Option<u32> {
         self.leaves.get(callsite.0 as usize).copied().flatten()
     }
@@ -86,13 +86,9 @@ static SCHEMA: Schema = Schema {
     about: "Callstacks as a tree: a callsite is a frame and the callsite that called it.",
     columns: &[
         Column::id(),
-        Column::int("depth", "frames between it and the root; 0 for a root"),
-        Column::int(
-            "parent_id",
-            "the callsite that called it; smaller than `id`",
-        )
-        .indexed(),
-        Column::int("frame_id", "its frame: `stack_profile_frame.id`").indexed(),
+        Column::int("depth", "distance from the root; 0 for a root"),
+        Column::int("parent_id", "callsite that called it; smaller than `id`").indexed(),
+        Column::int("frame_id", "frame: `stack_profile_frame.id`").indexed(),
     ],
 };
 

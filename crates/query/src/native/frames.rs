@@ -1,5 +1,5 @@
-//! `stack_profile_frame`, `stack_profile_mapping`, `stack_profile_symbol`: code locations, the
-//! files they lie in, and their names in the source.
+//! `stack_profile_frame`, `stack_profile_mapping`, `stack_profile_symbol`: code locations, their
+//! files, and their names in the source.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,16 +15,23 @@ static FRAMES: Schema = Schema {
     about: "Code locations.",
     columns: &[
         Column::id(),
-        Column::text("name", "as recorded: mangled, a Java method, or empty").indexed(),
-        Column::int("mapping", "the file it lies in: `stack_profile_mapping.id`").indexed(),
-        Column::int("rel_pc", "its address in that file").indexed(),
+        Column::text("name", "recorded name: mangled, a Java method, or empty").indexed(),
         Column::int(
-            "symbol_set_id",
-            "its lines: `stack_profile_symbol.symbol_set_id`",
+            "mapping",
+            "file that contains it: `stack_profile_mapping.id`",
         )
         .indexed(),
-        Column::text("deobfuscated_name", "by a mapping file of R8 or ProGuard"),
-        Column::text("type", "always NULL: heapprofd does not say"),
+        Column::int("rel_pc", "address in that file").indexed(),
+        Column::int(
+            "symbol_set_id",
+            "lines: `stack_profile_symbol.symbol_set_id`",
+        )
+        .indexed(),
+        Column::text(
+            "deobfuscated_name",
+            "original name from an R8 or ProGuard mapping",
+        ),
+        Column::text("type", "always NULL: not reported by heapprofd"),
     ],
 };
 
@@ -34,16 +41,15 @@ static MAPPINGS: Schema = Schema {
     about: "Files mapped into processes.",
     columns: &[
         Column::id(),
-        Column::text(
-            "build_id",
-            "GNU build ID in hexadecimal; empty where not known",
-        )
-        .indexed(),
+        Column::text("build_id", "GNU build ID in hexadecimal; empty if unknown").indexed(),
         Column::int("exact_offset", "offset of the mapping in its file"),
         Column::int("start_offset", "offset in the file where the ELF begins"),
         Column::int("start", "first address"),
         Column::int("end", "address after the last"),
-        Column::int("load_bias", "by which the ELF's addresses are off"),
+        Column::int(
+            "load_bias",
+            "difference between ELF addresses and file offsets",
+        ),
         Column::text("name", "path of the file").indexed(),
     ],
 };
@@ -51,21 +57,21 @@ static MAPPINGS: Schema = Schema {
 static SYMBOLS: Schema = Schema {
     name: "stack_profile_symbol",
     module: None,
-    about: "Functions, files and lines of frames; several where functions were inlined.",
+    about: "Functions, files and lines of frames; several rows if functions were inlined.",
     columns: &[
         Column::id(),
-        Column::int("symbol_set_id", "rows of one frame; innermost first").sorted(),
-        Column::text("name", "the function, demangled").indexed(),
-        Column::text("source_file", "NULL where not known"),
-        Column::int("line_number", "NULL where not known"),
+        Column::int("symbol_set_id", "rows of one frame, innermost first").sorted(),
+        Column::text("name", "function, demangled").indexed(),
+        Column::text("source_file", "source file; NULL if unknown"),
+        Column::int("line_number", "line number; NULL if unknown"),
         Column::int(
             "inlined",
-            "always NULL: lines of one set but the last are inlined",
+            "always NULL; all lines of a set except the last are inlined",
         ),
     ],
 };
 
-/// Symbols in rows: each set once, however many frames share it.
+/// Symbols as rows. Frames with the same symbols share a set.
 struct SymbolSets {
     rows: Vec<(u32, Line)>,
     of_frame: HashMap<FrameId, u32>,
@@ -108,8 +114,8 @@ struct Mappings {
     has_unmapped: bool,
 }
 
-/// The row of the mapping of frames that have none: a last one without a name, so that joins
-/// keep their frames.
+/// Returns the row of the mapping for frames without one: an additional last mapping without a
+/// name, so that joins keep these frames.
 fn unmapped(recording: &Recording) -> u32 {
     recording.tables.mappings().len() as u32
 }

@@ -1,4 +1,4 @@
-//! `heap_profile` and `heap_profile_allocation`: which dumps there are, and what each adds.
+//! `heap_profile` and `heap_profile_allocation`: dumps and the changes in each.
 
 use std::sync::Arc;
 
@@ -9,19 +9,16 @@ use crate::table::{Catalog, Cell, Column, Rows, Schema};
 static PROFILES: Schema = Schema {
     name: "heap_profile",
     module: None,
-    about: "Dumps of native heaps, one row a dump and heap, empty ones too.",
+    about: "Dumps of native heaps, one row for each dump of a heap, including empty ones.",
     columns: &[
         Column::id(),
-        Column::int(
-            "ts",
-            "when profiling of the heap began; `ts_end` where not known",
-        ),
-        Column::int("ts_end", "when it was dumped: `heap_profile_allocation.ts`").indexed(),
-        Column::int("dur", "`ts_end` less `ts`"),
-        Column::int("upid", "its process").indexed(),
+        Column::int("ts", "start of profiling of the heap; `ts_end` if unknown"),
+        Column::int("ts_end", "time of the dump: `heap_profile_allocation.ts`").indexed(),
+        Column::int("dur", "`ts_end` minus `ts`"),
+        Column::int("upid", "process").indexed(),
         Column::text(
             "heap_name",
-            "`libc.malloc`, `com.android.art`, or a heap of the app's own",
+            "`libc.malloc`, `com.android.art`, or a custom heap of the app",
         ),
     ],
 };
@@ -29,16 +26,19 @@ static PROFILES: Schema = Schema {
 static ALLOCATIONS: Schema = Schema {
     name: "heap_profile_allocation",
     module: None,
-    about: "What each dump adds to each callsite: a row for what was allocated since the dump \
-            before, and one with negative numbers for what was freed.",
+    about: "Changes of each callsite in each dump: one row for the allocations since the previous \
+            dump, and one with negative numbers for the frees.",
     columns: &[
         Column::id(),
-        Column::int("ts", "when the dump was made").indexed(),
-        Column::int("upid", "its process").indexed(),
-        Column::text("heap_name", "its heap; `unknown` before Android 12"),
-        Column::int("callsite_id", "where: `stack_profile_callsite.id`").indexed(),
-        Column::int("count", "sampled allocations; negative: freed"),
-        Column::int("size", "bytes, scaled up by the sampling; negative: freed"),
+        Column::int("ts", "time of the dump").indexed(),
+        Column::int("upid", "process").indexed(),
+        Column::text("heap_name", "heap; `unknown` before Android 12"),
+        Column::int("callsite_id", "callsite: `stack_profile_callsite.id`").indexed(),
+        Column::int("count", "number of sampled allocations; negative for frees"),
+        Column::int(
+            "size",
+            "estimated bytes, scaled from samples; negative for frees",
+        ),
     ],
 };
 

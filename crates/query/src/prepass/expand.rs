@@ -1,28 +1,28 @@
-//! Calls of macros and of functions in SQL, replaced by what they stand for. Keeps where each
-//! piece of the result comes from.
+//! Expansion of macro and function calls in SQL. Records the origin of each piece of the result.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::tokens::{Sort, Token, tokens};
 use super::{Action, Macro, Macros, Prepared, Refusal, WorkedCall};
 
-/// Macros within macros, at most.
+/// Maximum nesting of macros.
 const DEEPEST: usize = 32;
-/// A statement may grow to so many bytes, and no further.
+/// Maximum bytes of a rewritten statement.
 const LARGEST: usize = 1 << 20;
 
-/// A statement being rewritten.
+/// Statement being rewritten.
 pub(super) struct Rewriting<'a> {
     source: &'a str,
     macros: &'a Macros,
     sql: String,
-    /// Where a piece of the result begins, where it comes from, and whether it is a copy of that.
+    /// Start of each piece of the result, its offset in the source, and whether it is a copy of
+    /// that.
     origin: Vec<(usize, usize, bool)>,
     worked: Vec<WorkedCall>,
 }
 
 impl<'a> Rewriting<'a> {
-    /// Nothing yet.
+    /// Makes an empty statement.
     pub(super) fn new(source: &'a str, macros: &'a Macros) -> Rewriting<'a> {
         Rewriting {
             source,
@@ -33,13 +33,13 @@ impl<'a> Rewriting<'a> {
         }
     }
 
-    /// Adds text on behalf of a place in the source.
+    /// Adds text that belongs to an offset in the source.
     pub(super) fn insert(&mut self, text: &str, offset: usize) {
         self.origin.push((self.sql.len(), offset, false));
         self.sql += text;
     }
 
-    /// Adds tokens of the source, calls replaced.
+    /// Adds tokens of the source, with calls expanded.
     pub(super) fn tokens(&mut self, all: &[Token]) -> Result<(), Refusal> {
         let mut at = 0;
         while let Some(token) = all.get(at) {
@@ -65,10 +65,10 @@ impl<'a> Rewriting<'a> {
             }
             if is_unknown_macro(self.source, all, at) {
                 let name = heaptap_model::untrusted::sanitize(token.text(self.source)).into_owned();
-                return Err(Refusal::new(offset, format!("there is no macro {name}!"))
-                    .with_help("`.tables` lists macros; INCLUDE PERFETTO MODULE may bring it"));
+                return Err(Refusal::new(offset, format!("no such macro: {name}!"))
+                    .with_help("run `.tables` to list macros"));
             }
-            // Up to the next token, so that what stood between them stays.
+            // Copy up to the next token, so that blanks and comments between them stay.
             let end = all.get(at + 1).map_or(token.at.end, |next| next.at.start);
             let follows = self.origin.last().is_some_and(|&(start, from, copied)| {
                 copied && from + (self.sql.len() - start) == offset
@@ -95,8 +95,8 @@ impl<'a> Rewriting<'a> {
     }
 }
 
-/// The call that begins at a token: what is called, the tokens between its brackets, and the
-/// token after them.
+/// Returns the call that begins at a token: the macro or function, the tokens between its brackets,
+/// and the token after them.
 fn call<'m>(
     sql: &str,
     all: &[Token],
@@ -132,7 +132,7 @@ fn call<'m>(
     None
 }
 
-/// `name!(`, which is no SQL.
+/// Returns whether `name!(` begins at a token: a macro call, because SQL does not have this form.
 fn is_unknown_macro(sql: &str, all: &[Token], at: usize) -> bool {
     let next = |n: usize, sign| {
         all.get(at + n)
@@ -144,7 +144,7 @@ fn is_unknown_macro(sql: &str, all: &[Token], at: usize) -> bool {
         && all[at].at.end == all[at + 1].at.start
 }
 
-/// Tokens between commas that no bracket holds.
+/// Returns the tokens between commas outside brackets.
 fn split<'t>(sql: &str, all: &'t [Token]) -> Vec<&'t [Token]> {
     if all.is_empty() {
         return Vec::new();
@@ -165,7 +165,7 @@ fn text_of(sql: &str, tokens: &[Token]) -> String {
     }
 }
 
-/// What a call stands for, calls in it replaced too.
+/// Returns the expansion of a call, with nested calls expanded.
 fn expand(
     name: &str,
     called: &Macro,
@@ -176,12 +176,9 @@ fn expand(
 ) -> Result<String, String> {
     let shown = heaptap_model::untrusted::sanitize(name);
     if depth == DEEPEST {
-        return Err(format!(
-            "{shown} calls itself, or too many others in one another"
-        ));
+        return Err(format!("{shown} calls itself or exceeds the nesting limit"));
     }
     let wanted = called.arguments.len();
-    // One argument more may be there for macros that take a variable number.
     if arguments.len() != wanted {
         return Err(format!(
             "{shown} takes {wanted} argument{}, not {}",
@@ -194,7 +191,7 @@ fn expand(
         let arguments =
             arguments.map(|text| expand_all(name, text, macros, depth + 1, &mut *worked));
         let arguments = arguments.collect::<Result<_, _>>()?;
-        // No two of a database may share a name, for views go on reading theirs.
+        // Names are unique in a database, because views continue to read their tables.
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let table = format!("_macro_{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let text = format!("(SELECT * FROM temp.{table})");
@@ -217,8 +214,8 @@ fn expand(
         let text = token.text(&called.body);
         end = token.at.end;
         match of(text).filter(|_| token.sort == Sort::Variable) {
-            // The whole of an expression, whatever stands around it; of a macro's argument the
-            // author sees to that: it may be the name of a column or table.
+            // A function's argument is a complete expression, whatever is around it. For a macro
+            // this is up to the author, because the argument can be the name of a column or table.
             Some(argument) if called.is_function => {
                 filled.push('(');
                 filled += argument;
@@ -228,11 +225,11 @@ fn expand(
             None => filled += text,
         }
         if filled.len() > LARGEST {
-            return Err(format!("{shown} stands for too much text"));
+            return Err(format!("{shown} expands to too much text"));
         }
     }
     filled += &called.body[end..];
-    // A comment at the end would swallow what follows.
+    // A comment at the end would hide what follows.
     filled.push('\n');
     let text = expand_all(name, &filled, macros, depth, worked)?;
     Ok(match called.is_function {
@@ -241,7 +238,7 @@ fn expand(
     })
 }
 
-/// A text with all calls in it replaced.
+/// Returns a text with all calls in it expanded.
 fn expand_all(
     name: &str,
     source: &str,
@@ -269,7 +266,7 @@ fn expand_all(
         }
         if text.len() > LARGEST {
             let shown = heaptap_model::untrusted::sanitize(name);
-            return Err(format!("{shown} stands for too much text"));
+            return Err(format!("{shown} expands to too much text"));
         }
     }
     text += &source[end..];

@@ -137,9 +137,9 @@ fn macros_and_functions_stand_for_their_text() {
         only("SELECT 1, nothing!(1)", &macros)
             .unwrap_err()
             .message
-            .contains("no macro nothing!")
+            .contains("no such macro: nothing!")
     );
-    // What follows a call is still found where it was typed.
+    // The text after a call still maps to its typed position.
     let sql = "SELECT plus(1, 2), wrong FROM t";
     let prepared = only(sql, &macros).unwrap();
     let at = prepared.sql.find("wrong").unwrap();
@@ -192,7 +192,7 @@ fn what_is_not_done_is_refused_by_name() {
             25,
         ),
         ("bogus", "BOGUS", 0),
-        ("\u{1b}[2J", "begins no statement", 0),
+        ("\u{1b}[2J", "unknown statement", 0),
     ] {
         let refused = refusal(sql);
         assert!(refused.message.contains(word), "{sql}: {}", refused.message);

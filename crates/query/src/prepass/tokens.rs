@@ -1,26 +1,25 @@
-//! SQL as tokens: enough to tell statements, keywords and calls apart, with comments and texts
-//! left alone. Never fails: what is unclosed reaches to the end.
+//! SQL tokens: enough to distinguish statements, keywords and calls from comments and texts. Never
+//! fails: unclosed comments and quotes extend to the end.
 
 use std::ops::Range;
 
-/// What a token is.
+/// Kind of token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sort {
     /// A keyword or a plain name.
     Word,
     /// A name in quotes, backticks or brackets.
     Quoted,
-    /// `'text'`.
+    /// A text in single quotes.
     Text,
     /// `$name`, `?1`, `:name`, `@name`.
     Variable,
-    /// A number.
     Number,
-    /// A single other character.
+    /// Any other single character.
     Sign,
 }
 
-/// A token and where it stands.
+/// Token with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) sort: Sort,
@@ -28,23 +27,22 @@ pub(super) struct Token {
 }
 
 impl Token {
-    /// Its text.
     pub(super) fn text<'a>(&self, sql: &'a str) -> &'a str {
         &sql[self.at.clone()]
     }
 
-    /// Whether it is that keyword.
+    /// Returns whether it is that keyword.
     pub(super) fn is(&self, sql: &str, word: &str) -> bool {
         self.sort == Sort::Word && self.text(sql).eq_ignore_ascii_case(word)
     }
 
-    /// Whether it is that sign.
+    /// Returns whether it is that sign.
     pub(super) fn is_sign(&self, sql: &str, sign: char) -> bool {
         self.sort == Sort::Sign && self.text(sql).starts_with(sign)
     }
 }
 
-/// A name as it is meant: quotes taken off, doubled ones halved.
+/// Returns a name without its quotes, with doubled quotes in it halved.
 pub(super) fn unquoted(text: &str) -> String {
     let mut chars = text.chars();
     let (Some(open), Some(_)) = (chars.next(), text.chars().next_back()) else {
@@ -71,7 +69,7 @@ fn is_word(c: char) -> bool {
     is_word_start(c) || c.is_ascii_digit() || c == '$'
 }
 
-/// All tokens, without blanks and comments.
+/// Returns all tokens, without blanks and comments.
 pub(super) fn tokens(sql: &str) -> Vec<Token> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -115,7 +113,7 @@ pub(super) fn tokens(sql: &str) -> Vec<Token> {
     found
 }
 
-/// Length of a text in quotes, of which doubled ones are part.
+/// Returns the length of a quoted text; doubled quotes are part of it.
 fn quoted(rest: &str, quote: char) -> usize {
     let mut from = 1;
     loop {

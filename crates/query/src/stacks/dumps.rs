@@ -1,5 +1,5 @@
-//! `heaptap_dump` and `heaptap_sample`: the dumps with their totals, and what each holds by
-//! call stack.
+//! `heaptap_dump` and `heaptap_sample`: dumps with their totals, and the memory of each by
+//! callstack.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,46 +17,37 @@ static DUMPS: Schema = Schema {
         Column::id(),
         Column::int(
             "number",
-            "which dump of its process and heap, from 1: N of INPUT@N",
+            "number among the dumps of its process and heap, from 1: N in INPUT@N",
         ),
-        Column::text("label", "the label of its snapshot"),
-        Column::int("ts", "when it was made: `heap_profile_allocation.ts`").indexed(),
-        Column::int("wall_time_ns", "the same, ns since 1970"),
-        Column::int("upid", "its process").indexed(),
-        Column::int("pid", "its process id").indexed(),
-        Column::text("process", "its process's name"),
-        Column::text("heap_name", "its heap"),
+        Column::text("label", "label of its snapshot"),
+        Column::int("ts", "time of the dump: `heap_profile_allocation.ts`").indexed(),
+        Column::int("wall_time_ns", "time of the dump, ns since 1970"),
+        Column::int("upid", "process").indexed(),
+        Column::int("pid", "process ID").indexed(),
+        Column::text("process", "process name"),
+        Column::text("heap_name", "heap"),
         Column::int("is_last", "1 for the last one of its process and heap").indexed(),
         Column::text(
             "kind",
-            "cumulative, at-maximum (when the heap was largest), allocations-only (no frees known)",
+            "cumulative, at-maximum (the largest heap), allocations-only (frees unknown)",
         ),
-        Column::int(
-            "sampling_interval",
-            "bytes between samples; 0 where not known",
-        ),
-        Column::int("size", "bytes held; NULL where frees are not known"),
-        Column::int("count", "sampled allocations held"),
+        Column::int("sampling_interval", "bytes between samples; 0 if unknown"),
+        Column::int("size", "unreleased bytes; NULL if frees are unknown"),
+        Column::int("count", "unreleased sampled allocations"),
         Column::int("alloc_size", "bytes allocated since profiling began"),
         Column::int("alloc_count", "sampled allocations since profiling began"),
+        Column::int("from_startup", "1 if profiling began at process start"),
+        Column::int("incomplete", "1 if a part of the dump is missing"),
         Column::int(
-            "from_startup",
-            "1 where profiling began when the process did",
+            "disconnected",
+            "1 if the process disconnected before the end",
         ),
-        Column::int("incomplete", "1 where something of it is missing"),
-        Column::int("disconnected", "1 where the process left before the end"),
-        Column::int("buffer_overran", "1 where the shared buffer was full"),
-        Column::int(
-            "buffer_corrupted",
-            "1 where the shared buffer was corrupted",
-        ),
-        Column::int(
-            "hit_guardrail",
-            "1 where a limit of the daemon ended profiling",
-        ),
+        Column::int("buffer_overran", "1 if the shared buffer was full"),
+        Column::int("buffer_corrupted", "1 if the shared buffer was corrupted"),
+        Column::int("hit_guardrail", "1 if a limit of heapprofd ended profiling"),
         Column::int(
             "rejected_concurrent",
-            "1 where another session had the process",
+            "1 if another session was profiling the process",
         ),
     ],
 };
@@ -64,14 +55,14 @@ static DUMPS: Schema = Schema {
 static SAMPLES: Schema = Schema {
     name: "heaptap_sample",
     module: None,
-    about: "What a dump holds, by the call stack that allocated it. Of stacks that end there: \
-            heaptap_tree adds up those that pass.",
+    about: "Memory of a dump by the innermost callsite of its stacks. heaptap_tree has the sums \
+            over all stacks through a callsite.",
     columns: &[
         Column::id(),
-        Column::int("dump_id", "the dump: `heaptap_dump.id`").sorted(),
-        Column::int("stack_id", "the innermost frame: `heaptap_stack.id`").indexed(),
-        Column::int("size", "bytes held"),
-        Column::int("count", "sampled allocations held"),
+        Column::int("dump_id", "dump: `heaptap_dump.id`").sorted(),
+        Column::int("stack_id", "innermost frame: `heaptap_stack.id`").indexed(),
+        Column::int("size", "unreleased bytes"),
+        Column::int("count", "unreleased sampled allocations"),
         Column::int("alloc_size", "bytes allocated since profiling began"),
         Column::int("alloc_count", "sampled allocations since profiling began"),
     ],
@@ -134,7 +125,7 @@ fn known(text: &str) -> Option<&str> {
 
 struct Samples {
     stacks: Arc<Stacks>,
-    /// Where the rows of each dump end.
+    /// End of the rows of each dump.
     ends: Vec<usize>,
 }
 
@@ -169,7 +160,7 @@ impl Rows for Samples {
     }
 }
 
-/// The row of a callsite in `heaptap_stack`, which leaves the root out.
+/// Returns the row of a callsite in `heaptap_stack`, which does not include the root.
 fn stack_id(node: NodeId) -> Cell<'static> {
     node.0.checked_sub(1).into()
 }

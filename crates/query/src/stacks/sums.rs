@@ -1,5 +1,5 @@
-//! `heaptap_tree` and `heaptap_function`: own and cumulative figures of one dump, by call stack
-//! and by function.
+//! `heaptap_tree` and `heaptap_function`: own and cumulative figures of one dump, by callstack and
+//! by function.
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ macro_rules! with_figures {
     ($($column:expr),* $(,)?) => {
         &[
             $($column,)*
-            Column::int("size", "bytes held that it allocated itself"),
-            Column::int("count", "sampled allocations held that it made itself"),
+            Column::int("size", "unreleased bytes that it allocated itself"),
+            Column::int("count", "unreleased sampled allocations that it made itself"),
             Column::int("alloc_size", "bytes that it allocated itself"),
             Column::int("alloc_count", "sampled allocations that it made itself"),
-            Column::int("cumulative_size", "bytes held, with what it called"),
-            Column::int("cumulative_count", "sampled allocations held, with what it called"),
-            Column::int("cumulative_alloc_size", "bytes allocated, with what it called"),
-            Column::int("cumulative_alloc_count", "sampled allocations, with what it called"),
-            Column::int("dump_id", "the dump: `heaptap_dump.id`; the last one if not given")
+            Column::int("cumulative_size", "unreleased bytes, including callees"),
+            Column::int("cumulative_count", "unreleased sampled allocations, including callees"),
+            Column::int("cumulative_alloc_size", "bytes allocated, including callees"),
+            Column::int("cumulative_alloc_count", "sampled allocations, including callees"),
+            Column::int("dump_id", "dump: `heaptap_dump.id`; default: the last one")
                 .argument()
                 .hidden(),
         ]
@@ -34,16 +34,16 @@ macro_rules! with_figures {
 static TREE: Schema = Schema {
     name: "heaptap_tree",
     module: None,
-    about: "A dump as a tree of call stacks with own and cumulative figures: \
+    about: "One dump as a tree of callstacks with own and cumulative figures: \
             heaptap_tree(dump_id).",
     columns: with_figures![
-        Column::int("stack_id", "the callsite: `heaptap_stack.id`").indexed(),
-        Column::int("parent_id", "the callsite that called it").indexed(),
+        Column::int("stack_id", "callsite: `heaptap_stack.id`").indexed(),
+        Column::int("parent_id", "callsite that called it").indexed(),
         Column::int("depth", "0 for a root"),
-        Column::text("name", "the function"),
-        Column::text("library", "path of the file it lies in"),
-        Column::text("source_file", "NULL where not known"),
-        Column::int("line_number", "NULL where not known"),
+        Column::text("name", "function"),
+        Column::text("library", "path of the file that contains it"),
+        Column::text("source_file", "source file; NULL if unknown"),
+        Column::int("line_number", "line number; NULL if unknown"),
     ],
 };
 const TREE_FIGURES: usize = 7;
@@ -51,10 +51,10 @@ const TREE_FIGURES: usize = 7;
 static FUNCTIONS: Schema = Schema {
     name: "heaptap_function",
     module: None,
-    about: "A dump by function, recursion counted once: heaptap_function(dump_id).",
+    about: "One dump by function, with recursion counted once: heaptap_function(dump_id).",
     columns: with_figures![
-        Column::text("name", "the function"),
-        Column::text("library", "path of the file it lies in"),
+        Column::text("name", "function"),
+        Column::text("library", "path of the file that contains it"),
         Column::text(
             "kind",
             "plain, allocator, runtime (of Java), java, class (allocated)"
@@ -63,8 +63,8 @@ static FUNCTIONS: Schema = Schema {
 };
 const FUNCTION_FIGURES: usize = 3;
 
-/// Own and cumulative figures, each by view and then by row; `None` where the dump does not
-/// know them.
+/// Own and cumulative figures, each by view and then by row; `None` if the dump does not have
+/// them.
 struct Figures([Option<Vec<i64>>; 8]);
 
 impl Figures {
@@ -75,7 +75,7 @@ impl Figures {
         }
     }
 
-    /// Of the rows `keep` names, out of sums in the columns of a dump.
+    /// Collects the figures from sums over the columns of a dump.
     fn of(
         dump: &Dump,
         own: impl Fn(usize) -> Vec<i64>,
@@ -107,7 +107,7 @@ impl TreeRows {
         let table = &stacks.profile().table;
         let dump = stacks.dump(at);
         let count = table.node_count();
-        // Callsites with something in them or below.
+        // Callsites with samples in them or below.
         let mut used = vec![false; count];
         for &leaf in &dump.values.nodes {
             for node in table.stack(leaf) {
@@ -183,7 +183,7 @@ impl Rows for TreeRows {
 struct FunctionRows {
     stacks: Arc<Stacks>,
     dump: usize,
-    /// A frame of each function.
+    /// One frame of each function.
     frames: Vec<FrameId>,
     figures: Figures,
 }
@@ -229,7 +229,7 @@ impl Rows for FunctionRows {
     }
 }
 
-/// The dump that is meant: the last one where none is given.
+/// Returns the dump in the arguments, or the last one without an argument.
 fn dump_of(
     stacks: &Stacks,
     name: &str,
@@ -238,7 +238,7 @@ fn dump_of(
     let count = stacks.facts.len();
     let wrong = || {
         TableError(format!(
-            "{name} wants the id of a dump, 0 to {}: SELECT id, ts, process, heap_name FROM \
+            "{name} needs a dump ID from 0 to {}; run SELECT id, ts, process, heap_name FROM \
              heaptap_dump",
             count.saturating_sub(1)
         ))

@@ -1,4 +1,4 @@
-//! `heaptap_stack`: call stacks as a tree of named frames.
+//! `heaptap_stack`: callstacks as a tree of named frames.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use heaptap_model::stacks::{FrameId, Function, Kind, NodeId, StackTable, TextId}
 static STACKS: Schema = Schema {
     name: "heaptap_stack",
     module: None,
-    about: "Call stacks as a tree of named frames, inlined functions too; callers before those \
-            they call.",
+    about: "Callstacks as a tree of named frames, including inlined functions; callers come \
+            before their callees.",
     columns: &[
         Column::id(),
-        Column::int("parent_id", "who called it; smaller than `id`").indexed(),
-        Column::int("depth", "frames between it and the root; 0 for a root"),
-        Column::text("name", "the function: demangled, deobfuscated, annotated").indexed(),
-        Column::text("system_name", "as it was recorded or linked"),
-        Column::text("library", "path of the file it lies in").indexed(),
-        Column::text("source_file", "NULL where not known"),
-        Column::int("line_number", "NULL where not known"),
-        Column::int("inlined", "1 where the compiler put it into its caller"),
+        Column::int("parent_id", "callsite that called it; smaller than `id`").indexed(),
+        Column::int("depth", "distance from the root; 0 for a root"),
+        Column::text("name", "function: demangled, deobfuscated, annotated").indexed(),
+        Column::text("system_name", "name in the recording or in the linked file"),
+        Column::text("library", "path of the file that contains it").indexed(),
+        Column::text("source_file", "source file; NULL if unknown"),
+        Column::int("line_number", "line number; NULL if unknown"),
+        Column::int("inlined", "1 if the compiler inlined it into its caller"),
         Column::text(
             "kind",
             "plain, allocator, runtime (of Java), java, class (allocated)",
@@ -29,7 +29,7 @@ static STACKS: Schema = Schema {
     ],
 };
 
-/// Bytes of a stack as text; what a hostile trace could ask for has no end.
+/// Maximum bytes of a stack as text, because a hostile trace could ask for any amount.
 const LONGEST: usize = 1 << 20;
 
 struct Tree {
@@ -60,7 +60,7 @@ pub(super) fn library<'t>(table: &'t StackTable, function: &Function) -> Option<
     text(table, table.libraries()[function.library.0 as usize].path)
 }
 
-/// Depths of all callsites; the root's is none.
+/// Returns the depths of all callsites; roots and the node above them have 0.
 pub(super) fn depths(table: &StackTable) -> Vec<u32> {
     let mut depths = vec![0u32; table.node_count()];
     for node in 1..table.node_count() {
@@ -90,7 +90,7 @@ fn stack_text(table: &StackTable, leaf: NodeId) -> String {
 
 impl Rows for Tree {
     fn len(&self) -> usize {
-        // The root has no frame and no row.
+        // The root does not have a frame, and so it does not have a row.
         self.depths.len() - 1
     }
 

@@ -71,7 +71,7 @@ fn database() -> Database {
     catalog.function(&COUNT, |arguments| match arguments {
         [_, Argument::Int(most), Argument::Text(unit)] => Ok(Arc::new(Count(*most, unit.clone()))),
         [_, Argument::Int(most), _] => Ok(Arc::new(Count(*most, String::new()))),
-        _ => Err(TableError("count_to wants a number".to_owned())),
+        _ => Err(TableError("count_to needs a number".to_owned())),
     });
     Database::open(catalog).unwrap()
 }
@@ -99,7 +99,7 @@ fn plan(database: &Database, sql: &str) -> String {
     details.join("; ")
 }
 
-/// Whatever a plan does, rows are those of a table that SQLite itself holds.
+/// Plans return the same rows as a regular SQLite table.
 #[test]
 fn every_comparison_gives_the_rows_that_a_plain_table_gives() {
     let database = database();
@@ -158,7 +158,7 @@ fn every_comparison_gives_the_rows_that_a_plain_table_gives() {
                         format!("SELECT {all} FROM {table} WHERE {condition} ORDER BY {order}");
                     rows(&database, &sql)
                 };
-                // The copy has the same affinities: CREATE TABLE AS keeps them.
+                // The copy has the same affinities because CREATE TABLE AS keeps them.
                 assert_eq!(of("sample"), of("plain"), "{condition} by {order}");
                 checked += 1;
             }
@@ -220,7 +220,7 @@ fn functions_take_arguments_by_position_by_name_and_from_other_tables() {
         .query_row("SELECT * FROM count_to", [], |_| Ok(()))
         .unwrap_err();
     assert!(
-        failure.to_string().contains("count_to wants a number"),
+        failure.to_string().contains("count_to needs a number"),
         "{failure}"
     );
 }

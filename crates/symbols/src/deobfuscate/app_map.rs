@@ -1,27 +1,26 @@
-//! A map as it is given for a recording: where it comes from, and whose frames it names.
+//! R8 mappings of a recording, with their source and the apps that they apply to.
 
 use super::file::MapFile;
 use heaptap_model::profile::NameMap;
 
-/// A map and what it is for.
+/// R8 mapping with its scope.
 #[derive(Debug, Clone)]
 pub struct AppMap<'a> {
-    /// Whose frames it names.
+    /// Apps whose frames it names.
     pub scope: Scope,
-    /// The map.
     pub source: MapSource<'a>,
 }
 
-/// Whose frames a map names.
+/// Apps whose frames an R8 mapping names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// Those of a package.
+    /// The app of a package.
     Package(String),
-    /// Those of the profiled apps that no other map is for.
+    /// All profiled apps without an R8 mapping of their own.
     Unclaimed,
 }
 
-/// Where a map comes from.
+/// Source of an R8 mapping.
 #[derive(Debug, Clone, Copy)]
 pub enum MapSource<'a> {
     /// A mapping file.
@@ -31,7 +30,7 @@ pub enum MapSource<'a> {
 }
 
 impl MapSource<'_> {
-    /// Whether whoever gave it meant it for its package before all others.
+    /// Returns whether the R8 mapping takes precedence for its package: it was passed as a file.
     pub(super) fn claims(&self) -> bool {
         matches!(self, MapSource::File(_))
     }

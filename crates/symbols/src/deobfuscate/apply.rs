@@ -1,9 +1,9 @@
-//! Names for the frames of a recording, from maps of any kind: which map a frame falls under,
-//! which of its entries name it, and the result into the recording's side tables.
+//! Names for the frames of a recording from R8 mappings of all kinds: selects the R8 mappings for a
+//! frame and their matching entries, and writes the result to the recording's side tables.
 //!
-//! Perfetto's converter sets the form: a method that may be one of several has all their names,
-//! sorted, between ` | `. Unlike it, a frame without a line is never named after code that was
-//! inlined into it, and one whose method the map does not know has at least its class named.
+//! The form is that of Perfetto's converter: a method with several candidates has all their names,
+//! sorted, joined by ` | `. Unlike there, a frame without a line is never named after code that was
+//! inlined into it, and a frame with an unknown method gets at least the name of its class.
 
 use super::app_map::AppMap;
 use super::choice::{ChoiceId, LineQuery, fall};
@@ -14,18 +14,18 @@ use super::source_file;
 use heaptap_model::profile::{Line, Lines, Recording, StringId};
 use std::collections::HashMap;
 
-/// Calls that one frame may get.
+/// Maximum number of calls for one frame.
 const MOST: usize = 256;
 
-/// What [`apply`] did.
+/// Result of [`apply`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Applied {
-    /// Frames that each map named, in order of the maps.
+    /// Number of frames that each R8 mapping named, in the order of `maps`.
     pub frames_named: Vec<u64>,
 }
 
-/// Names all frames that a map knows. Of several maps for a frame, the first that knows its
-/// method names it, else the first that knows its class.
+/// Names all frames that an R8 mapping has an entry for. The first R8 mapping with the method wins,
+/// otherwise the first with the class.
 pub fn apply(recording: &mut Recording, seen: &SeenIn, maps: &[AppMap]) -> Applied {
     let lookups: Vec<Lookup> = maps.iter().map(|map| Lookup::of(map.source)).collect();
     let mut resolver = Resolver::new(&lookups);
@@ -85,7 +85,7 @@ pub fn apply(recording: &mut Recording, seen: &SeenIn, maps: &[AppMap]) -> Appli
     applied
 }
 
-/// The lines of a row with their names, where any of them has one.
+/// Returns the lines of a row with new names, if at least one line has one.
 fn rewritten(
     lines: &[Line],
     choice: ChoiceId,
@@ -130,7 +130,7 @@ fn rewritten(
     (all != lines).then(|| recording.symbols.add_lines(&all))?
 }
 
-/// Queries with what hangs on them, those of one class one after another.
+/// Returns queries with their values, sorted so that queries of one class are adjacent.
 fn in_order_of_classes<Q, V>(
     queries: HashMap<Q, V>,
     recording: &Recording,

@@ -1,22 +1,22 @@
-//! The lines of one class in a mapping file, read when the class is asked for. Owns which
-//! metadata belongs to what: to the entry directly above it, indented or not.
+//! The lines of one class in a mapping file, read when the class is needed. Metadata belongs to the
+//! entry directly above it, indented or not.
 
 use super::class::{Class, Field, Method, Signature, qualified};
 use super::grammar::{Line, Member};
 use super::index::line_at;
 use super::metadata::{Metadata, Notes, Version, json_of};
 
-/// What metadata below it belongs to.
+/// Entry that the following metadata belongs to.
 enum Above {
     Class,
     Method,
     Field,
-    /// A line that could not be read: what is said of it is lost with it.
+    /// An unreadable line: its metadata is ignored, too.
     Nothing,
 }
 
-/// Reads the block that begins at a place and adds its members to a class. Bad lines were
-/// counted when the file was indexed.
+/// Reads the block at an offset and adds its members to a class. Bad lines were counted when the
+/// file was indexed.
 pub(super) fn read<'a>(bytes: &'a [u8], start: usize, version: Version, class: &mut Class<'a>) {
     let mut at = start;
     let mut original = None;

@@ -1,11 +1,11 @@
-//! Which maps a frame falls under, worked out once for each kind of place that code comes from.
+//! Selection of the R8 mappings for a frame, computed once for each kind of code location.
 
 use super::app_map::{AppMap, MapSource, Scope};
 use super::owner::{Owner, Packages, SeenIn, is_native, is_platform, profiled_packages};
 use heaptap_model::profile::{FrameId, Line, MappingId, Recording, StringId};
 use std::collections::{BTreeSet, HashMap};
 
-/// Maps that a frame falls under.
+/// Index of a list of R8 mappings in [`Falls::choices`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ChoiceId(pub(super) usize);
 
@@ -13,7 +13,7 @@ pub(super) struct ChoiceId(pub(super) usize);
 pub(super) struct NameQuery {
     pub(super) choice: ChoiceId,
     pub(super) name: StringId,
-    /// Of native code: no class is taken for one in the map by chance.
+    /// In native code, names must not match classes of the R8 mapping by chance.
     pub(super) native: bool,
 }
 
@@ -27,15 +27,15 @@ pub(super) struct LineQuery {
 
 pub(super) type Rows = HashMap<(ChoiceId, bool, Box<[Line]>), Vec<FrameId>>;
 
-/// What falls under which maps.
+/// Frames with the R8 mappings that apply to them.
 pub(super) struct Falls {
-    /// Positions of maps, the first to know a name gives it.
+    /// Positions of R8 mappings; the first with a name wins.
     pub(super) choices: Vec<Vec<usize>>,
     frames: Vec<(FrameId, ChoiceId, bool)>,
 }
 
 impl Falls {
-    /// Names as recorded, with the frames that have them.
+    /// Returns recorded names with the frames that have them.
     pub(super) fn names(&self, recording: &Recording) -> HashMap<NameQuery, Vec<FrameId>> {
         let mut names: HashMap<NameQuery, Vec<FrameId>> = HashMap::new();
         for &(frame, choice, native) in &self.frames {
@@ -50,7 +50,7 @@ impl Falls {
         names
     }
 
-    /// Rows of lines, with the frames that have them.
+    /// Returns rows of lines with the frames that have them.
     pub(super) fn rows(&self, recording: &Recording) -> Rows {
         let mut rows = Rows::new();
         for &(frame, choice, native) in &self.frames {
@@ -64,7 +64,7 @@ impl Falls {
     }
 }
 
-/// Works out which maps each frame falls under.
+/// Selects the R8 mappings for each frame.
 pub(super) fn fall(recording: &Recording, seen: &SeenIn, maps: &[AppMap]) -> Falls {
     let tables = &recording.tables;
     let owners: Vec<(Owner, bool, bool)> = tables
@@ -95,21 +95,21 @@ pub(super) fn fall(recording: &Recording, seen: &SeenIn, maps: &[AppMap]) -> Fal
     }
 }
 
-/// Choices of maps, each worked out once.
+/// Cached selections of R8 mappings.
 struct Choosing<'a> {
     packages: Packages<'a>,
-    /// Positions of maps by package, in order of the maps.
+    /// Positions of R8 mappings by package, ascending.
     by_package: HashMap<String, Vec<usize>>,
-    /// All maps, in order of their packages' names.
+    /// All R8 mappings, in the order of their package names.
     all: Vec<usize>,
-    /// Maps of no package, where the trace does not tell what they are for.
+    /// R8 mappings without a package that the trace does not assign to any.
     anywhere: Vec<usize>,
     choices: Vec<Vec<usize>>,
     known: HashMap<Vec<usize>, ChoiceId>,
     by_place: HashMap<(Place<'a>, bool), Option<ChoiceId>>,
 }
 
-/// What tells whose code a frame is.
+/// Facts that identify the owner of a frame's code.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Place<'a> {
     Package(&'a str),
@@ -160,7 +160,7 @@ impl<'a> Choosing<'a> {
         }
     }
 
-    /// The maps of a frame, the first to know a name gives it; `None` where no map is for it.
+    /// Returns the R8 mappings for a frame, in order of precedence, or `None` if none applies.
     fn choose(
         &mut self,
         owner: &Owner<'a>,
@@ -184,7 +184,7 @@ impl<'a> Choosing<'a> {
         let is_known = |pid: &u64| !self.packages.of_process(*pid).is_empty();
         let mut maps: Vec<usize> = match &key.0 {
             Place::Package(package) => of_package(package).copied().collect(),
-            // Of an app that is known, nobody else's map.
+            // If the app is known, R8 mappings of other apps do not apply.
             Place::Any(pids) if pids.iter().any(is_known) => of_pids(pids),
             Place::Any(_) => self.all.clone(),
             Place::Processes(pids) => of_pids(pids),
@@ -206,8 +206,9 @@ impl<'a> Choosing<'a> {
     }
 }
 
-/// The packages that a map of no package is for: those of the profiled apps that no other file
-/// is for, and of several only those whose classes it has, where it has any.
+/// Returns the packages that an R8 mapping without a package applies to: those of the profiled apps
+/// without a file of their own. Of several packages, only those with classes in the R8 mapping
+/// remain, if any.
 pub fn packages_for(
     recording: &Recording,
     seen: &SeenIn,

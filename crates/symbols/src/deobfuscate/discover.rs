@@ -1,6 +1,6 @@
-//! Mapping files that a Gradle build left: `<module>/build/outputs/mapping/<variant>/mapping.txt`,
-//! with what the build says of the variant's app beside it. Owns the walk through the project,
-//! which follows no links and is bounded; whether a map fits a trace is not decided here.
+//! Mapping files of Gradle builds, `<module>/build/outputs/mapping/<variant>/mapping.txt`, with the
+//! package from the build's metadata of the variant. The search through the project does not follow
+//! links and is bounded. Whether an R8 mapping fits a trace is decided elsewhere.
 
 use super::json::Json;
 use std::fs;
@@ -8,29 +8,28 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Folders that are looked into, at most.
+/// Maximum number of directories to search.
 const MOST_FOLDERS: usize = 5_000;
-/// Modules may be nested this deep.
+/// Maximum nesting of modules.
 const DEEPEST: u32 = 4;
-/// A build's own notes on its outputs are read up to this.
+/// Maximum bytes read of a build's output metadata.
 const LARGEST_NOTE: u64 = 1 << 20;
-/// Folders that hold no modules.
+/// Directories that do not contain modules.
 const NO_MODULES: [&str; 6] = ["build", "src", "gradle", "node_modules", "out", "target"];
 
-/// A mapping file of a build.
+/// Mapping file of a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Discovered {
-    /// Where it is.
     pub path: PathBuf,
     /// Build variant, such as `release` or `paidRelease`.
     pub variant: String,
     /// When it was written.
     pub modified: SystemTime,
-    /// The app's package, where the build says.
+    /// Package of the app, if the build metadata has it.
     pub package: Option<String>,
 }
 
-/// All mapping files that builds of a project left, newest first.
+/// Returns all mapping files of a project's builds, newest first.
 pub fn discover(project: &Path) -> Vec<Discovered> {
     let mut found = Vec::new();
     let mut folders = vec![(project.to_owned(), 0)];
@@ -61,7 +60,7 @@ pub fn discover(project: &Path) -> Vec<Discovered> {
     found
 }
 
-/// Folders in a folder that are no links and not hidden, with their names.
+/// Returns the subdirectories of a directory with their names, without links and hidden ones.
 fn subfolders(folder: &Path) -> Vec<(PathBuf, String)> {
     let mut found: Vec<(PathBuf, String)> = fs::read_dir(folder)
         .into_iter()
@@ -78,8 +77,8 @@ fn subfolders(folder: &Path) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// The maps of all variants of a module. Old builds have a folder for the flavour and one for
-/// the build type in it.
+/// Adds the R8 mappings of all variants of a module. Old builds have a directory for the flavor,
+/// with one for the build type in it.
 fn variants(outputs: &Path, found: &mut Vec<Discovered>) {
     let mut add = |folder: &Path, variant: String| {
         let path = folder.join("mapping.txt");
@@ -107,7 +106,7 @@ fn variants(outputs: &Path, found: &mut Vec<Discovered>) {
     }
 }
 
-/// The package of a variant, by the notes of the build on its APKs.
+/// Returns the package of a variant from the build's metadata of its APKs.
 fn package(outputs: &Path, variant: &str) -> Option<String> {
     let mut folders = vec![(outputs.join("apk"), 0)];
     while let Some((folder, depth)) = folders.pop() {

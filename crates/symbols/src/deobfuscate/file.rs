@@ -1,4 +1,4 @@
-//! A mapping file, opened: mapped into memory, indexed by class, read a class at a time.
+//! Opened mapping files: mapped into memory, indexed by class, and read one class at a time.
 
 use super::block;
 use super::class::{Class, Method, OriginalLines, packet_name};
@@ -12,33 +12,32 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// So many packages are looked for in a map; no phone profiles more at once.
+/// Maximum number of packages to search for in an R8 mapping; no device profiles more at once.
 const MOST_PACKAGES: usize = 256;
 
-/// What a map says, in the words of a trace's packets.
+/// Entry of an R8 mapping, as in packets of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry<'a> {
     /// A class.
     Class {
-        /// Its name in the app.
+        /// Name in the app.
         obfuscated: &'a str,
-        /// Its name in the source.
+        /// Name in the source.
         original: &'a str,
     },
-    /// A field of the class before it.
+    /// A field of the preceding class.
     Field {
-        /// Its name in the app.
+        /// Name in the app.
         obfuscated: &'a str,
-        /// Its name in the source; whole where it was written in another class.
+        /// Name in the source, with its class if another class declares it.
         original: Cow<'a, str>,
     },
-    /// An entry of a method of the class before it.
+    /// An entry of a method of the preceding class.
     Method {
-        /// Its name in the app.
+        /// Name in the app.
         obfuscated: &'a str,
-        /// Its name in the source; whole where it was written in another class.
+        /// Name in the source, with its class if another class declares it.
         original: Cow<'a, str>,
-        /// Its lines.
         lines: PacketLines,
     },
 }
@@ -57,40 +56,40 @@ fn packet_lines(method: &Method) -> PacketLines {
     }
 }
 
-/// A mapping file of R8 or ProGuard. What is held of it is an index of its classes; the file
-/// itself stays on disk and is mapped, unless it was packed.
+/// Mapping file of R8 or ProGuard. Only an index of its classes is in memory; the file itself is
+/// mapped from disk, unless it was compressed.
 #[derive(Debug)]
 pub struct MapFile {
     path: PathBuf,
     bytes: Bytes,
     index: Index,
-    /// Classes by their names in the source, sorted by a hash.
+    /// Classes by their names in the source, sorted by hash.
     by_original: OnceLock<Vec<u64>>,
 }
 
 impl MapFile {
-    /// Opens a mapping file, plain or in gzip, zstd or ZIP (app bundles too), and passes over
-    /// all its lines once. Bad lines are passed over and counted in [`MapFile::survey`].
+    /// Opens a mapping file, plain or in gzip, zstd or ZIP (including app bundles), and reads all
+    /// its lines once. Bad lines are skipped and counted in [`MapFile::survey`].
     ///
     /// # Errors
-    /// Where it can't be read, or no line of it is a class.
+    /// Returns an error if the file cannot be read or no line of it declares a class.
     pub fn open(path: &Path) -> Result<MapFile, MapError> {
         MapFile::from_bytes(unpack::read(path, Reading::Mapped)?, path)
     }
 
-    /// The same, for a file that somebody may be writing: it is read into memory unless it is
-    /// very large, and must be a regular one.
+    /// Opens a file that another program might be writing: reads it into memory unless it is very
+    /// large. It must be a regular file.
     ///
     /// # Errors
-    /// As [`MapFile::open`].
+    /// Returns the errors of [`MapFile::open`].
     pub fn open_copied(path: &Path) -> Result<MapFile, MapError> {
         MapFile::from_bytes(unpack::read(path, Reading::Copied)?, path)
     }
 
-    /// The same, from bytes; `path` is what they are called.
+    /// Opens a mapping file from bytes; `path` is used in messages.
     ///
     /// # Errors
-    /// As [`MapFile::open`].
+    /// Returns the errors of [`MapFile::open`].
     pub fn from_bytes(bytes: Bytes, path: &Path) -> Result<MapFile, MapError> {
         let bytes = unpack::unpack(bytes, path)?;
         let index = Index::build(&bytes);
@@ -108,18 +107,18 @@ impl MapFile {
         })
     }
 
-    /// Where it was opened.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What it says of itself, and what is wrong with it.
+    /// Returns the metadata of the R8 mapping and its problems.
     pub fn survey(&self) -> &Survey {
         &self.index.survey
     }
 
-    /// Those of some packages that it has classes of: an app's own classes are called after its
-    /// package, or after what several packages of its makers begin with.
+    /// Returns those of the given packages that the R8 mapping has classes of. An app's own classes
+    /// begin with its package, or with a common prefix of its maker's packages.
     pub fn mentioned(&self, packages: &BTreeSet<String>) -> BTreeSet<String> {
         // `com.example.` of `com.example.app.debug`.
         let common = |package: &str| {
@@ -145,7 +144,7 @@ impl MapFile {
         found
     }
 
-    /// The class with a name in the app, its members read.
+    /// Returns the class with a name in the app, with its members.
     pub(super) fn class(&self, obfuscated: &str) -> Option<Class<'_>> {
         let at = self.index.find(&self.bytes, obfuscated)?;
         Some(self.read(at))
@@ -161,11 +160,11 @@ impl MapFile {
         class
     }
 
-    /// Gives all that the map says to `sink`, class by class in order of the file; members of a
-    /// class follow it, fields first, entries of one method together.
+    /// Calls `sink` with all entries of the R8 mapping, class by class in order of the file.
+    /// Members follow their class, fields first, entries of one method together.
     ///
     /// # Errors
-    /// The sink's, at once.
+    /// Returns the first error of `sink` at once.
     pub fn entries<E>(&self, mut sink: impl FnMut(Entry<'_>) -> Result<(), E>) -> Result<(), E> {
         for at in self.index.classes() {
             let (original, obfuscated) = self.index.names(&self.bytes, at);
@@ -191,19 +190,19 @@ impl MapFile {
         Ok(())
     }
 
-    /// The name in the source of a class of the app.
+    /// Returns the name in the source of a class of the app.
     pub(super) fn original(&self, obfuscated: &str) -> Option<&str> {
         let at = self.index.find(&self.bytes, obfuscated)?;
         Some(self.index.names(&self.bytes, at).0)
     }
 
-    /// The name in the app of a class of the source.
+    /// Returns the name in the app of a class of the source.
     pub(super) fn obfuscated(&self, original: &str) -> Option<&str> {
         let at = self.find_original(original)?;
         Some(self.index.names(&self.bytes, at).1)
     }
 
-    /// The file that a class of the source was written in, where the map says.
+    /// Returns the source file of a class of the source, if the R8 mapping has it.
     pub(super) fn source_file(&self, original: &str) -> Option<String> {
         let at = self.find_original(original)?;
         self.index.source_file(&self.bytes, at)

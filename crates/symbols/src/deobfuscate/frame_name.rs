@@ -1,16 +1,16 @@
-//! Names of Java frames as ART gives them to the unwinder: `pkg.Cls.method` for the most part;
-//! `ret pkg.Cls.method(args)` from full symbol tables; with `[DEDUPED]` in front where several
-//! methods share their code, and `?` for what of them differs. Owns taking them apart.
+//! Parser for the names of Java frames that ART gives to the unwinder. Most are
+//! `pkg.Cls.method`; full symbol tables give `ret pkg.Cls.method(args)`. If several methods share
+//! their code, the name begins with `[DEDUPED]` and has `?` for the parts that differ.
 
-/// A frame's name, taken apart.
+/// Parsed name of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FrameName<'n> {
-    /// `[DEDUPED] `, or nothing.
+    /// `[DEDUPED] `, or empty.
     pub(super) prefix: &'n str,
     pub(super) class: &'n str,
-    /// `None` where several methods share the code.
+    /// `None` if several methods share the code.
     pub(super) method: Option<&'n str>,
-    /// Types in the app, where the name has them.
+    /// Types in the app, if the name has them.
     pub(super) types: Option<FrameTypes<'n>>,
 }
 
@@ -21,13 +21,13 @@ pub(super) struct FrameTypes<'n> {
     pub(super) parameters: &'n str,
 }
 
-/// What ART calls code that several methods share.
+/// Prefix of ART for code that several methods share.
 const DEDUPED: &str = "[DEDUPED] ";
-/// What it puts where they differ.
+/// ART's text for the parts that differ.
 const UNKNOWN: &str = "?";
 
 impl<'n> FrameName<'n> {
-    /// `None` for what names no member of a class.
+    /// Parses a name; `None` if it does not name a member of a class.
     pub(super) fn parse(name: &'n str) -> Option<FrameName<'n>> {
         let rest = name.strip_prefix(DEDUPED).unwrap_or(name);
         let prefix = &name[..name.len() - rest.len()];
@@ -60,7 +60,7 @@ impl<'n> FrameName<'n> {
         })
     }
 
-    /// The last part of it, `?` where that is not known.
+    /// Returns the method, or `?` if it is unknown.
     pub(super) fn method_or_unknown(&self) -> &'n str {
         self.method.unwrap_or(UNKNOWN)
     }

@@ -1,4 +1,4 @@
-//! One line of a mapping file, told apart and taken apart without copying:
+//! Parser for one line of a mapping file, without copying:
 //!
 //! ```text
 //! class   = type '->' type ':'                      at the start of a line; the right is obfuscated
@@ -6,18 +6,18 @@
 //! comment = WS* '#' text
 //! ```
 //!
-//! Blanks (spaces, tabs) may stand round `->`, `,` and `:`. Brackets make a method. A name may
-//! hold `-`, so an arrow begins at the `-` right before a `>`. Lines may end in CRLF. Knows
-//! nothing of what stands in other lines.
+//! Blanks (spaces, tabs) are allowed around `->`, `,` and `:`. Brackets make a method. A name can
+//! contain `-`, so an arrow begins at the `-` right before a `>`. Lines can end in CRLF. Each line
+//! is parsed without the others.
 
 use super::class::{LineRange, OriginalLines};
 use std::fmt;
 
-/// A line.
+/// Parsed line.
 #[derive(Debug, PartialEq)]
 pub(super) enum Line<'a> {
     Blank,
-    /// Text behind the `#`.
+    /// Text after the `#`.
     Comment(&'a str),
     Class {
         original: &'a str,
@@ -26,21 +26,21 @@ pub(super) enum Line<'a> {
     Member(Member<'a>),
 }
 
-/// A line of a field or method.
+/// Line of a field or method.
 #[derive(Debug, PartialEq)]
 pub(super) struct Member<'a> {
     pub(super) lines: Option<LineRange>,
-    /// What a method returns, or a field's type.
+    /// Return type of a method, or type of a field.
     pub(super) of_type: &'a str,
-    /// With a dot it is whole: written in another class.
+    /// A name with a dot includes the class: another class declares it.
     pub(super) name: &'a str,
-    /// Of a method: between the brackets.
+    /// Text between the brackets, for a method.
     pub(super) parameters: Option<&'a str>,
     pub(super) original: OriginalLines,
     pub(super) obfuscated: &'a str,
 }
 
-/// Why a line is none of these.
+/// Reason why a line is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// Not UTF-8.
@@ -55,35 +55,35 @@ pub enum Fault {
     BlankInName,
     /// A member without a type.
     NoType,
-    /// A range of one number.
+    /// A range with one number.
     OneNumber,
-    /// `:` without a number behind it.
+    /// `:` without a number after it.
     NoNumber,
     /// `(` without `)`.
     OpenBracket,
-    /// Something other than an arrow behind the name and its lines.
+    /// Something other than an arrow after the name and its lines.
     Unexpected,
     /// A member before any class.
     NoClass,
-    /// A member of a class that has more than any program's.
+    /// A member of a class with more members than the limit.
     TooMany,
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Fault::NotText => "it is not UTF-8",
-            Fault::NoArrow => "there is no ->",
-            Fault::NoColon => "a class ends in :",
-            Fault::NoName => "a name is missing",
-            Fault::BlankInName => "a name has a blank inside",
-            Fault::NoType => "the type is missing",
-            Fault::OneNumber => "a range of lines has two numbers",
-            Fault::NoNumber => "a number is missing behind :",
-            Fault::OpenBracket => "a ( has no )",
-            Fault::Unexpected => "something stands before the -> that does not belong there",
-            Fault::NoClass => "it belongs to no class",
-            Fault::TooMany => "its class has too many members",
+            Fault::NotText => "not UTF-8",
+            Fault::NoArrow => "missing `->`",
+            Fault::NoColon => "missing `:` at the end of a class",
+            Fault::NoName => "missing name",
+            Fault::BlankInName => "blank in a name",
+            Fault::NoType => "missing type",
+            Fault::OneNumber => "line range with only one number",
+            Fault::NoNumber => "missing number after `:`",
+            Fault::OpenBracket => "`(` without `)`",
+            Fault::Unexpected => "unexpected text before `->`",
+            Fault::NoClass => "member without a class",
+            Fault::TooMany => "too many members in the class",
         })
     }
 }
@@ -97,7 +97,7 @@ fn trim(text: &str) -> &str {
 }
 
 impl<'a> Line<'a> {
-    /// Reads a line, given without its line feed.
+    /// Parses a line without its line feed.
     pub(super) fn parse(line: &'a [u8]) -> Result<Line<'a>, Fault> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let Some(start) = line.iter().position(|&byte| !is_blank(byte)) else {
@@ -115,7 +115,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Where the arrow begins.
+/// Returns the offset of the arrow.
 fn arrow(text: &str) -> Result<usize, Fault> {
     let mut from = 0;
     while let Some(at) = text[from..].find('>') {
@@ -128,7 +128,7 @@ fn arrow(text: &str) -> Result<usize, Fault> {
     Err(Fault::NoArrow)
 }
 
-/// A name between blanks.
+/// Returns a name without the blanks around it.
 fn name(text: &str) -> Result<&str, Fault> {
     let name = trim(text);
     if name.is_empty() {
@@ -150,7 +150,7 @@ fn class(text: &str) -> Result<Line<'_>, Fault> {
     })
 }
 
-/// A place in a line; behind its end there are only zeros, which no line needs.
+/// Cursor in a line. Reading past the end gives zeros, which are not valid in a line.
 struct Cursor<'a> {
     text: &'a str,
     at: usize,
@@ -167,7 +167,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Takes a byte and the blanks behind it.
+    /// Skips a byte and the blanks after it.
     fn take(&mut self, byte: u8) -> bool {
         let there = self.peek() == byte;
         if there {
@@ -177,7 +177,7 @@ impl<'a> Cursor<'a> {
         there
     }
 
-    /// A number, as large as fits.
+    /// Parses a number and saturates at the largest `u32`.
     fn number(&mut self) -> Option<u32> {
         let start = self.at;
         let mut number = 0u32;
@@ -196,7 +196,7 @@ impl<'a> Cursor<'a> {
         self.text.as_bytes()[self.at..].starts_with(b"->")
     }
 
-    /// Text up to a byte at which it ends, or an arrow.
+    /// Returns the text up to an ending byte or an arrow.
     fn until(&mut self, ends: impl Fn(u8) -> bool) -> &'a str {
         let start = self.at;
         let bytes = self.text.as_bytes();

@@ -1,6 +1,6 @@
-//! Names for a Java heap: its classes, arrays and class objects of them, and fields, from maps
-//! of any kind. Which map is for a class follows, as in Perfetto, from the APK it was loaded
-//! from, else from the app whose heap it is; code of the platform has its names.
+//! Names for a Java heap from R8 mappings of all kinds: for classes, arrays, class objects and
+//! fields. As in Perfetto, the APK that a class was loaded from selects its R8 mapping, otherwise
+//! the app that the heap belongs to. Platform code is not obfuscated.
 
 use super::app_map::{AppMap, MapSource, Scope};
 use super::owner::{Owner, Packages, is_platform};
@@ -13,8 +13,9 @@ use heaptap_model::profile::Recording;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Names all classes and fields of a heap that a map knows; says how many classes each map
-/// named. Of several maps for a class, the first that knows it names it.
+/// Names all classes and fields of a heap that an R8 mapping has entries for, and returns the
+/// number of classes that each R8 mapping named. If several R8 mappings have a class, the first
+/// names it.
 pub fn name_heap(graph: &mut HeapGraph, recording: &Recording, maps: &[AppMap]) -> Vec<u64> {
     let mut named = vec![0; maps.len()];
     if maps.is_empty() {
@@ -54,8 +55,8 @@ pub fn name_heap(graph: &mut HeapGraph, recording: &Recording, maps: &[AppMap]) 
     named
 }
 
-/// Names of the classes that a heap has under minified names; empty if few are, or if a map
-/// named any class.
+/// Returns the minified class names in a heap; empty if there are few, or if an R8 mapping named
+/// any class.
 pub fn minified_classes(graph: &HeapGraph) -> Vec<&str> {
     let classes = graph.classes();
     if classes.iter().any(|class| class.deobfuscated.is_some()) {
@@ -67,20 +68,20 @@ pub fn minified_classes(graph: &HeapGraph) -> Vec<&str> {
 fn minified_among<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let of_app: BTreeSet<&str> = names.filter(|name| !is_of_platform(name)).collect();
     let minified: Vec<&str> = of_app.iter().copied().filter(|n| is_minified(n)).collect();
-    // Some libraries are minified by their makers.
+    // Some libraries are distributed minified.
     let few = minified.len() < 3 || minified.len() * 10 < of_app.len();
     if few { Vec::new() } else { minified }
 }
 
-/// Whether a class is no app's, by its name: an HPROF does not say where it was loaded from.
+/// Returns whether a class belongs to the platform, by its name: an HPROF does not have locations.
 fn is_of_platform(class: &str) -> bool {
     let is_array = class.starts_with('[') || class.ends_with(']');
-    // Dumps list primitive types as classes, and the name of `int` is as short as minified ones.
+    // Dumps list primitive types as classes, and `int` is as short as a minified name.
     is_array || class == "int" || platform::is_platform(class)
 }
 
-/// Whether R8 might have made the name: `a`, `b.c`, `x.y.Outer$a1`. `zza` and the like are of
-/// Google's libraries.
+/// Returns whether R8 could have made the name: `a`, `b.c`, `x.y.Outer$a1`. Names such as `zza` are
+/// from Google's libraries.
 fn is_minified(class: &str) -> bool {
     let name = class.rsplit(['.', '$']).next().unwrap_or(class);
     let is_short = (1..=3).contains(&name.len()) && !name.starts_with("zz");
@@ -89,7 +90,7 @@ fn is_minified(class: &str) -> bool {
     is_short && first && letters.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
 }
 
-/// A map that classes are asked of.
+/// R8 mapping to look classes up in.
 enum Source<'a> {
     File(Retracer<'a>),
     Packets(PacketMap<'a>),
@@ -111,7 +112,7 @@ impl Source<'_> {
         match self {
             Source::File(file) => {
                 let fields = file.field(class, field, of_type);
-                // The dump's word for a type may be one that the map does not go by.
+                // The type in the dump might not be the one in the R8 mapping.
                 let fields = match fields.is_empty() {
                     true => file.field(class, field, FieldType::Unknown),
                     false => fields,
@@ -128,18 +129,18 @@ impl Source<'_> {
     }
 }
 
-/// Which maps may name a class, by position, in order: the number of a [`Namer::choices`].
+/// R8 mappings that apply to a class, in order: an index into [`Namer::choices`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Choice(usize);
 
 impl Choice {
     /// Code of the platform.
     const NONE: Choice = Choice(0);
-    /// Classes of which only the process tells whose they are.
+    /// Classes whose owner is known only from the process.
     const OF_PROCESS: Choice = Choice(1);
-    /// Of an app that no map is for.
+    /// Classes of an app without an R8 mapping of its own.
     const ANYWHERE: Choice = Choice(2);
-    /// Whatever there is.
+    /// All R8 mappings.
     const ALL: Choice = Choice(3);
 }
 
@@ -147,9 +148,9 @@ struct Namer<'a> {
     sources: Vec<Source<'a>>,
     choices: Vec<Vec<usize>>,
     by_package: BTreeMap<String, Choice>,
-    /// By the name of a class in the app: that of the first class of that name.
+    /// By class name in the app: the choice of the first class with that name.
     by_class: HashMap<String, Choice>,
-    /// Classes that were asked for as types of fields.
+    /// Cached names of field types.
     known: RefCell<HashMap<String, Option<String>>>,
 }
 
@@ -163,7 +164,7 @@ impl<'a> Namer<'a> {
         let mut anywhere = Vec::new();
         for (at, map) in maps.iter().enumerate() {
             match &map.scope {
-                // Packets of no package are meant for heap graphs of any.
+                // Packets without a package apply to heap graphs of all packages.
                 Scope::Package(package) if !package.is_empty() => {
                     of_package.entry(package).or_default().push(at);
                 }
@@ -215,7 +216,7 @@ impl<'a> Namer<'a> {
         }
     }
 
-    /// What a class, an array or a class object is called, and which map says so.
+    /// Returns the name of a class, array or class object, and the R8 mapping that has it.
     fn type_by(&self, choice: Choice, name: &str) -> Option<(String, usize)> {
         let found = Cell::new(None);
         let renamed = Type::parse(name).written(|class| {
@@ -249,7 +250,7 @@ impl FieldRenamer for Namer<'_> {
         let of_type = type_name.map_or(FieldType::Unknown, FieldType::Exactly);
         let choice = choice.unwrap_or(Choice::OF_PROCESS);
         let found = self.field_by(choice, class, field, of_type);
-        // Which of several classes of that name declares it is not known.
+        // If several classes have that name, the declaring one is unknown.
         let any = || self.field_by(Choice::ALL, class, field, of_type);
         found.or_else(|| any().filter(|_| choice != Choice::NONE))
     }
@@ -268,7 +269,7 @@ impl FieldRenamer for Namer<'_> {
     }
 }
 
-/// The packages of the process whose heap it is, most likely first.
+/// Returns the packages of the process that the heap belongs to, most likely first.
 fn packages_of(graph: &HeapGraph, recording: &Recording) -> Vec<String> {
     let packages = Packages::of(recording);
     let by_pid = graph.facts.pid.map(|pid| packages.of_process(pid));

@@ -1,6 +1,6 @@
-//! What is kept of a mapping file: where each class begins. One pass over its lines checks every
-//! one and remembers, of a class, its place and that of its source file: eight bytes and eight
-//! to find it by, however large the class is. What a class says is read when it is asked for.
+//! Index of a mapping file: the start of each class. One pass over the lines checks all of them and
+//! records the position of each class and of its source file. A class of any size takes eight
+//! bytes, and eight more for the lookup. Contents of a class are read when needed.
 
 use super::class::MOST_MEMBERS;
 use super::grammar::{Fault, Line};
@@ -8,70 +8,70 @@ use super::metadata::{Metadata, Version, json_of};
 use heaptap_model::profile::index::Seed;
 use std::collections::HashMap;
 
-/// Bad lines, and classes that stand twice, that are kept one by one.
+/// Maximum number of bad lines, and of duplicate classes, listed individually.
 const KEPT: usize = 10;
 
-/// A line that is none of the format's.
+/// Line that is not valid in a mapping file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadLine {
-    /// Its number in the file, from 1.
+    /// Line number, from 1.
     pub line: u64,
-    /// What is wrong with it.
+    /// Problem of the line.
     pub fault: Fault,
 }
 
-/// What a mapping file says of itself, and what is wrong with it.
+/// Metadata of a mapping file and its problems.
 #[derive(Debug, Clone, Default)]
 pub struct Survey {
-    /// Classes with a name of their own.
+    /// Number of classes with distinct names in the app.
     pub classes: usize,
-    /// R8's id of the map (`pg_map_id`): new builds name it in their frames' source files.
+    /// ID of the R8 mapping (`pg_map_id`); new builds put it into the source files of frames.
     pub id: Option<String>,
-    /// Bad lines; they were passed over.
+    /// Number of bad lines, which were skipped.
     pub bad_lines: u64,
-    /// The first of them.
+    /// First bad lines.
     pub first_bad_lines: Vec<BadLine>,
-    /// Names in the app that several blocks have. The last one counts, as in R8's retrace; what
-    /// R8 merges into one class stands below one header.
+    /// Number of names in the app that several blocks have. The last block counts, as in R8's
+    /// retrace; classes that R8 merged into one share a header.
     pub duplicates: u64,
-    /// The first of them.
+    /// First duplicate names.
     pub first_duplicates: Vec<String>,
-    /// A version of the format that is not known, or not in full.
+    /// True if the format version is unknown, or newer than the supported one.
     pub foreign_version: bool,
 }
 
-/// Position of a class among all, in order of the file.
+/// Position of a class in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ClassAt(u32);
 
 #[derive(Debug, Clone, Copy)]
 struct Row {
-    /// Where its line begins.
+    /// Start of the line that declares it.
     start: u32,
-    /// Where the line of its source file begins; 0 is none, since a class comes before it.
+    /// Start of the line with its source file; 0 for none, because a class comes before it.
     source_file: u32,
 }
 
-/// See the module's documentation.
+/// Index of a mapping file, as described for the module.
 #[derive(Debug)]
 pub(super) struct Index {
     seed: Seed,
     rows: Vec<Row>,
-    /// Half a hash of the name in the app and the class's position, sorted; the last of those
-    /// with one name.
+    /// Half a hash of the name in the app with the class's position, sorted; only the last class of
+    /// each name.
     by_name: Vec<u64>,
-    /// Versions of the format, each from its place on.
+    /// Format versions, each with the offset from which it applies.
     versions: Vec<(u32, Version)>,
     pub(super) survey: Survey,
 }
 
-/// A file beyond it is not indexed.
+/// Maximum bytes of an indexed file.
 pub(super) const LARGEST: usize = u32::MAX as usize;
 
-/// A byte order mark says nothing in UTF-8.
+/// Byte order mark, which has no meaning in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The line at a place, without its line feed.
+/// Returns the line at an offset, without its line feed.
 pub(super) fn line_at(bytes: &[u8], start: usize) -> &[u8] {
     let rest = bytes.get(start..).unwrap_or_default();
     let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
@@ -79,7 +79,7 @@ pub(super) fn line_at(bytes: &[u8], start: usize) -> &[u8] {
 }
 
 impl Index {
-    /// Reads a file of at most [`LARGEST`] bytes.
+    /// Indexes a file of at most [`LARGEST`] bytes.
     pub(super) fn build(bytes: &[u8]) -> Index {
         let mut pass = Pass {
             seed: Seed::default(),
@@ -126,7 +126,7 @@ impl Index {
         index
     }
 
-    /// Keeps, of classes with one name, the last.
+    /// Keeps the last of the classes with the same name.
     fn settle_duplicates(&mut self, bytes: &[u8]) {
         let mut keys = std::mem::take(&mut self.by_name);
         let mut lost: Vec<u64> = Vec::new();
@@ -163,7 +163,7 @@ impl Index {
         self.by_name = keys;
     }
 
-    /// The class with a name in the app.
+    /// Returns the class with a name in the app.
     pub(super) fn find(&self, bytes: &[u8], obfuscated: &str) -> Option<ClassAt> {
         let hash = half(self.seed, obfuscated);
         let start = self.by_name.partition_point(|key| key >> 32 < hash);
@@ -173,7 +173,7 @@ impl Index {
             .find(|&at| self.names(bytes, at).1 == obfuscated)
     }
 
-    /// All classes that count, in order of the file.
+    /// Returns all classes except for overridden duplicates, in order of the file.
     pub(super) fn classes(&self) -> Vec<ClassAt> {
         let mut all: Vec<ClassAt> = self
             .by_name
@@ -184,7 +184,7 @@ impl Index {
         all
     }
 
-    /// Every class of the file, also those that do not count, by its name in the source.
+    /// Returns the keys of all classes, including duplicates, sorted by name in the source.
     pub(super) fn by_original(&self, bytes: &[u8]) -> Vec<u64> {
         let mut keys: Vec<u64> = (0..self.rows.len() as u32)
             .map(|at| half(self.seed, self.names(bytes, ClassAt(at)).0) << 32 | u64::from(at))
@@ -193,7 +193,7 @@ impl Index {
         keys
     }
 
-    /// The last class with a name in the source, in what [`Index::by_original`] gave.
+    /// Returns the last class with a name in the source, from the result of [`Index::by_original`].
     pub(super) fn find_original(
         &self,
         bytes: &[u8],
@@ -208,24 +208,24 @@ impl Index {
             .find(|&at| self.names(bytes, at).0 == original)
     }
 
-    /// Names of a class: in the source, in the app.
+    /// Returns the names of a class: in the source, and in the app.
     pub(super) fn names<'a>(&self, bytes: &'a [u8], at: ClassAt) -> (&'a str, &'a str) {
         match Line::parse(line_at(bytes, self.start(at))) {
             Ok(Line::Class {
                 original,
                 obfuscated,
             }) => (original, obfuscated),
-            // Who writes into a file that is mapped gets no names from it.
+            // The mapped file was changed after it was indexed.
             _ => ("", ""),
         }
     }
 
-    /// Where a class begins.
+    /// Returns the start of a class.
     pub(super) fn start(&self, at: ClassAt) -> usize {
         self.rows[at.0 as usize].start as usize
     }
 
-    /// The file that a class was written in.
+    /// Returns the source file of a class.
     pub(super) fn source_file(&self, bytes: &[u8], at: ClassAt) -> Option<String> {
         match self.rows[at.0 as usize].source_file {
             0 => None,
@@ -241,7 +241,7 @@ impl Index {
         }
     }
 
-    /// The version of the format that rules at a place.
+    /// Returns the format version that applies at an offset.
     pub(super) fn version_at(&self, start: usize) -> Version {
         let before = self
             .versions
@@ -256,7 +256,7 @@ fn half(seed: Seed, name: &str) -> u64 {
     seed.bytes(name.as_bytes()) >> 32
 }
 
-/// The pass over all lines.
+/// State of the pass over all lines.
 struct Pass {
     seed: Seed,
     rows: Vec<Row>,
@@ -264,7 +264,7 @@ struct Pass {
     versions: Vec<(u32, Version)>,
     survey: Survey,
     in_class: bool,
-    /// Of the class.
+    /// Number of members of the current class.
     members: usize,
 }
 
@@ -299,7 +299,7 @@ impl Pass {
             }
             return;
         };
-        // Most lines of metadata are read with their class only.
+        // Most metadata is read only with its class.
         let of_class = self.in_class && self.members == 0;
         if of_class && json.contains("sourceFile") {
             if let Some(Metadata::SourceFile(_)) = Metadata::parse(json, Version::NONE)

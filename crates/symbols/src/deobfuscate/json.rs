@@ -1,24 +1,23 @@
-//! JSON as mapping files have it: on one line, strictly written by R8, and with single quotes
-//! and bare keys in its specification and by hand. Owns the reading of both; what the values
-//! mean is [`super::metadata`]'s.
+//! JSON in mapping files: on one line, written strictly by R8, but with single quotes and bare keys
+//! in its specification and by hand. Reads both; [`super::metadata`] interprets the values.
 
-/// A value.
+/// JSON value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Json {
-    /// `null`, `true`, `false`, and numbers that are no whole ones.
+    /// `null`, `true`, `false`, and numbers that are not integers.
     Other,
     Number(i64),
     Text(String),
     Array(Vec<Json>),
-    /// In order; a key may stand twice.
+    /// Entries in order; a key can occur twice.
     Object(Vec<(String, Json)>),
 }
 
-/// Deeper nesting is refused.
+/// Maximum nesting.
 const DEEPEST: u32 = 16;
 
 impl Json {
-    /// Reads a text that is one value and nothing else; `None` where it is not.
+    /// Parses a text that is exactly one value; `None` otherwise.
     pub(super) fn parse(text: &str) -> Option<Json> {
         let mut reader = Reader {
             rest: text.trim_start(),
@@ -27,7 +26,7 @@ impl Json {
         reader.rest.is_empty().then_some(value)
     }
 
-    /// The last value of a key; `None` also where this is no object.
+    /// Returns the last value of a key; `None` also if this is not an object.
     pub(super) fn get(&self, key: &str) -> Option<&Json> {
         match self {
             Json::Object(all) => all.iter().rev().find(|(k, _)| k == key).map(|(_, v)| v),
@@ -42,7 +41,7 @@ impl Json {
         }
     }
 
-    /// A number, also one written as text.
+    /// Returns a number, including one written as text.
     pub(super) fn number(&self) -> Option<u32> {
         match self {
             Json::Number(number) => u32::try_from(*number).ok(),
@@ -185,7 +184,7 @@ impl Reader<'_> {
         there
     }
 
-    /// Goes on behind so many bytes and the blanks that follow.
+    /// Skips a number of bytes and the blanks after them.
     fn skip(&mut self, bytes: usize) {
         self.rest = self.rest[bytes..].trim_start();
     }

@@ -1,5 +1,5 @@
-//! What maps answer for the name or the line of a frame: the first map that knows it, and which
-//! of its entries, in the words that a profile shows.
+//! Lookup of a frame's name or line in R8 mappings: the first R8 mapping that has it, the matching
+//! entries, and the text shown in a profile.
 
 use super::app_map::MapSource;
 use super::class::{Class, Method};
@@ -11,16 +11,16 @@ use super::retracer::has_descriptor;
 use super::types::{descriptor, parameters_descriptor};
 use std::collections::{BTreeSet, HashMap};
 
-/// What separates names of which any may be right.
+/// Separator between alternative names.
 pub(super) const OR: &str = " | ";
-/// Names that one frame may get.
+/// Maximum number of names for one frame.
 const MOST: usize = 256;
-/// Entries that are looked at for lines and types; beyond, a hostile map gives names alone.
+/// Budget of entries checked for lines and types; beyond it, a hostile R8 mapping gives only names.
 const EFFORT: u64 = 1 << 25;
-/// What it takes to compare the types of one, in entries that are only looked at.
+/// Cost of comparing the types of one entry, relative to only visiting it.
 const TYPES: u64 = 16;
 
-/// A map that classes are looked up in.
+/// R8 mapping to look classes up in.
 pub(super) enum Lookup<'a> {
     File(&'a MapFile),
     Packets(PacketMap<'a>),
@@ -41,7 +41,7 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// The overloads that a frame's own types leave; all where none is of these types.
+    /// Returns the overloads that match the types of the frame, or all if none matches.
     fn with_types<'m>(
         &self,
         groups: Vec<Group<'m, 'a>>,
@@ -66,7 +66,7 @@ impl<'a> Lookup<'a> {
         if left.is_empty() { groups } else { left }
     }
 
-    /// What is known of the source file of a class of the source.
+    /// Returns the source file of a class of the source, as far as known.
     fn file_of(&self, class: Option<&str>) -> SourceFile {
         match (self, class) {
             (Lookup::File(file), Some(class)) => match file.source_file(class) {
@@ -78,28 +78,28 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// Answers queries; those of one class are best asked one after another.
+/// Resolver of names and lines. Queries of one class should be adjacent.
 pub(super) struct Resolver<'l, 'a> {
     lookups: &'l [Lookup<'a>],
     classes: Classes<'l, 'a>,
     effort: u64,
 }
 
-/// The class that was asked for last, in the maps that were asked.
+/// Cache of the class that was looked up last, by R8 mapping.
 struct Classes<'l, 'a> {
     lookups: &'l [Lookup<'a>],
     last: Option<(String, HashMap<usize, Option<Known<'a>>>)>,
 }
 
-/// A class, and what its methods are called that were asked for: of many frames of one method
-/// only the first costs more than looking it up.
+/// Class with the cached names of its methods: among many frames of one method, only the first
+/// costs more than a lookup.
 struct Known<'a> {
     class: Class<'a>,
     names: HashMap<String, (String, Option<&'a str>)>,
 }
 
 impl<'a> Known<'a> {
-    /// What a method is called, whatever its types and lines; `None` where there is none.
+    /// Returns the name of a method, regardless of types and lines; `None` if it is unknown.
     fn name_of(&mut self, method: &str) -> Option<&(String, Option<&'a str>)> {
         if !self.names.contains_key(method) {
             let groups = retrace::groups(self.class.methods(method));
@@ -115,7 +115,7 @@ impl<'a> Known<'a> {
 }
 
 impl<'a> Classes<'_, 'a> {
-    /// The class of a name in each of the maps that know it.
+    /// Returns the class with a name in each of the R8 mappings that have it.
     fn of(&mut self, maps: &[usize], class: &str) -> &mut HashMap<usize, Option<Known<'a>>> {
         let (_, known) = match self.last.take() {
             Some(last) if last.0 == class => self.last.insert(last),
@@ -135,9 +135,9 @@ impl<'a> Classes<'_, 'a> {
 
 pub(super) struct Found<'a> {
     pub(super) name: String,
-    /// Position of the map.
+    /// Position of the R8 mapping.
     pub(super) by: usize,
-    /// The class it was written in, where all that it may be were written in one.
+    /// Class that declares the method in the source, if it is the same for all alternatives.
     holder: Option<&'a str>,
 }
 
@@ -147,12 +147,12 @@ pub(super) struct NamedLine {
     pub(super) file: SourceFile,
 }
 
-/// What is known of the file of a line.
+/// Source file of a line, as far as known.
 pub(super) enum SourceFile {
-    /// Packets do not say.
+    /// Unchanged: packets do not have source files.
     AsRecorded,
     Known(String),
-    /// To be guessed from the class.
+    /// To be inferred from the class.
     OfClass(String),
 }
 
@@ -168,7 +168,7 @@ impl<'l, 'a> Resolver<'l, 'a> {
         }
     }
 
-    /// The name of a frame.
+    /// Returns the name of a frame.
     pub(super) fn name(&mut self, maps: &[usize], raw: &str, native: bool) -> Option<Found<'a>> {
         let frame = FrameName::parse(raw)?;
         let lookups = self.lookups;
@@ -212,7 +212,7 @@ impl<'l, 'a> Resolver<'l, 'a> {
         })
     }
 
-    /// The calls that a line of a method stands for, innermost first.
+    /// Returns the calls at a line of a method, innermost first.
     pub(super) fn chain(
         &mut self,
         maps: &[usize],
@@ -222,7 +222,7 @@ impl<'l, 'a> Resolver<'l, 'a> {
     ) -> Option<Vec<NamedLine>> {
         let exact = self.exact_chain(maps, raw, line);
         exact.or_else(|| {
-            // Out of all ranges the line says nothing; the method is known all the same.
+            // Outside all ranges the line is unknown, but the method is still known.
             let found = self.name(maps, raw, native)?;
             Some(vec![NamedLine {
                 file: self.lookups[found.by].file_of(found.holder),
@@ -279,7 +279,7 @@ fn only_holder<'a>(names: &BTreeSet<(&'a str, &'a str)>) -> Option<&'a str> {
     (names.last()?.0 == first).then_some(first)
 }
 
-/// The names that a method may have, sorted.
+/// Joins the possible names of a method, sorted.
 fn join(names: BTreeSet<(&str, &str)>) -> String {
     let mut names: Vec<String> = names
         .into_iter()

@@ -1,14 +1,14 @@
-//! Which build a map is of: R8 writes an id into the map (`pg_map_id`) and, since 2023, into the
-//! app's code as the name of all source files (`r8-map-id-…`).
+//! IDs that assign an R8 mapping to a build. R8 writes an ID into the mapping file (`pg_map_id`)
+//! and, since 2023, into the app's code as the name of all source files (`r8-map-id-…`).
 
 use heaptap_model::profile::{FrameId, Recording, StringId};
 use std::collections::BTreeSet;
 
 const IN_SOURCE_FILE: &str = "r8-map-id-";
-/// Shorter ids say too little. Older R8 writes seven digits of what newer writes in full.
+/// Minimum length: shorter IDs are ambiguous. Old versions of R8 write seven digits of the full ID.
 const SHORTEST: usize = 7;
 
-/// Ids of maps that the source files of a recording's frames name, in order.
+/// Returns the IDs of R8 mappings in the source files of a recording's frames, in order.
 pub fn map_ids(recording: &Recording) -> Vec<String> {
     let tables = &recording.tables;
     let mut files: BTreeSet<StringId> = BTreeSet::new();
@@ -25,7 +25,8 @@ pub fn map_ids(recording: &Recording) -> Vec<String> {
     ids.into_iter().collect()
 }
 
-/// Whether two ids are of one map: equal, or one the beginning of the other.
+/// Returns whether two IDs belong to the same R8 mapping: they are equal, or one is a prefix of the
+/// other.
 pub fn is_same_map(a: &str, b: &str) -> bool {
     let length = a.len().min(b.len());
     length >= SHORTEST && a.as_bytes()[..length].eq_ignore_ascii_case(&b.as_bytes()[..length])

@@ -1,23 +1,23 @@
-//! Java names as they were before R8 or ProGuard renamed them: mapping files and the packets of
-//! a trace, the rules by which their entries answer, and names for the frames of a recording.
-//! Knows recordings only as [`heaptap_model::profile`], Java heaps only as
-//! [`heaptap_model::heap_graph`]; never prints.
+//! Original Java names from before R8 or ProGuard renamed them: mapping files and packets of a
+//! trace, the rules for looking up their entries, and names for the frames of a recording. Depends
+//! only on [`heaptap_model::profile`] for recordings and on [`heaptap_model::heap_graph`] for Java
+//! heaps; never prints.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `file`, `unpack`, `index` | a mapping file: opened, unpacked, and what is kept of it |
-//! | `block` | the lines of one class, read when it is asked for |
-//! | `grammar`, `json`, `metadata` | one line of a mapping file, its JSON, what that means |
-//! | `class` | a class with its members, wherever it was read from |
-//! | `packets` | maps that came as packets of a trace |
-//! | `retrace` | which entries of a method answer, and with which lines |
-//! | `owner`, `frame_name` | whose code a frame is; the forms of its name |
-//! | `retracer`, `stack` | questions one at a time: frames, methods, fields, types; stack traces |
+//! | `file`, `unpack`, `index` | a mapping file: opening, decompression, index |
+//! | `block` | the lines of one class, read when needed |
+//! | `grammar`, `json`, `metadata` | one line of a mapping file, its JSON, its meaning |
+//! | `class` | a class with its members, from any source |
+//! | `packets` | R8 mappings from packets of a trace |
+//! | `retrace` | selection of a method's entries and lines |
+//! | `owner`, `frame_name` | owner of a frame's code; forms of frame names |
+//! | `retracer`, `stack` | single lookups of frames, methods, fields, types; stack traces |
 //! | `types`, `source_file` | forms of types; the likely file of a class |
-//! | `discover`, `map_id` | mapping files that Gradle's builds left; which build a map is of |
+//! | `discover`, `map_id` | mapping files of Gradle builds; the build that an R8 mapping belongs to |
 //! | `heap` | names for the classes and fields of a Java heap |
-//! | `app_map` | a map as it is given: whose frames it names |
-//! | `apply`, `choice`, `lookup` | names for the frames of a recording: which map is for it, what that answers |
+//! | `app_map` | an R8 mapping with its scope |
+//! | `apply`, `choice`, `lookup` | names for the frames of a recording: selection of R8 mappings, lookup |
 
 mod app_map;
 mod apply;

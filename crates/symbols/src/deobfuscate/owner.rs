@@ -1,7 +1,8 @@
-//! Whose code a frame is: which app's, and so which maps may name it. As Perfetto has it, the
-//! package of the APK that the code was loaded from (`/data/app/…/package-…/`), else those with
-//! the app id of a process it was seen in; code compiled in memory (`/memfd:`) may be of any.
-//! Where a trace does not list the packages, a process's name is that of its package.
+//! Owner of a frame's code, which selects the R8 mappings that apply. As in Perfetto, this is the
+//! package of the APK that the code was loaded from (`/data/app/…/package-…/`), otherwise the
+//! packages with the app ID of a process it was seen in. Code compiled in memory (`/memfd:`) can
+//! belong to any app. If a trace does not list packages, the name of a process is that of its
+//! package.
 
 use super::frame_name::FrameName;
 use heaptap_model::profile::{FrameId, Recording};
@@ -10,13 +11,13 @@ use std::collections::{BTreeSet, HashMap};
 /// Processes in which each frame was sampled.
 pub type SeenIn = HashMap<FrameId, BTreeSet<u64>>;
 
-/// Whose code a mapping holds.
+/// Owner of the code in a memory mapping.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Owner<'a> {
     Package(&'a str),
-    /// Compiled in memory: the path does not tell, any map may name it.
+    /// Compiled in memory: the path does not name the package, and any R8 mapping can apply.
     Any,
-    /// To be told by the processes it was seen in.
+    /// To be decided from the processes it was seen in.
     Unknown,
 }
 
@@ -25,7 +26,7 @@ impl<'a> Owner<'a> {
         if path.starts_with("/memfd:") {
             return Owner::Any;
         }
-        // Also "dex extracted in memory from /data/app/…".
+        // This includes "dex extracted in memory from /data/app/…".
         let Some(at) = path.find("/data/app/") else {
             return Owner::Unknown;
         };
@@ -41,20 +42,20 @@ impl<'a> Owner<'a> {
     }
 }
 
-/// Whether a mapping holds native code, whose names are no Java names however they look.
+/// Returns whether a memory mapping contains native code, whose names are never Java names.
 pub(super) fn is_native(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let name = name.strip_suffix(" (deleted)").unwrap_or(name);
     name.ends_with(".so") || name.contains(".so.")
 }
 
-/// Whether a mapping holds code of the system that no app brought: nobody's map is for it.
+/// Returns whether a memory mapping contains platform code: R8 mappings of apps do not apply to it.
 pub(super) fn is_platform(path: &str) -> bool {
     let folder = |start: &str| path.contains(start);
     folder("/apex/") || folder("/framework/") || path.starts_with("/system/lib")
 }
 
-/// How many frames are of Java code that an app brought, going by where it lies.
+/// Returns the number of frames in Java code of apps, judged by their paths.
 pub fn java_frames(recording: &Recording) -> u64 {
     let tables = &recording.tables;
     let is_java: Vec<bool> = tables
@@ -80,7 +81,7 @@ pub fn java_frames(recording: &Recording) -> u64 {
 const USERS: u64 = 100_000;
 const FIRST_APP: u64 = 10_000;
 
-/// Packages of processes, by uid where the trace lists packages, else by the process's name.
+/// Packages of processes, by UID if the trace lists packages, otherwise by process name.
 #[derive(Debug)]
 pub(super) struct Packages<'a> {
     recording: &'a Recording,
@@ -97,7 +98,7 @@ impl<'a> Packages<'a> {
         Packages { recording, by_app }
     }
 
-    /// The packages that a process may be of, most likely first.
+    /// Returns the packages that a process can belong to, most likely first.
     pub(super) fn of_process(&self, pid: u64) -> Vec<&'a str> {
         let Some(process) = self.recording.processes.get(&pid) else {
             return Vec::new();
@@ -114,7 +115,7 @@ impl<'a> Packages<'a> {
         }
     }
 
-    /// Whether a process is an app's, as far as the trace says.
+    /// Returns whether a process belongs to an app, as far as known from the trace.
     fn is_app(&self, pid: u64) -> bool {
         let process = self.recording.processes.get(&pid);
         let uid = process.and_then(|process| process.uid);
@@ -122,9 +123,9 @@ impl<'a> Packages<'a> {
     }
 }
 
-/// The packages whose code a map of no package may be for: those of the apps that were
-/// profiled. Where none of them has code of its own in the trace, also those whose code is.
-/// Apps of which only Java heaps were dumped, by process ids in `dumped`, count as profiled.
+/// Returns the packages that an R8 mapping without a package can apply to: those of the profiled
+/// apps. If none of them has code of its own in the trace, packages with code in the trace are
+/// added. Apps with only Java heap dumps (process IDs in `dumped`) count as profiled.
 pub fn profiled_packages(
     recording: &Recording,
     seen: &SeenIn,

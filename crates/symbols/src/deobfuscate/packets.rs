@@ -1,10 +1,10 @@
-//! Maps that came as packets of a trace, looked up by class. They hold names and lines, but no
-//! types and no metadata.
+//! R8 mappings from packets of a trace, looked up by class. They have names and lines, but neither
+//! types nor metadata.
 
 use super::class::{Class, Field, LineRange, Method, OriginalLines, qualified};
 use heaptap_model::profile::{NameMap, PacketLines};
 
-/// A [`NameMap`] with its classes in order of their names in the app.
+/// [`NameMap`] with its classes in order of their names in the app.
 #[derive(Debug)]
 pub(super) struct PacketMap<'a> {
     map: &'a NameMap,
@@ -19,8 +19,8 @@ impl<'a> PacketMap<'a> {
         PacketMap { map, by_name }
     }
 
-    /// A class by its name in the app. Several packets may each hold a part of it; the last one
-    /// that names it does so for all.
+    /// Returns a class by its name in the app. Several packets can each have a part of it; the
+    /// original name comes from the last one.
     pub(super) fn class(&self, obfuscated: &str) -> Option<Class<'a>> {
         let name = |at: u32| self.map.class(at as usize).obfuscated;
         let start = self.by_name.partition_point(|&at| name(at) < obfuscated);
@@ -65,7 +65,7 @@ impl<'a> PacketMap<'a> {
     }
 }
 
-/// A bound that is left out is open.
+/// Converts a range; a missing bound is open.
 fn range(lines: PacketLines) -> Option<LineRange> {
     let (first, last) = (lines.obfuscated_start, lines.obfuscated_end);
     (first.is_some() || last.is_some()).then(|| LineRange {

@@ -1,11 +1,11 @@
-//! The source file of a frame where the map does not name it: guessed from the class, as R8's
-//! retrace does.
+//! Source file of a frame if the R8 mapping does not have it: inferred from the class, as in R8's
+//! retrace.
 
-/// What the runtime says of methods without code of their own; it stays.
+/// File name that the runtime reports for native methods; it is kept.
 const NATIVE_METHOD: &str = "Native Method";
 
-/// The file that a class of the source was likely written in, given what the frame says its
-/// file is called: Kotlin's or Java's.
+/// Returns the likely source file of a class of the source. The file name in the frame decides
+/// between Kotlin and Java.
 pub(super) fn infer(class: &str, recorded: Option<&str>) -> String {
     let recorded = recorded.unwrap_or_default();
     if recorded == NATIVE_METHOD {
@@ -13,7 +13,7 @@ pub(super) fn infer(class: &str, recorded: Option<&str>) -> String {
     }
     let simple = class.rsplit('.').next().unwrap_or(class);
     let simple = match simple.find('$') {
-        // A class may begin with one.
+        // A class name can begin with `$`.
         Some(at) if at > 0 => &simple[..at],
         _ => simple,
     };

@@ -1,22 +1,20 @@
-//! Types as Java, the class file and tools write them: `a.b[]`, `[La/b;`, `a/b`,
-//! `java.lang.Class<a.b>`. Owns taking them apart and turning one into another; what a class is
-//! called is asked of the caller.
+//! Types in the forms of Java, class files and tools: `a.b[]`, `[La/b;`, `a/b`,
+//! `java.lang.Class<a.b>`. Parses and converts them; the caller renames classes.
 
-/// What a type is of, and how many arrays deep.
+/// Base type and number of array dimensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Type<'t> {
-    /// Class or primitive.
     base: Base<'t>,
     depth: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Base<'t> {
-    /// `int`, `void` and the like.
+    /// `int`, `void` and others.
     Primitive(&'static str, char),
     /// With dots or slashes.
     Class(&'t str),
-    /// `java.lang.Class<…>`: the statics of a class, as heap graphs have them.
+    /// `java.lang.Class<…>`: the statics of a class in heap graphs.
     Statics(&'t str),
 }
 
@@ -47,13 +45,13 @@ fn descriptor_class(text: &str) -> Option<&str> {
 }
 
 impl<'t> Type<'t> {
-    /// Reads a type in any of its forms.
+    /// Parses a type in any form.
     pub(super) fn parse(text: &'t str) -> Type<'t> {
         let text = text.trim();
         let inner = text.trim_start_matches('[');
         let depth = text.len() - inner.len();
         if depth > 0 {
-            // Only descriptors begin with brackets; ART writes their classes with dots.
+            // Only descriptors begin with brackets; ART writes dots in their classes.
             let base = descriptor_class(inner).map(Base::Class);
             let base = base.or_else(|| by_letter(inner));
             return Type {
@@ -79,13 +77,13 @@ impl<'t> Type<'t> {
         Type { base, depth }
     }
 
-    /// As the source writes it, with its class as `rename` has it: asked with dots, and answered
-    /// with the same where nothing is known.
+    /// Returns the type as written in the source. `rename` gets the class name with dots and
+    /// returns it unchanged if it is unknown.
     pub(super) fn written(self, rename: impl Fn(&str) -> String) -> String {
         let mut text = match self.base {
             Base::Primitive(name, _) => name.to_owned(),
             Base::Class(class) => rename(&class.replace('/', ".")),
-            // The class within may be an array's.
+            // The inner class can be an array.
             Base::Statics(class) => {
                 let inner = Type::parse(class);
                 let inner = match inner.base {
@@ -101,7 +99,7 @@ impl<'t> Type<'t> {
         text
     }
 
-    /// As the class file writes it, appended; its class as `rename` has it.
+    /// Appends the type in the form of class files, with classes renamed.
     fn put_descriptor(self, rename: &impl Fn(&str) -> String, out: &mut String) {
         out.extend(std::iter::repeat_n('[', self.depth));
         match self.base {
@@ -114,20 +112,20 @@ impl<'t> Type<'t> {
         }
     }
 
-    /// Whether it is an object (an array too) or a primitive: all that HPROF knows of a field.
+    /// Returns whether it is an object or array rather than a primitive; an HPROF has no more.
     pub(super) fn is_object(self) -> bool {
         self.depth > 0 || !matches!(self.base, Base::Primitive(..))
     }
 }
 
-/// The descriptor of a type, its class as `rename` has it.
+/// Returns the descriptor of a type, with its class renamed.
 pub(super) fn descriptor(text: &str, rename: impl Fn(&str) -> String) -> String {
     let mut out = String::new();
     Type::parse(text).put_descriptor(&rename, &mut out);
     out
 }
 
-/// `(…)` of a method's parameters, given between commas; classes as `rename` has them.
+/// Returns `(…)` for parameters separated by commas, with classes renamed.
 pub(super) fn parameters_descriptor(parameters: &str, rename: impl Fn(&str) -> String) -> String {
     let mut out = "(".to_owned();
     let all = parameters.split(',').filter(|p| !p.trim().is_empty());

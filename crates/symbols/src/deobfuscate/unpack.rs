@@ -1,6 +1,6 @@
-//! The mapping file inside what was given: itself, gzip, zstd, or a member of a ZIP, such as an
-//! app bundle or a download from Play. Owns unpacking and its bounds; nothing is allocated by a
-//! size that a file claims, and no name in an archive becomes a path.
+//! Decompression of mapping files: plain, gzip, zstd, or a member of a ZIP, such as an app bundle
+//! or a download from Play. Sizes are bounded: nothing is allocated by a size in the file, and
+//! names in an archive never become paths.
 
 use super::error::MapError;
 use super::index::LARGEST;
@@ -10,37 +10,37 @@ use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
 
-/// Unpacked, a file may have this much, and so many times its size: text of this kind packs
-/// about fifteenfold.
+/// Limits for the decompressed size: a constant plus a multiple of the file size. Text of this kind
+/// compresses about 15:1.
 const SLACK: u64 = 64 << 20;
 const RATIO: u64 = 60;
-/// A gzip in a ZIP is deep enough.
+/// Maximum nesting: gzip in a ZIP.
 const DEEPEST: u32 = 2;
-/// Further members of an archive are not looked at.
+/// Maximum number of archive members examined.
 const MOST_MEMBERS: usize = 100_000;
-/// How many members an error names.
+/// Maximum number of members listed in an error.
 const NAMED: usize = 5;
 
-/// Where Android's app bundles keep their map.
+/// Path of the R8 mapping in Android app bundles.
 const IN_BUNDLE: &str = "BUNDLE-METADATA/com.android.tools.build.obfuscation/proguard.map";
 
-/// How the bytes of a file come into memory.
+/// Method of reading a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// Mapped; a pipe, as a shell puts in place of a file, is read to its end.
+    /// Maps it; a pipe, such as a process substitution of a shell, is read to its end.
     Mapped,
-    /// Read where that is not too much, so that a build may write it meanwhile. Regular files
-    /// only: nothing waits.
+    /// Reads it into memory unless it is too large, so that a build can write it meanwhile. Only
+    /// for regular files: reading never blocks.
     Copied,
 }
 
-/// Larger files are mapped however they shall be read.
+/// Larger files are mapped with either method.
 const COPIED: u64 = 256 << 20;
 
-/// The bytes of a file.
+/// Reads a file.
 ///
 /// # Errors
-/// Where it can't be read.
+/// Returns an error if the file cannot be read.
 pub(super) fn read(path: &Path, reading: Reading) -> Result<Bytes, MapError> {
     let unreadable = |source| MapError::Unreadable {
         path: path.to_owned(),
@@ -48,7 +48,7 @@ pub(super) fn read(path: &Path, reading: Reading) -> Result<Bytes, MapError> {
     };
     let metadata = std::fs::metadata(path).map_err(unreadable)?;
     if metadata.is_dir() {
-        return Err(unreadable(io::Error::other("it is a folder")));
+        return Err(unreadable(io::Error::other("is a directory")));
     }
     match reading {
         Reading::Copied => Bytes::read(path, COPIED).map_err(unreadable),
@@ -60,10 +60,10 @@ pub(super) fn read(path: &Path, reading: Reading) -> Result<Bytes, MapError> {
     }
 }
 
-/// The mapping file in some bytes; the same bytes where they are not packed.
+/// Decompresses the mapping file in some bytes, or returns them if they are not compressed.
 ///
 /// # Errors
-/// Where their packing can't be undone or holds no mapping file, or it is too large.
+/// Returns an error if decompression fails, there is no mapping file, or it is too large.
 pub(super) fn unpack(bytes: Bytes, path: &Path) -> Result<Bytes, MapError> {
     unpack_at(bytes, path, 0)
 }
@@ -99,7 +99,7 @@ fn unpack_at(bytes: Bytes, path: &Path, depth: u32) -> Result<Bytes, MapError> {
     unpack_at(unpacked, path, depth + 1)
 }
 
-/// Reads a stream to its end. The outer error is that of a stream which has none in sight.
+/// Reads a stream to its end. The outer error means that the stream exceeds the limit.
 fn read_bounded(reader: impl Read, most: u64, path: &Path) -> Result<io::Result<Bytes>, MapError> {
     let mut all = Vec::new();
     let outcome = reader.take(most + 1).read_to_end(&mut all);
@@ -112,7 +112,7 @@ fn read_bounded(reader: impl Read, most: u64, path: &Path) -> Result<io::Result<
     Ok(outcome.map(|_| Bytes::from(all)))
 }
 
-/// How likely a member of an archive is its map; 0 is not at all.
+/// Returns the likelihood that a member of an archive is the R8 mapping; 0 means that it is not.
 fn likelihood(name: &str) -> u32 {
     let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
     let unpacked = file
@@ -130,7 +130,7 @@ fn likelihood(name: &str) -> u32 {
     }
 }
 
-/// The mapping file in a ZIP.
+/// Returns the mapping file in a ZIP.
 fn member(bytes: &Bytes, most: u64, path: &Path) -> Result<Bytes, MapError> {
     let damaged = |what: String| MapError::Damaged {
         path: path.to_owned(),
@@ -169,7 +169,7 @@ fn member(bytes: &Bytes, most: u64, path: &Path) -> Result<Bytes, MapError> {
         several => {
             return Err(MapError::Archive {
                 path: path.to_owned(),
-                what: format!("several files that may be the map: {}", listed(several)),
+                what: format!("several possible mapping files: {}", listed(several)),
             });
         }
     };
@@ -228,7 +228,7 @@ mod tests {
     fn an_archive_must_hold_one_map() {
         let none = zip_of(&[("classes.dex", b"x")]);
         let message = open_bytes(&none).unwrap_err().to_string();
-        assert!(message.ends_with("holds no mapping file"), "{message}");
+        assert!(message.ends_with("contains no mapping file"), "{message}");
         let two = zip_of(&[("a/mapping.txt", MAP), ("b/mapping.txt", MAP)]);
         let message = open_bytes(&two).unwrap_err().to_string();
         assert!(

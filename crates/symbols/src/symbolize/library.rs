@@ -1,47 +1,47 @@
-//! What a recording wants names for: each mapped library with a frame that has no lines yet,
-//! and the addresses of those frames.
+//! Libraries of a recording that need symbolization: each mapped library with a frame without
+//! lines, with the addresses of these frames.
 
 use heaptap_model::names::java_code;
 use heaptap_model::profile::{FrameId, Line, MappingId, Recording, StringId};
 use heaptap_model::units::BuildId;
 use std::collections::BTreeMap;
 
-/// A library some of whose frames want names. Several mappings of one file make one library as
-/// long as they agree on where its code lies.
+/// Library with frames to symbolize. Several memory mappings of a file are one library if they
+/// agree on the location of its code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Library {
-    /// Path on the device as the recording has it: `/system/lib64/libc.so`,
+    /// Recorded path on the device: `/system/lib64/libc.so`,
     /// `/data/app/…/base.apk!libfoo.so`, `/[vdso]`.
     pub path: String,
-    /// GNU build ID; empty where the recording has none.
+    /// GNU build ID; empty if the recording does not have one.
     pub build_id: BuildId,
     /// Offset of the code in the ELF (`exact_offset - start_offset`), in bytes.
     pub offset: u64,
-    /// The load bias that the unwinder computed.
+    /// Load bias computed by the unwinder.
     pub load_bias: u64,
-    /// `rel_pc` of the frames, sorted, each once.
+    /// Sorted `rel_pc` values of the frames, without duplicates.
     pub addresses: Vec<u64>,
 }
 
-/// The libraries with frames without lines, in order of path and build ID. A frame that the
-/// unwinder named but nobody symbolized is among them: lines and inlined calls are still to be
-/// had. So is one whose symbolizer found no name. A named frame of compiled Java is not: no file
-/// of it tells lines, and its name there is the one that a mapping file is to translate.
+/// Returns the libraries with frames without lines, in order of path and build ID. This includes
+/// frames named only by the unwinder, because their lines and inlined calls are still missing, and
+/// frames whose symbolizer did not find a name. Named frames of compiled Java are left out: files
+/// do not have lines for them, and their names are for an R8 mapping to translate.
 pub fn wanted(recording: &Recording) -> Vec<Library> {
     with_frames(recording, |lines| {
         lines.iter().all(|l| l.function == StringId::default())
     })
 }
 
-/// The same, and frames whose lines tell no file: what somebody symbolized with less than there
-/// may be now.
+/// Returns these libraries, and those with frames whose lines do not have a file: they were
+/// symbolized with less information than might be available now.
 pub fn improvable(recording: &Recording) -> Vec<Library> {
     with_frames(recording, |lines| {
         lines.iter().all(|l| l.file == StringId::default())
     })
 }
 
-/// The libraries of frames with such lines.
+/// Returns the libraries of frames whose lines satisfy the condition.
 fn with_frames(recording: &Recording, are_wanted: impl Fn(&[Line]) -> bool) -> Vec<Library> {
     let tables = &recording.tables;
     let is_java: Vec<bool> = tables
@@ -120,7 +120,7 @@ mod tests {
             mapping: None,
             ..frame(first, 1)
         });
-        // Java that the runtime named.
+        // A Java frame named by the runtime.
         let name = tables.intern_str("a.b.c");
         let path_of_java = tables.intern_str("/data/app/x/oat/arm64/base.odex");
         let java = tables.intern_mapping(Mapping {

@@ -1,20 +1,20 @@
-//! Addresses to functions, files and lines, in process: which library wants names, where its
-//! symbols may lie, what they say. Knows recordings only as [`heaptap_model::profile`]; never prints,
-//! never talks to a device.
+//! Symbolization of addresses to functions, files and lines, in process: libraries to symbolize,
+//! the search for their symbols, and the lookup. Depends only on [`heaptap_model::profile`] for
+//! recordings; never prints, and never connects to a device.
 //!
 //! ```text
 //! Recording ──► [Library]: path, build ID, addresses without names
-//!                  │ find: which file has them ── every place tried, and why not
+//!                  │ find: the file with its symbols ── every place tried, and the reasons
 //!                  ▼
 //!               file: ELF, DWARF, .symtab, .gnu_debugdata, Breakpad ──► lines, innermost first
 //!                  ▼
 //!               Symbols of the recording; ModuleSymbols packets
 //! ```
 //!
-//! Three kinds of address are kept apart. A frame's `rel_pc` is what the unwinder wrote: file
-//! offset in the ELF plus the load bias it saw. [`mod@file`] wants the address that the linker gave
-//! (`st_value`, DW_AT_low_pc: the SVMA). They differ where the unwinder's load bias was wrong;
-//! `docs/symbols.md` draws it.
+//! There are three kinds of address. A frame's `rel_pc` comes from the unwinder: file offset in the
+//! ELF plus the load bias that it used. [`mod@file`] needs the link-time address (`st_value`,
+//! DW_AT_low_pc: the SVMA). They differ if the unwinder's load bias was wrong; `docs/symbols.md`
+//! has a drawing.
 
 pub mod cache;
 pub mod debuginfod;

@@ -1,4 +1,4 @@
-//! Names of frames by packets: which map, which entries, how many.
+//! Names of frames from packets: R8 mappings, entries and limits.
 
 use super::*;
 use crate::deobfuscate::app_map::{MapSource, Scope};
@@ -176,7 +176,7 @@ fn code_compiled_in_memory_is_first_of_all_the_apps_it_runs_in() {
     scene.recording.processes.insert(7, process);
     scene.apply();
     assert_eq!(scene.name(jit), "com.x.run");
-    // No other app's map is for it.
+    // R8 mappings of other apps do not apply to it.
     let foreign = scene.frame("/memfd:jit-cache (deleted)", "a.g");
     scene.seen.insert(foreign, BTreeSet::from([8]));
     let process = Process {

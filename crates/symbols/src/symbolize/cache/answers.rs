@@ -1,14 +1,14 @@
-//! Bytes by key: what was computed and would be dear to compute again. Owns that what is read
-//! is what was put; what it means is for those who put it.
+//! Cached bytes by key: results that are expensive to compute. Guarantees that the bytes read are
+//! those written; callers define their meaning.
 
 use super::file_cache::FileCache;
 use std::io::{self, Write as _};
 
-/// Magic, CRC-32 of the payload, its length.
+/// Header: magic, CRC-32 of the payload, length of the payload.
 const MAGIC: &[u8; 4] = b"HTA1";
 const HEADER: usize = 16;
 
-/// Answers by a digest of the question. Shared by threads and processes.
+/// Cache of results by a digest of the query, shared by threads and processes.
 #[derive(Debug, Clone)]
 pub struct Answers(FileCache);
 
@@ -17,8 +17,8 @@ impl Answers {
         Answers(cache)
     }
 
-    /// The answer that was put under `key`: a SHA-256 of all that it depends on, the version of
-    /// its own format among it. `None` where there is none or it is damaged. Reads one file.
+    /// Returns the result stored under `key`: a SHA-256 of everything that it depends on, including
+    /// the version of its format. `None` if there is none or it is damaged. Reads one file.
     pub fn get(&self, key: &[u8; 32]) -> Option<Vec<u8>> {
         let path = self.0.path(&name(key));
         let mut bytes = std::fs::read(&path).ok()?;
@@ -32,10 +32,10 @@ impl Answers {
         Some(bytes)
     }
 
-    /// Puts an answer. Nothing depends on it: an error may be passed over.
+    /// Stores a result. Callers can ignore an error, because nothing depends on the cache.
     ///
     /// # Errors
-    /// Where the cache cannot be written.
+    /// Returns an error if the cache cannot be written.
     pub fn put(&self, key: &[u8; 32], payload: &[u8]) -> io::Result<()> {
         let mut file = self.0.unfinished()?;
         file.write_all(&header_of(payload))?;

@@ -1,5 +1,6 @@
-//! Files of one kind by name, with a bound on their size. Owns writing aside and renaming, and
-//! which file goes when there are too many; never looks into them.
+//! Cache of files by name, with a limit on their total size. Writes files under a temporary name
+//! and renames them, and removes the oldest if there are too many. Does not interpret their
+//! contents.
 
 use std::fs::{File, FileTimes};
 use std::io;
@@ -8,21 +9,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// Names of files that are still being written begin so.
+/// Name prefix of files that are being written.
 const UNFINISHED: &str = ".unfinished-";
-/// Unfinished files this old were left by a process that died.
+/// Age at which an unfinished file is considered left over from a dead process.
 const STALE: Duration = Duration::from_secs(24 * 3600);
-/// What the smallest file takes: file systems give whole blocks.
+/// Space of the smallest file, because file systems allocate whole blocks.
 const BLOCK: u64 = 4096;
-/// A use is noted only where the last is this long ago: each note is a write.
+/// Minimum time between two updates of a file's time of use, because each one is a write.
 const NOTE: Duration = Duration::from_secs(3600);
 
-/// A folder of files with names of hex digits, spread over 256 folders.
+/// Directory of files with hexadecimal names, spread over 256 subdirectories.
 #[derive(Debug, Clone)]
 pub(super) struct FileCache {
     folder: PathBuf,
     most: u64,
-    /// Bytes put since the size was last counted; `u64::MAX` before the first time.
+    /// Bytes stored since the total was last counted; `u64::MAX` before the first count.
     since_count: Arc<AtomicU64>,
 }
 
@@ -35,13 +36,13 @@ impl FileCache {
         }
     }
 
-    /// Where the file of this name stands; `name` begins with two hex digits.
+    /// Returns the path of the file with this name, which begins with two hex digits.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         let (first, rest) = name.split_at(2);
         self.folder.join(first).join(rest)
     }
 
-    /// A file to be filled and then [kept](FileCache::keep).
+    /// Creates a file to fill and then [keep](FileCache::keep).
     pub(super) fn unfinished(&self) -> io::Result<tempfile::NamedTempFile> {
         std::fs::create_dir_all(&self.folder)?;
         tempfile::Builder::new()
@@ -49,7 +50,7 @@ impl FileCache {
             .tempfile_in(&self.folder)
     }
 
-    /// Gives a filled file its name. One that is there already is replaced.
+    /// Gives a filled file its name and replaces an existing one.
     pub(super) fn keep(&self, file: tempfile::NamedTempFile, name: &str) -> io::Result<PathBuf> {
         let size = file.as_file().metadata()?.len();
         let path = self.path(name);
@@ -57,7 +58,7 @@ impl FileCache {
             std::fs::create_dir_all(folder)?;
         }
         if let Err(error) = file.persist(&path) {
-            // Windows lets no file be replaced that somebody has mapped: it is as good.
+            // Windows cannot replace a mapped file, but the existing one is equivalent.
             if !path.is_file() {
                 return Err(error.error);
             }
@@ -66,14 +67,14 @@ impl FileCache {
         Ok(path)
     }
 
-    /// Notes that the file at `path` was used.
+    /// Records that the file at `path` was used.
     pub(super) fn note_use(&self, path: &Path) {
         let now = SystemTime::now();
         let recent = |file: &File| {
             let last = file.metadata()?.modified()?;
             io::Result::Ok(now.duration_since(last).is_ok_and(|since| since < NOTE))
         };
-        // Without the note the file goes earlier than it should, no more.
+        // If the update fails, the file is only removed earlier than necessary.
         if let Ok(file) = File::open(path)
             && !recent(&file).unwrap_or(true)
         {
@@ -82,9 +83,9 @@ impl FileCache {
         }
     }
 
-    /// Takes the oldest files away where there are too many, but never `kept`, which somebody is
-    /// about to use. Counting costs a look at every
-    /// file, so it is done once and then each time that an eighth of the bound was added.
+    /// Removes the oldest files if there are too many, but never `kept`, which is about to be used.
+    /// Counting reads the metadata of every file, so it runs once, and again whenever an eighth of
+    /// the limit was added.
     fn bound(&self, added: u64, kept: &Path) {
         let before = self.since_count.fetch_add(added, Ordering::Relaxed);
         if before != u64::MAX && before.saturating_add(added) < self.most / 8 {
@@ -101,14 +102,14 @@ impl FileCache {
             if file.path == kept {
                 continue;
             }
-            // Another process may have been faster, or Windows may hold it.
+            // Another process might have removed it, or Windows might have it locked.
             if std::fs::remove_file(&file.path).is_ok() {
                 total -= file.size;
             }
         }
     }
 
-    /// Every finished file. Unfinished ones that nobody writes any more are taken away.
+    /// Returns all finished files. Removes unfinished ones that are left over.
     fn files(&self) -> Vec<Kept> {
         let mut files = Vec::new();
         let now = SystemTime::now();
@@ -137,7 +138,7 @@ impl FileCache {
     }
 }
 
-/// A file that is kept.
+/// File in the cache.
 struct Kept {
     path: PathBuf,
     size: u64,

@@ -1,5 +1,5 @@
-//! Libraries and debug files that came from elsewhere, by build ID. Owns that a file found
-//! under a build ID has it; who fetches them is no concern here.
+//! Libraries and debug files from other machines, by build ID. Guarantees that a file stored under
+//! a build ID has it; fetching is up to the caller.
 
 use super::file_cache::FileCache;
 use crate::symbolize::file::{self, Bytes};
@@ -7,10 +7,10 @@ use heaptap_model::units::BuildId;
 use std::io;
 use std::path::PathBuf;
 
-/// Longest build ID that is kept, in bytes: linkers write 8 to 32.
+/// Maximum length of a build ID in bytes; linkers write 8 to 32.
 const LONGEST_ID: usize = 64;
 
-/// Where a library came from: files of one build that know different things.
+/// Source of a library. Files of one build from different sources differ in content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// The library itself, pulled from a device.
@@ -22,7 +22,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// All of them, those that tend to know most first.
+    /// All sources, usually most informative first.
     pub const ALL: [Origin; 3] = [Origin::Debuginfo, Origin::Device, Origin::Executable];
 
     fn suffix(self) -> &'static str {
@@ -34,32 +34,32 @@ impl Origin {
     }
 }
 
-/// The libraries that were fetched. Shared by threads and processes.
+/// Cache of fetched libraries, shared by threads and processes.
 #[derive(Debug, Clone)]
 pub struct Libraries(FileCache);
 
-/// A library that is being fetched: a file to fill, gone if it is not kept.
+/// Library being fetched: a file to fill, removed unless it is kept.
 #[derive(Debug)]
 pub struct Incoming {
     cache: FileCache,
     file: tempfile::NamedTempFile,
 }
 
-/// Why a fetched library was not kept.
+/// Reason why a fetched library was not kept.
 #[derive(Debug, thiserror::Error)]
 pub enum NotKept {
-    /// Another build of it, or none that could be told.
-    #[error("it has build ID {found} where {expected} was expected")]
+    /// It is another build, or does not have a build ID.
+    #[error("build ID is {found}, expected {expected}")]
     OtherBuildId {
-        /// What was asked for.
+        /// Requested build ID.
         expected: BuildId,
-        /// What came; empty where it has none.
+        /// Build ID of the file; empty if it does not have one.
         found: BuildId,
     },
-    /// What came is no library.
+    /// It is not a library.
     #[error("{0}")]
     NotALibrary(#[from] file::FileError),
-    /// This host cannot write.
+    /// The host cannot write it.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -69,11 +69,11 @@ impl Libraries {
         Libraries(cache)
     }
 
-    /// The library with this build ID that came from there: a file that is never changed, and
-    /// its bytes, mapped. Its build ID is checked again; a file with another is taken away.
+    /// Returns the library with this build ID and source: the path of a file that never changes,
+    /// and its mapped bytes. Checks the build ID again and removes a file with another one.
     pub fn get(&self, build_id: &BuildId, origin: Origin) -> Option<(PathBuf, Bytes)> {
         let path = self.0.path(&name(build_id, origin)?);
-        // Mapped, however small: the cache replaces files by renaming alone.
+        // Mapped even if small, because the cache replaces files only by renaming.
         let bytes = Bytes::read(&path, 0).ok()?;
         match file::identify(&bytes) {
             Ok(facts) if facts.build_id == *build_id => {
@@ -81,7 +81,7 @@ impl Libraries {
                 Some((path, bytes))
             }
             _ => {
-                // Windows removes no file that is mapped.
+                // Windows cannot remove a mapped file.
                 drop(bytes);
                 let _ = std::fs::remove_file(&path);
                 None
@@ -89,15 +89,15 @@ impl Libraries {
         }
     }
 
-    /// Whether it is there, without a look into it.
+    /// Returns whether the library is in the cache, without opening it.
     pub fn has(&self, build_id: &BuildId, origin: Origin) -> bool {
         name(build_id, origin).is_some_and(|name| self.0.path(&name).is_file())
     }
 
-    /// Begins to fetch a library. Its file lies in the cache, so that keeping it copies nothing.
+    /// Starts fetching a library. Its file is in the cache directory, so keeping it needs no copy.
     ///
     /// # Errors
-    /// Where the cache cannot be written.
+    /// Returns an error if the cache cannot be written.
     pub fn receive(&self) -> io::Result<Incoming> {
         Ok(Incoming {
             cache: self.0.clone(),
@@ -105,10 +105,10 @@ impl Libraries {
         })
     }
 
-    /// Keeps a library that is in memory.
+    /// Stores a library from memory.
     ///
     /// # Errors
-    /// Where it is not that library, or the cache cannot be written.
+    /// Returns an error if it is another library, or if the cache cannot be written.
     pub fn put(
         &self,
         build_id: &BuildId,
@@ -122,20 +122,21 @@ impl Libraries {
 }
 
 impl Incoming {
-    /// The file to fill.
+    /// Returns the file to fill.
     pub fn file(&mut self) -> &mut std::fs::File {
         self.file.as_file_mut()
     }
 
-    /// Its path, for who writes by path.
+    /// Returns its path, for writing by path.
     pub fn path(&self) -> &std::path::Path {
         self.file.path()
     }
 
-    /// Keeps the filled file under its build ID, which is checked.
+    /// Stores the filled file under its build ID, which is checked.
     ///
     /// # Errors
-    /// Where it is not that library, or this host cannot write; the file is gone then.
+    /// Returns an error if it is another library, or if the host cannot write; the file is then
+    /// removed.
     pub fn keep(self, build_id: &BuildId, origin: Origin) -> Result<PathBuf, NotKept> {
         let found = {
             let bytes = Bytes::read(self.file.path(), 0)?;
@@ -152,7 +153,7 @@ impl Incoming {
 }
 
 fn name(build_id: &BuildId, origin: Origin) -> Option<String> {
-    // Two digits name the folder, something must be left for the file.
+    // Two digits name the directory, and at least one byte must remain for the file.
     let whole = (2..=LONGEST_ID).contains(&build_id.0.len());
     let hex: String = build_id
         .0
@@ -191,7 +192,7 @@ mod tests {
             let put = libraries.put(&BuildId(odd.clone()), Origin::Device, &elf(&odd, FULL));
             assert!(put.is_err());
         }
-        // Nothing unfinished stays.
+        // No unfinished file remains.
         let cache = folder.path().join("v1/libraries");
         assert_eq!(std::fs::read_dir(cache).unwrap().count(), 1);
     }

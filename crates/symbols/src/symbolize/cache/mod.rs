@@ -1,19 +1,19 @@
-//! The folder on this host where heaptap keeps what is dear to have again. Owns where it lies,
-//! its layout and its size; what an answer or an index means is for those who keep it.
+//! The cache directory of heaptap on this host for results that are expensive to compute. Defines
+//! its location, layout and size; users of the cache define the meaning of its contents.
 //!
 //! ```text
-//! <cache>/heaptap/            HEAPTAP_CACHE_DIR, else the platform's folder for caches
-//!   CACHEDIR.TAG              backups leave it out
-//!   v1/                       another layout gets another number
-//!     libraries/ab/cdef….device       libraries by build ID and where they came from
-//!     answers/01/2345…                what was read from symbol files, by a digest
-//!     indexes/01/2345…                what lies in a folder, by a digest of its path
+//! <cache>/heaptap/         HEAPTAP_CACHE_DIR, otherwise the platform's cache directory
+//!   CACHEDIR.TAG           excludes it from backups
+//!   v1/                    version of the layout
+//!     libraries/ab/cdef….device    libraries by build ID and source
+//!     answers/01/2345…             data read from symbol files, by a digest
+//!     indexes/01/2345…             contents of a directory, by a digest of its path
 //! ```
 //!
-//! Any number of processes may share it: files are written aside and renamed, never changed;
-//! who loses a race has written the same. Each kind has a bound; what was used longest ago goes
-//! first. Nothing in it is needed: where it cannot be written, a folder of this process takes
-//! its place, and everything is only slower the next time.
+//! Any number of processes can share it: files are written under a temporary name and renamed, and
+//! never changed. Processes that race write the same contents. Each kind has a size limit; the
+//! least recently used files are removed first. If the cache cannot be written, a directory of this
+//! process replaces it, and the next run is only slower.
 
 mod answers;
 mod file_cache;
@@ -29,46 +29,45 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Environment variable that names the folder.
+/// Environment variable with the path of the cache directory.
 pub const CACHE_DIR_VAR: &str = "HEAPTAP_CACHE_DIR";
 
-/// The layout. What an older or newer heaptap left is not touched.
+/// Version of the layout. Directories of other versions are not touched.
 const LAYOUT: &str = "v1";
 
-/// Who read what is kept of symbol files: a part of every key under which that is. Another
-/// release reads better; so does another number, which changes with what is read from files
-/// between releases.
+/// Reader version, part of every cache key of symbol data. It contains the release; bump the number
+/// when symbol parsing changes between releases.
 pub const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 1");
 
-/// Bounds of the kinds, in bytes.
+/// Size limits, in bytes.
 pub(super) const MOST_LIBRARIES: u64 = 4 << 30;
 const MOST_ANSWERS: u64 = 512 << 20;
 const MOST_INDEXES: u64 = 256 << 20;
 
-/// The cache. A clone is cheap and the same cache.
+/// The cache. Clones are cheap and share it.
 #[derive(Debug, Clone)]
 pub struct Cache {
     libraries: Libraries,
     answers: Answers,
     indexes: Answers,
     folder: PathBuf,
-    /// Taken away with the last clone, where this process has a cache of its own.
+    /// Temporary directory of this process, removed with the last clone.
     _own: Option<Arc<tempfile::TempDir>>,
 }
 
 impl Cache {
-    /// The cache of this user, or the one that `HEAPTAP_CACHE_DIR` names.
+    /// Opens the cache of the user, or the one in `HEAPTAP_CACHE_DIR`.
     ///
     /// # Errors
-    /// Where neither it nor a folder for temporary files can be written.
+    /// Returns an error if neither the cache nor a temporary directory can be written.
     pub fn of_user() -> io::Result<Self> {
         Self::from_env(|name| std::env::var_os(name))
     }
 
-    /// As [`Cache::of_user`], with the environment given.
+    /// Opens the cache like [`Cache::of_user`], with a given environment.
     ///
     /// # Errors
-    /// As there.
+    /// Returns the errors of [`Cache::of_user`].
     pub fn from_env(get: impl Fn(&str) -> Option<OsString>) -> io::Result<Self> {
         let folder = match get(CACHE_DIR_VAR).filter(|value| !value.is_empty()) {
             Some(folder) => std::path::absolute(folder),
@@ -80,18 +79,18 @@ impl Cache {
         }
     }
 
-    /// The cache in `folder`, made where it is missing.
+    /// Opens the cache in `folder` and creates it if necessary.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// Returns an error if the directory cannot be written.
     pub fn in_folder(folder: &Path) -> io::Result<Self> {
         let layout = folder.join(LAYOUT);
         make_private(&layout)?;
-        // Fails where the folder is there but not ours.
+        // Fails if the directory exists but is not writable.
         drop(tempfile::tempfile_in(&layout)?);
         let tag = folder.join("CACHEDIR.TAG");
         if !tag.exists() {
-            // A sign for programs that make backups; its absence harms nobody.
+            // The tag is for backup programs; an error here is harmless.
             let _ = std::fs::write(
                 tag,
                 "Signature: 8a477f597d28d172789f06886806bc55\n# See https://bford.info/cachedir/\n",
@@ -100,10 +99,10 @@ impl Cache {
         Ok(Self::at(&layout, None))
     }
 
-    /// A cache for this process only.
+    /// Creates a cache for this process only.
     ///
     /// # Errors
-    /// Where there is no folder for temporary files.
+    /// Returns an error if there is no temporary directory.
     pub fn of_process() -> io::Result<Self> {
         let own = tempfile::Builder::new()
             .prefix("heaptap-cache-")
@@ -123,27 +122,28 @@ impl Cache {
         }
     }
 
-    /// Libraries from devices and servers.
+    /// Returns the libraries from devices and servers.
     pub fn libraries(&self) -> &Libraries {
         &self.libraries
     }
 
-    /// What was read from symbol files.
+    /// Returns the data read from symbol files.
     pub fn answers(&self) -> &Answers {
         &self.answers
     }
 
-    /// What lies in folders of symbols.
+    /// Returns the indexes of symbol directories.
     pub fn indexes(&self) -> &Answers {
         &self.indexes
     }
 
-    /// Where it lies.
+    /// Returns the directory of the cache.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Whether it ends with this process, because the user's cannot be written.
+    /// Returns whether it lasts only as long as this process, because the user's cache is not
+    /// writable.
     pub fn is_of_process(&self) -> bool {
         self._own.is_some()
     }
@@ -160,7 +160,7 @@ fn of_platform() -> io::Result<PathBuf> {
         .map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))
 }
 
-/// Makes a folder that only its user reads: answers hold names and paths of their sources.
+/// Creates a directory that only its user can read, because answers contain names and paths.
 fn make_private(folder: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);

@@ -1,4 +1,4 @@
-//! Asks the servers over HTTP. The one file of symbolization that talks to a network.
+//! HTTP client for debuginfod servers: the only file of symbolization that uses the network.
 
 use super::super::cache::{Cache, NotKept, Origin};
 use super::{Refusal, Servers, without_password};
@@ -12,27 +12,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Within that time this much of the file must have come, as in elfutils.
+/// Minimum bytes received within the timeout, as in elfutils.
 const LEAST: u64 = 100 << 10;
-/// So often a server may lead on to another.
+/// Maximum number of redirects.
 const MOST_HOPS: usize = 3;
-/// Lengths of build IDs that are asked for, in bytes.
+/// Supported lengths of build IDs, in bytes.
 const BUILD_IDS: RangeInclusive<usize> = 2..=64;
-/// How long a server is believed that it does not have a file.
+/// Time for which a missing file is remembered.
 const BELIEVED: Duration = Duration::from_secs(600);
 
-/// Asks the servers.
+/// Client of the servers.
 #[derive(Debug)]
 pub(in crate::symbolize) struct Client {
     servers: Servers,
-    /// By server: whether it did not answer.
+    /// By server: whether it failed to respond.
     silent: Vec<AtomicBool>,
     agent: ureq::Agent,
     cache: Cache,
 }
 
 impl Client {
-    /// A client for `servers`. Connects to none yet.
+    /// Makes a client for `servers`. Does not connect yet.
     pub(in crate::symbolize) fn new(servers: Servers, cache: Cache) -> Self {
         let agent = ureq::Agent::config_builder()
             .timeout_resolve(Some(servers.timeout))
@@ -40,7 +40,7 @@ impl Client {
             .timeout_recv_response(Some(servers.timeout))
             .timeout_recv_body(Some(servers.longest))
             .http_status_as_error(false)
-            // Where they lead is looked at first.
+            // Redirects are checked before they are followed.
             .max_redirects(0)
             .user_agent(concat!("heaptap/", env!("CARGO_PKG_VERSION")))
             .build()
@@ -57,8 +57,8 @@ impl Client {
         }
     }
 
-    /// Fetches a file into the cache. `refused` is told each server that did not give it.
-    /// Blocks as long as the servers are allowed to take.
+    /// Fetches a file into the cache. Calls `refused` for each server that did not return it.
+    /// Blocks up to the time limits of the servers.
     pub(in crate::symbolize) fn fetch(
         &self,
         build_id: &BuildId,
@@ -82,7 +82,7 @@ impl Client {
         origin: Origin,
     ) -> Result<PathBuf, Refusal> {
         if silent.load(Ordering::Relaxed) {
-            return Err(Refusal::Failed("did not answer before".to_owned()));
+            return Err(Refusal::Failed("did not respond earlier".to_owned()));
         }
         let kind = match origin {
             Origin::Executable => "executable",
@@ -109,21 +109,19 @@ impl Client {
                 return Err(Refusal::Missing);
             }
             status => {
-                return Err(Refusal::Failed(format!(
-                    "answered with HTTP status {status}"
-                )));
+                return Err(Refusal::Failed(format!("returned HTTP status {status}")));
             }
         }
         let (_, body) = response.into_parts();
         let kept = self.keep(body, build_id, origin, began);
         if kept.is_err() && began.elapsed() >= self.servers.timeout {
-            // So slow that the next file would only cost as much again.
+            // The server is so slow that the next file would take just as long.
             silent.store(true, Ordering::Relaxed);
         }
         kept.map_err(Refusal::Failed)
     }
 
-    /// Asks at `url`, and where that leads to.
+    /// Sends a request to `url` and follows redirects.
     fn follow(
         &self,
         url: &str,
@@ -133,7 +131,7 @@ impl Client {
         for _ in 0..=MOST_HOPS {
             let request = self.agent.get(&at);
             let request = match is_of_this_host(&at) {
-                // A proxy of the environment is the way out, and this is no way out.
+                // A proxy from the environment is only for other hosts.
                 true => request.config().proxy(None).build(),
                 false => request,
             };
@@ -148,9 +146,9 @@ impl Client {
             let to = to.and_then(|to| to.to_str().ok()).unwrap_or_default();
             at = next(&at, to)
                 .filter(|next| may_lead(url, &at, next))
-                .ok_or_else(|| Refusal::Failed("leads to where it may not".to_owned()))?;
+                .ok_or_else(|| Refusal::Failed("redirects to a forbidden address".to_owned()))?;
         }
-        Err(Refusal::Failed("leads on and on".to_owned()))
+        Err(Refusal::Failed("too many redirects".to_owned()))
     }
 
     fn keep(
@@ -161,18 +159,18 @@ impl Client {
         began: Instant,
     ) -> Result<PathBuf, String> {
         let ByteSize(largest) = self.servers.largest;
-        let too_large = || format!("has more than {}", self.servers.largest);
+        let too_large = || format!("file is larger than {}", self.servers.largest);
         if body.content_length().is_some_and(|length| length > largest) {
             return Err(too_large());
         }
-        let cannot_write = |error: io::Error| format!("this host cannot keep it: {error}");
+        let cannot_write = |error: io::Error| format!("cannot write to the cache: {error}");
         let mut incoming = self.cache.libraries().receive().map_err(cannot_write)?;
         let mut size = 0u64;
         let pieces = pieces_of(body);
         loop {
             let piece = match pieces.recv_timeout(self.servers.timeout) {
                 Ok(Ok(piece)) => piece,
-                Ok(Err(error)) => return Err(format!("broke off: {error}")),
+                Ok(Err(error)) => return Err(format!("transfer failed: {error}")),
                 Err(RecvTimeoutError::Timeout) => return Err("stopped sending".to_owned()),
                 Err(RecvTimeoutError::Disconnected) => break,
             };
@@ -182,7 +180,7 @@ impl Client {
             }
             let waited = began.elapsed();
             if waited > self.servers.longest || (waited > self.servers.timeout && size < LEAST) {
-                return Err("is too slow".to_owned());
+                return Err("too slow".to_owned());
             }
             incoming.file().write_all(&piece).map_err(cannot_write)?;
         }
@@ -190,7 +188,7 @@ impl Client {
             .keep(build_id, origin)
             .map_err(|error| match error {
                 NotKept::Io(error) => cannot_write(error),
-                other => format!("gave something else: {other}"),
+                other => format!("sent the wrong file: {other}"),
             })
     }
 
@@ -202,7 +200,7 @@ impl Client {
     fn note_missing(&self, url: &str) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.map_or(0, |now| now.as_secs());
-        // Without the note the server is asked again.
+        // If this fails, the server is only queried again.
         let _ = self
             .cache
             .answers()
@@ -219,7 +217,7 @@ impl Client {
     }
 }
 
-/// Whether a URL leads to a server on this host.
+/// Returns whether a URL is on this host.
 fn is_of_this_host(url: &str) -> bool {
     let uri: Option<ureq::http::Uri> = url.parse().ok();
     uri.as_ref().and_then(|uri| uri.host()).is_some_and(|host| {
@@ -228,8 +226,7 @@ fn is_of_this_host(url: &str) -> bool {
     })
 }
 
-/// The URL that `location` means in an answer of `from`: a whole one, or a path of the same
-/// server.
+/// Resolves `location` in a response of `from`: an absolute URL, or a path on the same server.
 fn next(from: &str, location: &str) -> Option<String> {
     let to = match location.starts_with('/') && !location.starts_with("//") {
         true => {
@@ -243,15 +240,15 @@ fn next(from: &str, location: &str) -> Option<String> {
     (is_web && uri.host().is_some()).then_some(to)
 }
 
-/// Whether a server that was asked as `first` may lead from `from` to `to`: not from a closed
-/// line to an open one, nor from outside to an address of this host or network. Of a host with
-/// a name only the name is looked at.
+/// Returns whether a request that began at `first` is allowed to be redirected from `from` to `to`:
+/// neither from HTTPS to HTTP, nor from outside to an address of this host or network. Host names
+/// are not resolved for this.
 fn may_lead(first: &str, from: &str, to: &str) -> bool {
     let is_closed = |url: &str| url.starts_with("https:");
     (!is_closed(from) || is_closed(to)) && (is_inside(first) || !is_inside(to))
 }
 
-/// Whether a URL leads to this host or its own network.
+/// Returns whether a URL is on this host or in its own network.
 fn is_inside(url: &str) -> bool {
     let uri: Option<ureq::http::Uri> = url.parse().ok();
     let Some(host) = uri.as_ref().and_then(|uri| uri.host()) else {
@@ -274,16 +271,16 @@ fn is_inside(url: &str) -> bool {
     }
 }
 
-/// Whether a resolver may read a host as an address though it is no plain one: `2130706433`,
-/// `0x7f.1`.
+/// Returns whether a resolver could read a host name as an address in an unusual form:
+/// `2130706433`, `0x7f.1`.
 fn is_number(host: &str) -> bool {
     let last = host.rsplit('.').next().unwrap_or(host);
     let digits = last.strip_prefix("0x").unwrap_or(last);
     last.starts_with(|c: char| c.is_ascii_digit()) && digits.chars().all(|c| c.is_ascii_hexdigit())
 }
 
-/// Reads a body on a thread of its own: only so can a server be left that stops sending. The
-/// thread ends with the body, at the latest when the time for the whole is over.
+/// Reads a body on a separate thread, because only then can a server that stops sending be
+/// abandoned. The thread ends with the body, at the latest at the time limit of the file.
 fn pieces_of(body: ureq::Body) -> Receiver<io::Result<Vec<u8>>> {
     let (sender, receiver) = mpsc::sync_channel(8);
     let mut body = body.into_reader();
@@ -299,28 +296,28 @@ fn pieces_of(body: ureq::Body) -> Receiver<io::Result<Vec<u8>>> {
                 Err(error) => Err(error),
             };
             let is_end = read.is_err();
-            // Nobody listens any more, or nothing follows.
+            // The receiver is gone, or the body has ended.
             if sender.send(read).is_err() || is_end {
                 return;
             }
         }
     };
-    // Without a thread nobody sends: the file then has nothing in it and is refused.
+    // Without a thread the channel closes: the file is then empty and refused.
     let _ = std::thread::Builder::new()
         .name("debuginfod".to_owned())
         .spawn(read);
     receiver
 }
 
-/// An error in words that name no more than the server's own URL does.
+/// Describes an error without revealing more than the URL of the server.
 fn told(error: &ureq::Error) -> String {
     match error {
-        ureq::Error::Timeout(_) => "did not answer in time".to_owned(),
+        ureq::Error::Timeout(_) => "did not respond in time".to_owned(),
         ureq::Error::HostNotFound => "no such host".to_owned(),
         ureq::Error::ConnectionFailed => "does not accept connections".to_owned(),
         ureq::Error::Io(error) => error.to_string(),
-        // It would repeat the URL, and the password in it.
-        ureq::Error::BadUri(_) | ureq::Error::Http(_) => "has no URL that can be asked".to_owned(),
+        // These errors would repeat the URL with its password.
+        ureq::Error::BadUri(_) | ureq::Error::Http(_) => "invalid URL".to_owned(),
         other => other.to_string(),
     }
 }

@@ -1,10 +1,10 @@
-//! Debug files from debuginfod servers, for those who name some in `DEBUGINFOD_URLS`: without
-//! it no socket is ever opened. Where their answers rank among other files is for the search.
+//! Debug files from debuginfod servers in `DEBUGINFOD_URLS`. Without the variable, no socket is
+//! ever opened. The search decides when to query servers.
 //!
-//! One request a file and server, `GET <url>/buildid/<hex>/debuginfo` (elfutils'
-//! debuginfod(8)), no retries. What comes is kept in the cache only if it has the build ID that
-//! was asked for. A server that does not answer is not asked again by this process; that it
-//! does not have a file is remembered for ten minutes.
+//! There is one request for each file and server, `GET <url>/buildid/<hex>/debuginfo` (elfutils'
+//! debuginfod(8)), without retries. A file is kept in the cache only if it has the requested build
+//! ID. A server that does not respond is not queried again by this process, and a missing file is
+//! remembered for ten minutes.
 
 use super::cache::MOST_LIBRARIES;
 use heaptap_model::units::ByteSize;
@@ -16,29 +16,29 @@ mod client;
 
 pub(super) use client::Client;
 
-/// How long a server may take to begin, by default. elfutils' default too.
+/// Default time limit for the start of a response, as in elfutils.
 const TIMEOUT: Duration = Duration::from_secs(90);
-/// No larger file is fetched: it would leave the cache no room for another.
+/// Maximum size of a fetched file: a larger one would leave no room for others in the cache.
 const LARGEST: u64 = MOST_LIBRARIES / 2;
-/// The servers that an environment names.
+/// Servers and limits from the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Servers {
-    /// `DEBUGINFOD_URLS`, in order, without a slash at the end.
+    /// `DEBUGINFOD_URLS`, in order, without trailing slashes.
     pub urls: Vec<String>,
-    /// `DEBUGINFOD_TIMEOUT`: how long a server may take to begin.
+    /// `DEBUGINFOD_TIMEOUT`: time limit for the start of a response.
     pub timeout: Duration,
-    /// `DEBUGINFOD_MAXTIME`: how long a file may take.
+    /// `DEBUGINFOD_MAXTIME`: time limit for a file.
     pub longest: Duration,
-    /// `DEBUGINFOD_MAXSIZE`: no larger file is fetched.
+    /// `DEBUGINFOD_MAXSIZE`: size limit for a file.
     pub largest: ByteSize,
 }
 
 impl Servers {
-    /// `None` where `DEBUGINFOD_URLS` is not set or empty.
+    /// Reads the environment; `None` if `DEBUGINFOD_URLS` is unset or empty.
     pub fn from_env(get: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
         let text = |name: &str| get(name).and_then(|value| value.into_string().ok());
         let urls = text("DEBUGINFOD_URLS")?;
-        // Words that are no URL, such as `ima:enforcing`, tell elfutils other things.
+        // Words that are not URLs, such as `ima:enforcing`, are options of elfutils.
         let is_url = |word: &&str| word.starts_with("http://") || word.starts_with("https://");
         let urls: Vec<String> = urls
             .split_whitespace()
@@ -61,22 +61,22 @@ impl Servers {
     }
 }
 
-/// Why a server gave no file.
+/// Reason why a server did not return a file.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
-    /// It does not have it.
+    /// The server does not have the file.
     #[cfg_attr(
         not(feature = "debuginfod"),
-        expect(dead_code, reason = "none is asked")
+        expect(dead_code, reason = "no server is queried")
     )]
-    #[error("does not have it")]
+    #[error("does not have the file")]
     Missing,
     /// Anything else.
     #[error("{0}")]
     Failed(String),
 }
 
-/// A server's URL as it may be told: without the user and the password in it.
+/// Returns a server's URL for messages: without its user and password.
 pub fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return url.to_owned();

@@ -1,4 +1,4 @@
-//! Without the feature `debuginfod` no server is asked, and whoever names one is told.
+//! Client without the feature `debuginfod`: queries no server and reports that for each.
 
 use super::super::cache::{Cache, Origin};
 use super::{Refusal, Servers, without_password};
@@ -20,7 +20,7 @@ impl Client {
         mut refused: impl FnMut(&str, Refusal),
     ) -> Option<PathBuf> {
         for url in &self.0.urls {
-            let why = "was not asked: this heaptap is built without debuginfod";
+            let why = "not queried: this heaptap was built without debuginfod";
             refused(&without_password(url), Refusal::Failed(why.to_owned()));
         }
         None

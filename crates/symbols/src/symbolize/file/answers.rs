@@ -1,35 +1,35 @@
-//! What was found for each address, kept until all is found: names and files stand once.
+//! Lines found for each address, collected until the lookup ends. Names and files are stored once.
 
 use heaptap_model::names::demangle;
 use std::collections::HashMap;
 
-/// One line of the answer for an address: a function, inlined or not, and where it was.
+/// One line found for an address: a function, inlined or not, and its location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceLine<'text> {
-    /// The function, demangled; empty where only file and line are known.
+    /// Function, demangled; empty if only file and line are known.
     pub function: &'text str,
-    /// The function's linkage name, as the symbol table has it; where there is none, as in C, its
-    /// name in the source.
+    /// Linkage name of the function, as in the symbol table. If there is none, as in C, its name in
+    /// the source.
     pub linkage: &'text str,
-    /// The source file: as the compiler was given it, after the folder it was given in. Empty
-    /// where unknown.
+    /// Source file: the path passed to the compiler, appended to its working directory. Empty if
+    /// unknown.
     pub file: &'text str,
-    /// The line; 0 where unknown.
+    /// Line; 0 if unknown.
     pub line: u32,
-    /// The column; 0 where unknown.
+    /// Column; 0 if unknown.
     pub column: u32,
 }
 
-/// Answers of some addresses.
+/// Lines of some addresses.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
     texts: Vec<Box<str>>,
     index: HashMap<Box<str>, u32>,
-    /// Of linkage names: the text that they demangle to.
+    /// Demangled text of each linkage name.
     demangled: HashMap<u32, u32>,
     lines: Vec<Line>,
     found: Vec<Found>,
-    /// Lines that belong to the address at hand start here.
+    /// Start of the lines of the current address.
     start: usize,
 }
 
@@ -42,7 +42,7 @@ struct Line {
     column: u32,
 }
 
-/// Lines of one address.
+/// Range of lines of one address.
 #[derive(Debug, Clone, Copy)]
 struct Found {
     at: usize,
@@ -51,7 +51,7 @@ struct Found {
 }
 
 impl Answers {
-    /// Adds a line to the address at hand, innermost first, with its names as they are.
+    /// Adds a line to the current address, innermost first, without demangling.
     pub fn add(&mut self, line: SourceLine<'_>) {
         let line = Line {
             function: self.intern(line.function),
@@ -63,7 +63,7 @@ impl Answers {
         self.lines.push(line);
     }
 
-    /// Adds a line whose function is known by its linkage name.
+    /// Adds a line for a function with a linkage name, which is demangled.
     pub fn add_mangled(&mut self, linkage: &str, file: &str, line: u32, column: u32) {
         let linkage = self.intern(linkage);
         let function = match self.demangled.get(&linkage) {
@@ -85,7 +85,7 @@ impl Answers {
         });
     }
 
-    /// The lines added since the last belong to the address of this index.
+    /// Assigns the lines added since the last call to the address at this index.
     pub fn finish(&mut self, at: usize) {
         let (start, end) = (self.start, self.lines.len());
         if start < end {
@@ -110,7 +110,7 @@ impl Answers {
     }
 }
 
-/// Hands out the lines of each address that has any, in the order of addresses.
+/// Calls `sink` with the lines of each address that has any, in the order of addresses.
 pub(super) fn for_each(answers: &[Answers], sink: &mut dyn FnMut(usize, &[SourceLine<'_>])) {
     let all = answers.iter().enumerate();
     let mut order: Vec<(usize, usize, usize)> = all

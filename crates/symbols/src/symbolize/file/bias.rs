@@ -1,17 +1,17 @@
-//! Addresses as the linker gave them, from those of an unwinder: which load bias the code has.
+//! Link-time addresses from those of an unwinder: the load bias of the code.
 //!
-//! Old unwinders took a load bias of 0 where the address and the file offset of a segment differ.
-//! How far a file tells what it should have been depends on what a debug-only copy keeps of its
-//! segments: addresses, but neither offsets nor sizes.
+//! Old unwinders used a load bias of 0 if the address and the file offset of a segment differ. The
+//! correct bias can be derived from a file, but a debug-only copy limits this: it keeps the
+//! addresses of its segments, but neither offsets nor sizes.
 
 use super::elf::{Elf, Segment};
 
-/// The smallest page that Android maps by.
+/// Smallest page size on Android.
 const PAGE: u64 = 4096;
 
-/// The address that the linker gave to a frame's `rel_pc`, of code mapped from `offset` in the
-/// file by an unwinder that saw this load bias. Nothing is ever taken off: a frame whose unwinder
-/// saw more than the file says is left as it is, as Perfetto does.
+/// Returns the link-time address of a frame's `rel_pc`, in code mapped from `offset` in the file by
+/// an unwinder that used this load bias. Nothing is ever subtracted: if the unwinder used a larger
+/// bias than the file has, the frame is left unchanged, as in Perfetto.
 pub(super) fn svma(elf: &Elf, rel_pc: u64, offset: u64, load_bias: u64) -> u64 {
     let bias = match elf.keeps_code() {
         true => of_kept(elf, offset),
@@ -21,14 +21,14 @@ pub(super) fn svma(elf: &Elf, rel_pc: u64, offset: u64, load_bias: u64) -> u64 {
     rel_pc.wrapping_add(missing)
 }
 
-/// Of a file with its code: what its segment says, wherever in it the mapping begins. `None`
-/// where no code is mapped from there, as where a recording has no offset.
+/// Returns the bias of a file with code: that of its segment, wherever the memory mapping begins in
+/// it. `None` if no code is mapped from there, for example if a recording has no offset.
 fn of_kept(elf: &Elf, offset: u64) -> Option<u64> {
     let holds = |segment: &&Segment| {
         let end = segment.offset.saturating_add(segment.file_size);
         segment.file_size > 0 && first_page(segment, segment.offset) <= offset && offset < end
     };
-    // On a page that two segments share, the later one is mapped from there.
+    // If two segments share a page, the later one is mapped from there.
     let begun = |segment: &&Segment| segment.offset - segment.offset % PAGE <= offset;
     let segment = elf
         .executable()
@@ -39,8 +39,8 @@ fn of_kept(elf: &Elf, offset: u64) -> Option<u64> {
     segment.address.checked_sub(segment.offset)
 }
 
-/// Of a debug-only file: the mapping is taken to begin at the segment's first page (Perfetto's
-/// formula). `None` where what is loaded before the code does not leave it that page.
+/// Returns the bias of a debug-only file, assuming that the memory mapping begins at the segment's
+/// first page (Perfetto's formula). `None` if the segments loaded before the code overlap it.
 fn of_debug_only(elf: &Elf, offset: u64) -> Option<u64> {
     let segment = elf.code_at(offset)?;
     let before = elf
@@ -112,7 +112,7 @@ mod tests {
             ],
             0x1_0000,
         );
-        // An offset in the file, as in lower addresses than offsets: nobody links so.
+        // Lower addresses than offsets do not occur in practice.
         let wrapping = file(&[(true, 0x8000, 0x1000, 0x1000, 0x1000)], 0x1000);
         for (name, elf, offset, load_bias, missing) in [
             ("plain", &plain, 0, 0, 0),

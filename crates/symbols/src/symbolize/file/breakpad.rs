@@ -11,9 +11,9 @@
 //! PUBLIC [m] 1160 0 foo_c                address, parameter size, name
 //! ```
 //!
-//! Numbers are hexadecimal, except lines, files, origins and nesting. Addresses count from where
-//! the module is loaded; names are demangled already. Only where each FUNC begins is indexed;
-//! its lines are read when an address falls into it.
+//! Numbers are hexadecimal, except lines, files, origins and nesting. Addresses are relative to the
+//! load address of the module; names are already demangled. The index has only the start of each
+//! FUNC; its lines are read when an address falls into it.
 
 use super::answers::{Answers, SourceLine};
 use super::facts::{Facts, Format, Knowledge, Machine};
@@ -22,7 +22,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-/// The `MODULE` line and the `INFO` lines after it.
+/// `MODULE` line with the `INFO` lines after it.
 pub(super) struct Module<'data> {
     machine: Machine,
     is_64: bool,
@@ -32,7 +32,7 @@ pub(super) struct Module<'data> {
 }
 
 impl<'data> Module<'data> {
-    /// The head of a Breakpad file; `None` where the bytes are none.
+    /// Reads the head of a Breakpad file; `None` if it is not one.
     pub fn read(bytes: &'data [u8]) -> Option<Module<'data>> {
         if !bytes.starts_with(b"MODULE ") {
             return None;
@@ -58,7 +58,8 @@ impl<'data> Module<'data> {
         };
         let mut code_id = BuildId::default();
         let mut has_functions = false;
-        // FILE records stand before FUNC: what the file tells is known after some kilobytes.
+        // FILE records come before FUNC records, so a few kilobytes are enough to classify the
+        // file.
         for (_, line) in lines {
             if let Some(id) = line.strip_prefix(b"INFO CODE_ID ") {
                 code_id = BuildId(hex(id.split(|b| *b == b' ').next().unwrap_or(id)));
@@ -91,14 +92,14 @@ impl<'data> Module<'data> {
             has_mini_debuginfo: false,
             debug_link: None,
             supplement: None,
-            // Said by STACK records, at the end of the file; nothing is unwound here.
+            // STACK records at the end of the file would show this, but nothing is unwound here.
             has_unwind: true,
             is_executable: true,
         }
     }
 }
 
-/// The bytes that pairs of hex digits stand for, up to the first that is none.
+/// Returns the bytes of pairs of hex digits, up to the first other character.
 fn hex(text: &[u8]) -> Vec<u8> {
     let digits = |pair: &[u8]| {
         let pair = str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?;
@@ -107,7 +108,7 @@ fn hex(text: &[u8]) -> Vec<u8> {
     text.chunks(2).map_while(digits).collect()
 }
 
-/// Where the functions of a Breakpad file lie in it.
+/// Offsets of the functions in a Breakpad file.
 pub(super) struct Index<'data> {
     bytes: &'data [u8],
     /// Sorted by address.
@@ -121,18 +122,18 @@ pub(super) struct Index<'data> {
 struct Function {
     address: u64,
     size: u64,
-    /// Of its FUNC record.
+    /// Offset of its FUNC record.
     offset: usize,
 }
 
 struct Public {
     address: u64,
-    /// Of its PUBLIC record.
+    /// Offset of its PUBLIC record.
     offset: usize,
 }
 
 impl<'data> Index<'data> {
-    /// Reads the file once, for where its records stand.
+    /// Reads the file once to find its records.
     pub fn build(bytes: &'data [u8]) -> Index<'data> {
         let mut index = Index {
             bytes,
@@ -142,7 +143,8 @@ impl<'data> Index<'data> {
             origins: HashMap::new(),
         };
         for (offset, line) in Lines::new(bytes) {
-            // Line records, most of the file, begin with a digit or a small letter.
+            // Line records, which make up most of the file, begin with a digit or a lower-case
+            // letter.
             match line.first() {
                 Some(b'F') => {
                     if let Some(mut fields) = Fields::of(line, b"FUNC ") {
@@ -179,7 +181,7 @@ impl<'data> Index<'data> {
                 _ => {}
             }
         }
-        // Of several at one address the largest is taken, of those the one that stands first.
+        // If several begin at one address, the largest counts, and among equal ones the first.
         let key = |function: &Function| (function.address, Reverse(function.size));
         index.functions.sort_by_key(key);
         index.functions.dedup_by_key(|function| function.address);
@@ -187,8 +189,7 @@ impl<'data> Index<'data> {
         index
     }
 
-    /// Looks up addresses, which are sorted: the records of a function are read once for all of
-    /// its addresses.
+    /// Looks up sorted addresses; the records of a function are read once for all of its addresses.
     pub fn lookup(&self, addresses: &[u64], answers: &mut Answers) {
         let mut block: Option<(usize, Block<'data>)> = None;
         for (at, address) in addresses.iter().enumerate() {
@@ -218,7 +219,7 @@ impl<'data> Index<'data> {
         }
     }
 
-    /// The name that ends a FUNC or PUBLIC record, after `numbers` numbers.
+    /// Returns the name at the end of a FUNC or PUBLIC record, after `numbers` numbers.
     fn name_of(&self, offset: usize, record: &[u8], numbers: usize) -> Option<&'data [u8]> {
         let (_, line) = Lines::new(self.bytes.get(offset..)?).next()?;
         let mut fields = Fields::of(line, record)?;
@@ -241,7 +242,7 @@ impl<'data> Index<'data> {
                 block.read_inline(fields);
                 continue;
             }
-            // The next function's F is a digit, too.
+            // FUNC also begins with a hex digit, `F`.
             if line.starts_with(b"FUNC ") || !line.first().is_some_and(u8::is_ascii_hexdigit) {
                 break;
             }
@@ -260,7 +261,7 @@ impl<'data> Index<'data> {
         Some(block)
     }
 
-    /// Where the innermost frame is, then each call outwards.
+    /// Adds the location of the innermost frame, then that of each call outwards.
     fn answer(&self, block: &Block<'_>, address: u64, answers: &mut Answers) {
         let own = holding(&block.lines, address);
         let mut place = own.map_or(Place::NOWHERE, |span| span.place);
@@ -280,17 +281,17 @@ impl<'data> Index<'data> {
     }
 }
 
-/// The records of a function.
+/// Records of a function.
 struct Block<'data> {
     name: &'data [u8],
     /// Sorted by address.
     lines: Vec<Span<Place>>,
-    /// By nesting, then sorted by address: where a function was called, and which (the number
-    /// of its INLINE_ORIGIN).
+    /// By nesting, then sorted by address: location of a call, and number of the INLINE_ORIGIN of
+    /// the called function.
     calls: BTreeMap<u64, Vec<Span<(Place, u64)>>>,
 }
 
-/// What holds for some addresses.
+/// Value for a range of addresses.
 struct Span<T> {
     start: u64,
     size: u64,
@@ -310,14 +311,15 @@ impl Place {
     };
 }
 
-/// The last of these to begin at or before the address, if it holds it.
+/// Returns the last span that begins at or before the address, if it contains the address.
 fn holding<T>(spans: &[Span<T>], address: u64) -> Option<&Span<T>> {
     let after = spans.partition_point(|span| span.start <= address);
     let span = spans[..after].last()?;
     (address - span.start < span.size).then_some(span)
 }
 
-/// Calls are inlined into one another a few dozen deep; each depth is asked for each address.
+/// Maximum nesting of inlined calls. A few dozen levels occur, and each is searched for each
+/// address.
 const DEEPEST: u64 = 256;
 
 impl Block<'_> {
@@ -347,7 +349,7 @@ fn line<'text>(function: &'text str, file: &'text str, line: u64) -> SourceLine<
     }
 }
 
-/// The lines of the text with the offset of each, without their ends.
+/// Lines of the text with their offsets, without line ends.
 struct Lines<'data> {
     bytes: &'data [u8],
     offset: usize,
@@ -375,7 +377,7 @@ impl<'data> Iterator for Lines<'data> {
     }
 }
 
-/// The fields of a record, separated by blanks.
+/// Fields of a record, separated by blanks.
 struct Fields<'data> {
     rest: &'data [u8],
 }
@@ -386,7 +388,7 @@ impl<'data> Fields<'data> {
         Some(Fields { rest })
     }
 
-    /// `m`: that several functions share the address.
+    /// Skips `m`, which marks functions that share an address.
     fn skip_marker(&mut self) {
         self.rest = self.rest.strip_prefix(b"m ").unwrap_or(self.rest);
     }

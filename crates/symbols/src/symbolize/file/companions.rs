@@ -1,42 +1,41 @@
-//! The files that a symbol file names and does not hold: its debug file, the file that dwz
-//! shares between several, the functions of split DWARF. Owns where to look beside a file; what
-//! is wanted and whether a file is it, the reader of the file decides.
+//! Files that a symbol file refers to: its debug file, the file that dwz shares between several,
+//! the functions of split DWARF. Defines the paths to try next to a file; the reader of the file
+//! decides which files it needs and whether one matches.
 
 use super::Bytes;
 use super::facts::{DebugLink, Supplement};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// A file that another one needs.
+/// Reference to a supplementary file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SupplementaryRef<'a> {
-    /// The debug file that `.gnu_debuglink` names.
+    /// Debug file, from `.gnu_debuglink`.
     Debug(&'a DebugLink),
-    /// The dwz file that `.gnu_debugaltlink` names.
+    /// dwz file, from `.gnu_debugaltlink`.
     Supplement(&'a Supplement),
-    /// The functions of all units of split DWARF in one file: `FILE.dwp`.
+    /// Functions of all units of split DWARF in one file: `FILE.dwp`.
     Package,
-    /// The functions of one unit of split DWARF.
+    /// Functions of one unit of split DWARF.
     Split {
-        /// Path of the `.dwo` file as the compiler was given it.
+        /// Path of the `.dwo` file as passed to the compiler.
         name: &'a str,
-        /// The folder that the compiler ran in.
+        /// Working directory of the compiler.
         folder: &'a str,
     },
 }
 
-/// A file found for another.
+/// Supplementary file that was found.
 pub struct Companion {
-    /// What it holds.
     pub bytes: Bytes,
-    /// Where those files are found that it names itself.
+    /// Lookup of the files that it refers to itself.
     pub companions: Arc<dyn SupplementaryFiles>,
 }
 
-/// Finds the files that a symbol file needs beside itself.
+/// Lookup of the files that a symbol file refers to.
 pub trait SupplementaryFiles: Send + Sync {
-    /// The first of the files in question for which `fits` holds: names are only hints, the
-    /// check of build ID, CRC or DWO ID is what counts.
+    /// Returns the first candidate that satisfies `fits`. Names are only hints; the check of build
+    /// ID, CRC or DWO ID decides.
     fn find(
         &self,
         reference: &SupplementaryRef<'_>,
@@ -44,7 +43,7 @@ pub trait SupplementaryFiles: Send + Sync {
     ) -> Option<Companion>;
 }
 
-/// A file that stands alone: nothing is looked for.
+/// Lookup that finds nothing, for a file without supplementary files.
 pub struct Alone;
 
 impl SupplementaryFiles for Alone {
@@ -53,18 +52,18 @@ impl SupplementaryFiles for Alone {
     }
 }
 
-/// Looks beside a file on this host, where debuggers do: its folder, `.debug/` and `.dwz/`
-/// below it, and for split DWARF the folder that the compiler ran in.
+/// Lookup next to a file on this host, in the same places as debuggers: its directory, `.debug/`
+/// and `.dwz/` below it, and for split DWARF the working directory of the compiler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SiblingFiles {
     file: PathBuf,
-    /// Whether paths that it names are followed to other folders.
+    /// True if paths in the file are followed to other directories.
     is_trusted: bool,
 }
 
 impl SiblingFiles {
-    /// Of the file at this path, which somebody built or installed here: the paths that it names
-    /// are followed, to the folder of its build or to a shared one.
+    /// Makes the lookup for a file that was built or installed on this host. Paths in it are
+    /// followed, for example to its build directory or to a shared one.
     pub fn new(file: impl Into<PathBuf>) -> SiblingFiles {
         SiblingFiles {
             file: file.into(),
@@ -72,8 +71,8 @@ impl SiblingFiles {
         }
     }
 
-    /// Of a file that came from elsewhere: from a phone, a server, an archive. Of the paths that
-    /// it names only the last part counts.
+    /// Makes the lookup for a file from another machine: a device, a server, an archive. Of the
+    /// paths in it only the file name is used.
     pub fn stranger(file: impl Into<PathBuf>) -> SiblingFiles {
         SiblingFiles {
             file: file.into(),
@@ -81,7 +80,7 @@ impl SiblingFiles {
         }
     }
 
-    /// A path that the file names, where it may be followed.
+    /// Returns the full path of a path in the file, if it can be followed.
     fn followed(&self, folder: &Path, path: &str) -> Option<PathBuf> {
         let path = folder.join(path);
         (self.is_trusted && is_ordinary(&path)).then_some(path)
@@ -90,7 +89,7 @@ impl SiblingFiles {
     fn places(&self, reference: &SupplementaryRef<'_>) -> Vec<PathBuf> {
         let folder = self.file.parent().unwrap_or(Path::new(""));
         match reference {
-            // The section holds a file name; folders in it would lead elsewhere.
+            // The section contains a file name; a path in it would lead elsewhere.
             SupplementaryRef::Debug(link) => match base(&link.name) {
                 Some(name) => vec![folder.join(name), folder.join(".debug").join(name)],
                 None => Vec::new(),
@@ -125,8 +124,9 @@ impl SiblingFiles {
     }
 }
 
-/// Whether a path leads to a file system of this host: not to another host (asking it tells it
-/// who we are), not to what the kernel makes up.
+/// Returns whether a path is in a regular file system of this host. Paths on other hosts are not,
+/// because a request would reveal the identity of the user; nor are virtual file systems of the
+/// kernel.
 fn is_ordinary(path: &Path) -> bool {
     let text = path.to_string_lossy();
     let is_remote = text.starts_with("\\\\") || text.starts_with("//");
@@ -145,7 +145,7 @@ fn is_ordinary(path: &Path) -> bool {
     !is_remote && !is_made_up
 }
 
-/// The last part of a path, written on any host.
+/// Returns the file name of a path, with the separators of any system.
 fn base(path: &str) -> Option<&str> {
     let name = path.rsplit(['/', '\\']).next()?;
     (!name.is_empty() && name != "." && name != "..").then_some(name)
@@ -161,7 +161,7 @@ impl SupplementaryFiles for SiblingFiles {
             if path == self.file {
                 return None;
             }
-            // A place without a file is no failure; the note names what was not found.
+            // A missing file is not an error; the note lists files that were not found.
             let bytes = Bytes::map(&path).ok().filter(|bytes| fits(bytes))?;
             Some(Companion {
                 bytes,

@@ -1,10 +1,9 @@
-//! Breakpad's debug ID: what it makes of a build ID.
+//! Breakpad's debug ID, derived from a build ID.
 
 use heaptap_model::units::BuildId;
 
-/// The debug ID that Breakpad makes of a build ID: its first 16 bytes (zeros where there are
-/// fewer) as a GUID, whose first three fields are little-endian, in upper-case hex, and the age,
-/// which is 0.
+/// Returns Breakpad's debug ID of a build ID: its first 16 bytes (padded with zeros) as a GUID,
+/// whose first three fields are little-endian, in upper-case hex, followed by the age, which is 0.
 pub fn debug_id(build_id: &BuildId) -> String {
     let mut guid = [0u8; 16];
     let length = build_id.0.len().min(16);
@@ -17,7 +16,7 @@ pub fn debug_id(build_id: &BuildId) -> String {
     text
 }
 
-/// Whether a debug ID is the one made of this build ID.
+/// Returns whether a debug ID is derived from this build ID.
 pub(super) fn is_debug_id_of(id: &str, build_id: &BuildId) -> bool {
     id.eq_ignore_ascii_case(&debug_id(build_id))
 }

@@ -1,6 +1,5 @@
-//! The headers of an ELF file, 32 or 64 bits, in one shape: segments, sections, notes. Owns
-//! what the headers say and that it lies within the file; what a section holds is read
-//! elsewhere.
+//! Headers of a 32-bit or 64-bit ELF file in a common form: segments, sections, notes. Checks that
+//! they are within the file; section contents are read elsewhere.
 
 use super::error::FileError;
 use super::facts::Machine;
@@ -10,7 +9,7 @@ use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use object::{LittleEndian, ReadRef, SectionIndex};
 use std::ops::Range;
 
-/// A segment (program header).
+/// Segment (program header).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
     pub kind: elf::ProgramType,
@@ -23,17 +22,17 @@ pub(super) struct Segment {
     pub align: u64,
 }
 
-/// A section header. Its bytes lie within the file; those of a section without any (`NOBITS`,
-/// as in debug-only files) or beyond the end of the file are empty.
+/// Section header. Its byte range is within the file; it is empty for a section without bytes
+/// (`NOBITS`, as in debug-only files) or beyond the end of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Section {
     pub name: Range<usize>,
     pub kind: elf::SectionType,
     pub flags: u64,
     pub file: Range<usize>,
-    /// Whether its bytes would lie beyond the end of the file.
+    /// True if the section extends beyond the end of the file.
     pub is_cut: bool,
-    /// Index of the section that it refers to, such as a symbol table's strings.
+    /// Index of the section that it refers to, such as the strings of a symbol table.
     pub link: usize,
 }
 
@@ -47,7 +46,7 @@ impl Section {
     }
 }
 
-/// The headers of one ELF file.
+/// Headers of an ELF file.
 #[derive(Debug, Clone)]
 pub(super) struct Elf {
     pub machine: Machine,
@@ -60,11 +59,12 @@ impl Elf {
     /// Reads the headers.
     ///
     /// # Errors
-    /// Where the bytes are no little-endian ELF file, or tables lie outside of the file.
+    /// Returns an error if the bytes are not a little-endian ELF file, or if tables are outside the
+    /// file.
     pub fn read(bytes: &[u8]) -> Result<Elf, FileError> {
         let Some(ident) = bytes.get(..16) else {
             return Err(if bytes.starts_with(&elf::ELFMAG) {
-                FileError::Damaged("it ends within the ELF header".to_owned())
+                FileError::Damaged("truncated ELF header".to_owned())
             } else {
                 FileError::Unknown
             });
@@ -74,7 +74,7 @@ impl Elf {
         }
         if ident[5] == elf::ELFDATA2MSB.0 {
             return Err(FileError::Unsupported(
-                "it is a big-endian ELF file, which no Android device runs",
+                "big-endian ELF file, which Android does not support",
             ));
         }
         let class = ident[4];
@@ -83,46 +83,46 @@ impl Elf {
         } else if class == elf::ELFCLASS64.0 {
             read_headers::<FileHeader64<LittleEndian>>(bytes)
         } else {
-            Err(FileError::Damaged(format!("no ELF class is {class}")))
+            Err(FileError::Damaged(format!("unknown ELF class {class}")))
         }
     }
 
-    /// The first section of this name that has bytes in the file.
+    /// Returns the first section with this name and bytes in the file.
     pub fn section(&self, bytes: &[u8], name: &str) -> Option<&Section> {
         self.sections
             .iter()
             .find(|section| !section.file.is_empty() && section.name(bytes) == name.as_bytes())
     }
 
-    /// The first section of this type that has bytes in the file.
+    /// Returns the first section of this type with bytes in the file.
     pub fn section_of(&self, kind: elf::SectionType) -> Option<&Section> {
         self.sections
             .iter()
             .find(|section| section.kind == kind && !section.file.is_empty())
     }
 
-    /// The loaded segments.
+    /// Returns the loaded segments.
     pub fn loaded(&self) -> impl Iterator<Item = &Segment> {
         let segments = self.segments.iter();
         segments.filter(|segment| segment.kind == elf::PT_LOAD)
     }
 
-    /// The loaded segments with code.
+    /// Returns the loaded segments with code.
     pub fn executable(&self) -> impl Iterator<Item = &Segment> {
         self.loaded().filter(|segment| segment.executable)
     }
 
-    /// Whether the code is in the file, and with it what segments say of offsets and sizes: in
-    /// debug-only files the sections of code have no bytes. Where section headers were stripped,
-    /// the rest is there.
+    /// Returns whether the file contains its code, so that offsets and sizes of segments are valid.
+    /// In debug-only files the code sections have no bytes. Files without section headers still
+    /// have their code.
     pub fn keeps_code(&self) -> bool {
         let is_code = |section: &&Section| section.flags & elf::SHF_EXECINSTR.0 != 0;
         let mut code = self.sections.iter().filter(is_code).peekable();
         code.peek().is_none() || code.any(|section| section.kind != elf::SHT_NOBITS)
     }
 
-    /// The segment that holds the code mapped from this file offset: where several hold code, the
-    /// one that begins on the offset's page, else the first.
+    /// Returns the segment with the code mapped from this file offset: if several have code, the
+    /// one that begins on the offset's page, otherwise the first.
     pub fn code_at(&self, offset: u64) -> Option<&Segment> {
         let page = |segment: &Segment, at: u64| at - at % segment.align.max(1);
         self.executable()
@@ -130,7 +130,7 @@ impl Elf {
             .or_else(|| self.executable().next())
     }
 
-    /// The GNU build ID: from segments first, then from sections, as Perfetto looks for it.
+    /// Returns the GNU build ID: from segments, then from sections, in Perfetto's order.
     pub fn build_id(&self, bytes: &[u8]) -> BuildId {
         let notes = |kind| {
             let found = self.segments.iter().filter(move |s| s.kind == kind);
@@ -149,7 +149,7 @@ impl Elf {
 }
 
 impl Section {
-    /// Its name, empty where it lies outside of the table of names.
+    /// Returns the name, empty if it is outside the name table.
     pub fn name<'data>(&self, bytes: &'data [u8]) -> &'data [u8] {
         bytes.get(self.name.clone()).unwrap_or_default()
     }
@@ -161,8 +161,8 @@ fn read_headers<H: FileHeader<Endian = LittleEndian>>(bytes: &[u8]) -> Result<El
     let header = H::parse(bytes).map_err(damaged)?;
     let segments = header.program_headers(endian, bytes).map_err(damaged)?;
     let headers = header.section_headers(endian, bytes).map_err(damaged)?;
-    // A table of names that cannot be had makes sections nameless, not the file useless: symbol
-    // tables are found by their type.
+    // Without a readable name table, sections do not have names, but the file is still usable:
+    // symbol tables are found by type.
     let names = header.section_strings_index(endian, bytes).ok();
     let names = names.and_then(|SectionIndex(at)| file_range::<H>(headers.get(at)?, bytes));
     let mut sections = Vec::with_capacity(headers.len());
@@ -171,8 +171,8 @@ fn read_headers<H: FileHeader<Endian = LittleEndian>>(bytes: &[u8]) -> Result<El
         let name = names.clone().and_then(|names| {
             let start = names.start + section.sh_name(endian) as usize;
             let text = bytes.get(start..names.end)?;
-            // No section of a toolchain has a longer name; a table without an end is searched
-            // no further.
+            // Toolchains do not write longer section names; this bounds the search in an
+            // unterminated table.
             let text = &text[..text.len().min(256)];
             let length = text.iter().position(|byte| *byte == 0)?;
             Some(start..start + length)
@@ -204,7 +204,7 @@ fn read_headers<H: FileHeader<Endian = LittleEndian>>(bytes: &[u8]) -> Result<El
     })
 }
 
-/// Where a section's bytes lie; `None` where that is beyond the file.
+/// Returns the byte range of a section; `None` if it is beyond the end of the file.
 fn file_range<H: FileHeader<Endian = LittleEndian>>(
     section: &H::SectionHeader,
     bytes: &[u8],
@@ -217,9 +217,9 @@ fn file_range<H: FileHeader<Endian = LittleEndian>>(
     Some(start..start + usize::try_from(size).ok()?)
 }
 
-/// The description of the note of type `NT_GNU_BUILD_ID` and name `GNU`.
+/// Returns the description of the note of type `NT_GNU_BUILD_ID` and name `GNU`.
 fn build_id_note(mut notes: &[u8], align: u64) -> Option<&[u8]> {
-    // Notes are padded to 4 bytes, except that linkers pad those of a segment aligned to 8 so.
+    // Notes are padded to 4 bytes; linkers pad those in segments aligned to 8 bytes to 8.
     let align = if align == 8 { 8 } else { 4 };
     let word = |bytes: &[u8], at: usize| -> Option<usize> {
         let word = bytes.get(at..at + 4)?.try_into().ok()?;

@@ -1,26 +1,26 @@
-//! What a symbol file says of itself, as plain values.
+//! Facts about a symbol file as plain values.
 
 use super::debug_id::is_debug_id_of;
 use heaptap_model::units::BuildId;
 use object::elf;
 
-/// How much a file may tell of an address, least first.
+/// Amount of information in a file, ascending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Knowledge {
     /// No symbols.
     Nothing,
-    /// `.dynsym`: the functions that other libraries may call.
+    /// `.dynsym`: functions exported to other libraries.
     Dynsym,
     /// `.symtab`, or the same in `.gnu_debugdata`: all functions, without files and lines.
     Symtab,
-    /// Functions, files and lines without types: a Breakpad file, or the skeleton of split
-    /// DWARF, whose inlined calls are in files of their own.
+    /// Functions, files and lines without types: a Breakpad file, or the skeleton of split DWARF,
+    /// whose inlined calls are in other files.
     Lines,
     /// `.debug_info`: inlined calls, files and lines.
     Dwarf,
 }
 
-/// The machine of an ELF file.
+/// Machine of an ELF file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Machine {
     /// 64-bit ARM.
@@ -33,7 +33,7 @@ pub enum Machine {
     X86,
     /// RISC-V of 32 or 64 bits.
     Riscv,
-    /// Another one, by its ELF number.
+    /// Another machine, by its ELF number.
     Other(u16),
 }
 
@@ -50,65 +50,63 @@ impl From<elf::Machine> for Machine {
     }
 }
 
-/// What kind of file it is.
+/// Format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// A library, a program, or what was split from one.
+    /// A library, a program, or debug information split from one.
     Elf,
-    /// A text file of Breakpad's `dump_syms`.
+    /// Text of Breakpad's `dump_syms`.
     Breakpad,
 }
 
-/// The debug file that an ELF file names in `.gnu_debuglink`.
+/// Debug file that an ELF file refers to in `.gnu_debuglink`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DebugLink {
-    /// File name without folders.
+    /// File name without directories.
     pub name: String,
     /// CRC-32 of the file's bytes.
     pub crc: u32,
 }
 
-/// The file of shared debug information (written by `dwz`) that an ELF file names in
+/// File of shared debug information (written by `dwz`) that an ELF file refers to in
 /// `.gnu_debugaltlink`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Supplement {
-    /// Its path, absolute or relative to the file that names it.
+    /// Path, absolute or relative to the referring file.
     pub path: String,
-    /// Its build ID.
     pub build_id: BuildId,
 }
 
-/// What a symbol file says of itself.
+/// Facts about a symbol file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// ELF or Breakpad.
     pub format: Format,
-    /// The GNU build ID; empty where the file has none.
+    /// GNU build ID; empty if the file does not have one.
     pub build_id: BuildId,
-    /// Breakpad's debug ID, of a Breakpad file: 33 or more characters of hex text.
+    /// Debug ID of a Breakpad file: 33 or more hex characters.
     pub debug_id: Option<String>,
-    /// The machine it was built for.
+    /// Machine that it was built for.
     pub machine: Machine,
-    /// Whether addresses have 64 bits.
+    /// True if addresses have 64 bits.
     pub is_64: bool,
-    /// How much it may tell.
+    /// Amount of information.
     pub knowledge: Knowledge,
-    /// Whether it holds `.gnu_debugdata`: a symbol table in xz.
+    /// True if it contains `.gnu_debugdata`: a symbol table compressed with xz.
     pub has_mini_debuginfo: bool,
-    /// The debug file that it names.
+    /// Debug file that it refers to.
     pub debug_link: Option<DebugLink>,
-    /// The dwz file that it names.
+    /// dwz file that it refers to.
     pub supplement: Option<Supplement>,
-    /// Whether the unwinder can walk through its code: `.eh_frame`, `.debug_frame` or
-    /// `.ARM.exidx`. Without it callstacks end here.
+    /// True if it has unwind data: `.eh_frame`, `.debug_frame` or `.ARM.exidx`. Without it
+    /// callstacks end here.
     pub has_unwind: bool,
-    /// Whether it has a loaded segment with code.
+    /// True if it has a loaded segment with code.
     pub is_executable: bool,
 }
 
 impl Facts {
-    /// Whether this is the file of the build that a recording names: the same build ID, or, of
-    /// a Breakpad file without one, the debug ID that it makes.
+    /// Returns whether the file is the build with this ID: it has the same build ID, or it is a
+    /// Breakpad file without one and its debug ID is derived from it.
     pub fn is_build(&self, build_id: &BuildId) -> bool {
         if build_id.is_empty() {
             return false;
@@ -119,7 +117,7 @@ impl Facts {
         let Some(debug_id) = &self.debug_id else {
             return false;
         };
-        // Recordings may hold the debug ID itself, as text.
+        // Recordings can contain the debug ID itself, as text.
         debug_id.as_bytes().eq_ignore_ascii_case(&build_id.0)
             || (self.build_id.is_empty() && is_debug_id_of(debug_id, build_id))
     }

@@ -1,6 +1,6 @@
-//! What a symbol file is, cheaply: its headers are read, its sections are not.
+//! Identification of symbol files from their headers, without reading sections.
 //!
-//! | format | known by | identity |
+//! | format | recognized by | identity |
 //! |---|---|---|
 //! | ELF | `\x7fELF` | GNU build ID, from `PT_NOTE`, then from `SHT_NOTE` |
 //! | Breakpad | `MODULE ` | the debug ID of its `MODULE` line, the build ID of `INFO CODE_ID` |
@@ -12,10 +12,10 @@ use super::facts::{DebugLink, Facts, Format, Knowledge, Supplement};
 use heaptap_model::units::BuildId;
 use object::elf;
 
-/// What the file is. Reads headers and notes only.
+/// Returns the facts about a file. Reads only headers and notes.
 ///
 /// # Errors
-/// Where it is no symbol file, or its headers are damaged.
+/// Returns an error if it is not a symbol file, or if its headers are damaged.
 pub fn identify(bytes: &[u8]) -> Result<Facts, FileError> {
     if let Some(module) = breakpad::Module::read(bytes) {
         return Ok(module.facts());
@@ -81,15 +81,16 @@ impl Elf {
     }
 }
 
-/// Whether `.debug_info` begins with a skeleton unit of DWARF 5 (7.5.1.2): the functions are in
-/// `.dwo` files then. A skeleton of DWARF 4 is not told by its header, and counts as whole.
+/// Returns whether `.debug_info` begins with a skeleton unit of DWARF 5 (7.5.1.2), so that
+/// functions are in `.dwo` files. A DWARF 4 skeleton cannot be recognized by its header and does
+/// not count.
 fn is_skeleton(info: &Section, bytes: &[u8]) -> bool {
     const DW_UT_SKELETON: u8 = 4;
     let header = &bytes[info.file.clone()];
     !info.is_compressed() && header.get(4..7) == Some(&[5, 0, DW_UT_SKELETON])
 }
 
-/// A name, padded to 4 bytes, and the CRC-32 of the file that it names.
+/// Reads a name, padded to 4 bytes, and the CRC-32 of that file.
 fn read_debug_link(section: &[u8]) -> Option<DebugLink> {
     let end = section.iter().position(|byte| *byte == 0)?;
     let crc = (end + 1).next_multiple_of(4);
@@ -100,7 +101,7 @@ fn read_debug_link(section: &[u8]) -> Option<DebugLink> {
     })
 }
 
-/// A path and the build ID of the file that it names.
+/// Reads a path and the build ID of that file.
 fn read_supplement(section: &[u8]) -> Option<Supplement> {
     let end = section.iter().position(|byte| *byte == 0)?;
     Some(Supplement {

@@ -1,17 +1,16 @@
-//! One symbol file: what it is, and functions, files and lines for its addresses. Owns the
-//! reading of ELF, DWARF, symbol tables and Breakpad files; which file belongs to a library is
-//! not decided here.
+//! Symbol files: identification, and functions, files and lines for addresses. Reads ELF, DWARF,
+//! symbol tables and Breakpad files; which file belongs to a library is decided elsewhere.
 //!
 //! ```text
-//! identify(bytes) ──► Facts: build ID, machine, how much it knows      (headers only)
+//! identify(bytes) ──► Facts: build ID, machine, amount of information   (headers only)
 //! SymbolFile::open(bytes, companions)
-//!     .svma(rel_pc, offset, load_bias) ──► the address that the linker gave
+//!     .svma(rel_pc, offset, load_bias) ──► link-time address
 //!     .lookup(addresses)               ──► SourceLines of each, innermost first
-//!     .notes()                         ──► what was damaged or not found
+//!     .notes()                         ──► damaged and missing parts
 //! ```
 //!
-//! Answers are those of `llvm-symbolizer --inlines`: a frame for each inlined call, the name of
-//! the outermost function from the symbol table, files as the compiler was given them.
+//! Results match those of `llvm-symbolizer --inlines`: one frame for each inlined call, the name of
+//! the outermost function from the symbol table, files as passed to the compiler.
 
 mod answers;
 mod bias;
@@ -46,7 +45,7 @@ use ::object::elf::{SHT_DYNSYM, SHT_SYMTAB};
 use std::num::NonZero;
 use std::sync::Arc;
 
-/// A symbol file, ready to be asked.
+/// Opened symbol file.
 pub struct SymbolFile {
     facts: Facts,
     notes: Notes,
@@ -58,21 +57,21 @@ enum Kind {
     Breakpad(Bytes),
 }
 
-/// An ELF file with what it needs from its companions.
+/// ELF file with the data from its supplementary files.
 struct Library {
     elf: Elf,
     symbols: SymbolTables,
-    /// The debug information: its own, or that of the debug file that it names.
+    /// Debug information of the file or of its debug file.
     debug_info: Option<DebugInfo>,
     allowance: Allowance,
 }
 
 impl SymbolFile {
-    /// Opens a file, and the debug file that it names where it has none of it itself. Reads
-    /// headers and decompresses `.gnu_debugdata`; all else when it is asked for.
+    /// Opens a file, and its debug file if it does not have debug information itself. Reads headers
+    /// and decompresses `.gnu_debugdata`; the rest is read when needed.
     ///
     /// # Errors
-    /// Where it is no symbol file, or its headers are damaged.
+    /// Returns an error if it is not a symbol file, or if its headers are damaged.
     pub fn open(
         bytes: Bytes,
         companions: Arc<dyn SupplementaryFiles>,
@@ -90,7 +89,7 @@ impl SymbolFile {
         let cut = elf.sections.iter().filter(|section| section.is_cut);
         for section in cut {
             let name = String::from_utf8_lossy(section.name(&bytes));
-            notes.add(Note::damaged(&name, "it lies beyond the end of the file"));
+            notes.add(Note::damaged(&name, "extends beyond the end of the file"));
         }
         let allowance = Allowance::default();
         let named = find_debug_file(&facts, &*companions, &notes);
@@ -132,21 +131,21 @@ impl SymbolFile {
         })
     }
 
-    /// What the file says of itself.
+    /// Returns the facts about the file.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    /// What was damaged or not found so far; complete after [`SymbolFile::lookup`].
+    /// Returns damaged and missing parts found so far; complete after [`SymbolFile::lookup`].
     pub fn notes(&self) -> Vec<Note> {
         self.notes.all()
     }
 
-    /// The address that the linker gave to a frame's `rel_pc`, where `offset` is the file offset
-    /// of the mapped code in the ELF and `load_bias` the one that the unwinder used.
+    /// Returns the link-time address of a frame's `rel_pc`. `offset` is the file offset of the
+    /// mapped code in the ELF, `load_bias` the one that the unwinder used.
     ///
-    /// Old unwinders took a load bias of 0 where the segment's address and its offset differ:
-    /// what is missing is added. Where the file cannot tell, `rel_pc` stays as it is.
+    /// Old unwinders used a load bias of 0 if the segment's address and its offset differ: the
+    /// difference is added. If the file does not allow this, `rel_pc` stays unchanged.
     pub fn svma(&self, rel_pc: u64, offset: u64, load_bias: u64) -> u64 {
         match &self.kind {
             Kind::Elf(library) => bias::svma(&library.elf, rel_pc, offset, load_bias),
@@ -154,9 +153,8 @@ impl SymbolFile {
         }
     }
 
-    /// Looks up addresses (as [`SymbolFile::svma`] gives them), which are sorted, with up to
-    /// `threads` threads. `sink` is called for each address that is known, in order, with its
-    /// index and its lines, innermost first.
+    /// Looks up sorted addresses (from [`SymbolFile::svma`]) with up to `threads` threads. Calls
+    /// `sink` for each known address, in order, with its index and its lines, innermost first.
     pub fn lookup(
         &self,
         addresses: &[u64],
@@ -194,7 +192,7 @@ impl Library {
     }
 }
 
-/// The debug file that a stripped file names.
+/// Finds the debug file of a stripped file.
 fn find_debug_file(
     facts: &Facts,
     companions: &dyn SupplementaryFiles,
@@ -209,7 +207,7 @@ fn find_debug_file(
             return false;
         };
         let build_id = elf.build_id(bytes);
-        // Build IDs decide where both files have one; to sum up a large file takes a while.
+        // If both files have build IDs, these decide; a checksum of a large file is slow.
         if build_id.is_empty() || facts.build_id.is_empty() {
             libdeflater::crc32(bytes) == link.crc
         } else {

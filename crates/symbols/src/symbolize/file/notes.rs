@@ -1,38 +1,34 @@
-//! What is missing in a symbol file or wrong with a part of it, for people. The rest is used.
+//! Problems in a part of a symbol file, as messages. The rest of the file is used.
 
 use super::facts::{DebugLink, Supplement};
 use heaptap_model::error::catch_panic;
 use std::fmt;
 use std::sync::Mutex;
 
-/// A part of a symbol file that could not be used, and why.
+/// Part of a symbol file that could not be used, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Note {
-    /// A section, or what follows from it, contradicts itself.
+    /// A section, or data derived from it, is inconsistent.
     Damaged {
-        /// Such as `.debug_info`.
+        /// Section, such as `.debug_info`.
         part: String,
-        /// What is wrong.
+        /// Problem.
         why: String,
     },
-    /// The debug file that it names was not found.
-    NeedsDebugFile {
-        /// Its name.
-        name: String,
-    },
-    /// The dwz file that it names was not found.
+    /// Its debug file was not found.
+    NeedsDebugFile { name: String },
+    /// Its dwz file was not found.
     NeedsSupplement {
-        /// Its path.
         path: String,
-        /// Its build ID, in hex.
+        /// Build ID in hex.
         build_id: String,
     },
     /// A file of split DWARF was not found.
     NeedsSplit {
-        /// Its path as the compiler was given it.
+        /// Path as passed to the compiler.
         name: String,
     },
-    /// Looking further costs more than a file of its size can be worth.
+    /// The work limit for a file of its size was reached.
     TooMuchWork,
 }
 
@@ -62,34 +58,31 @@ impl fmt::Display for Note {
         match self {
             Note::Damaged { part, why } => write!(f, "{part} is damaged: {why}"),
             Note::NeedsDebugFile { name } => {
-                write!(
-                    f,
-                    "its functions and lines are in {name}, which was not found"
-                )
+                write!(f, "functions and lines are in {name}, which was not found")
             }
             Note::NeedsSupplement { path, build_id } => write!(
                 f,
-                "part of its debug information is in {path} (build ID {build_id}), which was \
+                "part of the debug information is in {path} (build ID {build_id}), which was \
                  not found"
             ),
             Note::NeedsSplit { name } => write!(
                 f,
-                "inlined calls of a unit are in {name}, which was not found (nor a .dwp file)"
+                "inlined calls of a unit are in {name}; neither it nor a .dwp file was found"
             ),
             Note::TooMuchWork => f.write_str(
-                "its debug information repeats itself without measure; what was found by then \
-                 is used",
+                "the debug information exceeds the expansion limit; results found before that \
+                 are used",
             ),
         }
     }
 }
 
-/// Notes as they come in, from any thread; each once, and not without end.
+/// Notes from all threads, without duplicates and up to a limit.
 #[derive(Debug, Default)]
 pub(super) struct Notes(Mutex<Vec<Note>>);
 
 impl Notes {
-    /// A file with more to say than this is not read by anybody.
+    /// Maximum number of notes, because users do not read more.
     const MOST: usize = 20;
 
     pub fn add(&self, note: Note) {
@@ -102,17 +95,12 @@ impl Notes {
         }
     }
 
-    /// Runs `work` on a part of a file; a panic in it is a note, and the rest of the file is
-    /// read. For each thread to do by itself.
+    /// Runs `work` on a part of a file; a panic becomes a note, and the rest of the file is read.
+    /// Each thread calls this itself.
     pub fn catch_panic<T>(&self, part: &str, work: impl FnOnce() -> T) -> Option<T> {
         let result = catch_panic(work);
         result
-            .map_err(|panic| {
-                self.add(Note::damaged(
-                    part,
-                    format_args!("reading it failed: {panic}"),
-                ))
-            })
+            .map_err(|panic| self.add(Note::damaged(part, format_args!("reading failed: {panic}"))))
             .ok()
     }
 
@@ -122,7 +110,7 @@ impl Notes {
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner());
         let mut notes = notes.clone();
-        // Threads come in any order.
+        // The order of threads varies.
         notes.sort();
         notes
     }
@@ -146,6 +134,6 @@ mod tests {
             });
         });
         let shown: Vec<String> = notes.all().iter().map(ToString::to_string).collect();
-        assert_eq!(shown, [".debug_line is damaged: reading it failed: of 1"]);
+        assert_eq!(shown, [".debug_line is damaged: reading failed: of 1"]);
     }
 }

@@ -1,5 +1,5 @@
-//! The bytes of sections, decompressed: zlib and zstd of `SHF_COMPRESSED`, zlib of `.zdebug_*`,
-//! xz of `.gnu_debugdata`. Owns the limits on what a claimed size may cost.
+//! Bytes of sections, decompressed: zlib and zstd of `SHF_COMPRESSED`, zlib of `.zdebug_*`, xz of
+//! `.gnu_debugdata`. Limits the memory for sizes claimed by a file.
 
 use super::Bytes;
 use super::elf::Elf;
@@ -7,29 +7,30 @@ use super::notes::Note;
 use std::io::Read;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Debug information shrinks to a third or a tenth; who claims more than this for a byte has
-/// made it up. A floor lets small sections be as regular as they like.
+/// Maximum compression ratio. Debug information compresses to a third or a tenth, so larger claims
+/// are false. The floor allows any ratio for small sections.
 const MOST_PER_BYTE: u64 = 64;
 const FLOOR: u64 = 16 << 20;
-/// What all sections of a file may hold, decompressed.
+/// Maximum decompressed size of all sections of a file.
 const MOST_OF_A_FILE: u64 = 4 << 30;
-/// `.gnu_debugdata` is a symbol table: a few megabytes of the largest libraries.
+/// Maximum decompressed size of `.gnu_debugdata`, a symbol table: a few megabytes in the largest
+/// libraries.
 const MOST_OF_MINI_DEBUGINFO: u64 = 256 << 20;
-/// What xz may use for its dictionary, in KiB: `xz -9` takes 64 MiB.
+/// Maximum memory of the xz dictionary, in KiB: `xz -9` needs 64 MiB.
 const XZ_MEMORY_KIB: u32 = 80 << 10;
 
-/// No name or path of a toolchain comes near to this length, in bytes. A damaged file may hold
-/// one that is as long as the file, and have every address refer to it.
+/// Maximum length of a name or path, in bytes, far above those of toolchains. A damaged file can
+/// contain one as long as the file, with a reference from every address.
 pub(super) const LONGEST_TEXT: usize = 64 << 10;
 
-/// The text that `bytes` begin with, up to its zero byte; `None` where that does not come.
+/// Returns the text at the start of `bytes`, up to its zero byte; `None` if that is missing.
 pub(super) fn text(bytes: &[u8]) -> Option<&[u8]> {
     let bytes = &bytes[..bytes.len().min(LONGEST_TEXT + 1)];
     let end = memchr::memchr(0, bytes)?;
     Some(&bytes[..end])
 }
 
-/// Memory that the sections of a file may still take.
+/// Remaining memory for the sections of a file.
 #[derive(Debug)]
 pub(super) struct Allowance(AtomicU64);
 
@@ -39,7 +40,7 @@ impl Default for Allowance {
     }
 }
 
-/// A part of the allowance, given back with the sections it was taken for.
+/// Part of the allowance, returned when its sections are dropped.
 #[derive(Debug)]
 pub(super) struct Loan<'run> {
     from: &'run Allowance,
@@ -47,7 +48,7 @@ pub(super) struct Loan<'run> {
 }
 
 impl Allowance {
-    /// For sections that are dropped together.
+    /// Starts a loan for sections that are dropped together.
     pub fn loan(&self) -> Loan<'_> {
         let taken = AtomicU64::new(0);
         Loan { from: self, taken }
@@ -77,7 +78,7 @@ impl Drop for Loan<'_> {
     }
 }
 
-/// The ELF file in `.gnu_debugdata`; `None` where there is none.
+/// Decompresses the ELF file in `.gnu_debugdata`; `None` if there is none.
 pub(super) fn read_mini_debuginfo(
     bytes: &Bytes,
     elf: &Elf,
@@ -96,15 +97,15 @@ pub(super) fn read_mini_debuginfo(
             let packed = packed.len();
             Err(Note::damaged(
                 NAME,
-                format_args!("{packed} compressed bytes hold more than {most}"),
+                format_args!("{packed} compressed bytes expand to more than {most}"),
             ))
         }
         Ok(_) => Ok(Bytes::from(data)),
     })
 }
 
-/// The bytes of a section of debug information: `.debug_info`, or `.zdebug_info` of old, where
-/// `name` is `debug_info`. `None` where there is none.
+/// Returns the bytes of a section of debug information: `.debug_info`, or the old `.zdebug_info`,
+/// if `name` is `debug_info`. `None` if there is none.
 pub(super) fn read_debug(
     bytes: &Bytes,
     elf: &Elf,
@@ -118,14 +119,14 @@ pub(super) fn read_debug(
             return Some(Ok(whole));
         }
         let read = compression_header(&whole, elf.is_64)
-            .ok_or("its compression header is cut short")
+            .ok_or("truncated compression header")
             .and_then(|packed| inflate(packed, loan));
         return Some(read.map_err(|why| Note::damaged(&plain, why)));
     }
     let old = format!(".z{name}");
     let section = elf.section(bytes, &old)?;
     let whole = bytes.get(section.file.clone())?;
-    // "ZLIB", the size in 8 bytes, big-endian.
+    // "ZLIB", followed by the size in 8 bytes, big-endian.
     let packed = whole.strip_prefix(b"ZLIB").and_then(|rest| {
         let (size, data) = rest.split_first_chunk()?;
         Some(Packed {
@@ -135,7 +136,7 @@ pub(super) fn read_debug(
         })
     });
     let read = packed
-        .ok_or("it does not begin with ZLIB and a size")
+        .ok_or("missing ZLIB header")
         .and_then(|packed| inflate(packed, loan));
     Some(read.map_err(|why| Note::damaged(&old, why)))
 }
@@ -172,19 +173,19 @@ fn inflate(packed: Packed<'_>, loan: &Loan<'_>) -> Result<Bytes, &'static str> {
     let most = (packed.data.len() as u64).saturating_mul(MOST_PER_BYTE);
     let size = usize::try_from(packed.size).unwrap_or(usize::MAX);
     if packed.size > most.max(FLOOR) || !loan.take(packed.size) {
-        return Err("it claims to hold more than its bytes can");
+        return Err("claimed size is too large for its bytes");
     }
     let mut plain = vec![0; size];
     let length = match packed.method {
         COMPRESS_ZLIB => libdeflater::Decompressor::new()
             .zlib_decompress(packed.data, &mut plain)
-            .map_err(|_| "it cannot be decompressed (zlib)")?,
+            .map_err(|_| "cannot decompress it (zlib)")?,
         COMPRESS_ZSTD => zstd::bulk::decompress_to_buffer(packed.data, &mut plain)
-            .map_err(|_| "it cannot be decompressed (zstd)")?,
-        _ => return Err("it is compressed in a way that no toolchain knows"),
+            .map_err(|_| "cannot decompress it (zstd)")?,
+        _ => return Err("unknown compression method"),
     };
     if length != size {
-        return Err("it holds less than it claims");
+        return Err("smaller than claimed");
     }
     Ok(Bytes::from(plain))
 }

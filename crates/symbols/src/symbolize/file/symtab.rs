@@ -1,9 +1,9 @@
-//! Symbol tables: the symbol at or before an address, by llvm-symbolizer's rules.
+//! Symbol tables: the symbol at or before an address, by the rules of llvm-symbolizer.
 //!
-//! Functions, data and untyped symbols of loaded sections count; of several at one address the
-//! largest, of those the last in the table. The nearest one at or before the address is taken,
-//! unless it has a size and ends before. Mapping symbols (`$x`, `$a`, `$t`, `$d`) name no code.
-//! A local symbol belongs to the `STT_FILE` symbol before it.
+//! Functions, data and untyped symbols of loaded sections count. If several are at one address, the
+//! largest counts, and among equal ones the last in the table. The nearest one at or before the
+//! address is used, unless it has a size and ends before the address. Mapping symbols (`$x`, `$a`,
+//! `$t`, `$d`) do not name code. A local symbol belongs to the `STT_FILE` symbol before it.
 
 use super::Bytes;
 use super::elf::{Elf, Section};
@@ -14,34 +14,34 @@ use object::read::elf::Sym;
 use object::{LittleEndian, Pod};
 use std::ops::Range;
 
-/// One symbol table and its strings.
+/// Symbol table with its strings.
 #[derive(Debug, Clone)]
 struct Table {
     bytes: Bytes,
     symbols: Range<usize>,
     strings: Range<usize>,
-    /// Indexes of sections (`SHT_SYMTAB_SHNDX`), where there are more than 65279.
+    /// Section indexes (`SHT_SYMTAB_SHNDX`), for files with more than 65279 sections.
     section_indexes: Range<usize>,
-    /// Whether the section of that index is loaded.
+    /// True if the section with this index is loaded.
     is_loaded: Vec<bool>,
     machine: Machine,
     is_64: bool,
 }
 
-/// The symbol tables of a library, the one that counts most last.
+/// Symbol tables of a library; later ones take precedence.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SymbolTables(Vec<Table>);
 
-/// What a symbol table says of an address.
+/// Symbol at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Symbol<'data> {
     pub name: &'data [u8],
-    /// Of a local symbol the source file, without folder; else empty.
+    /// Source file of a local symbol, without directory; otherwise empty.
     pub file: &'data [u8],
 }
 
 impl SymbolTables {
-    /// Adds the table of the sections of this type; whether there was one with symbols.
+    /// Adds the table in sections of this type and returns whether it has symbols.
     pub fn add(&mut self, bytes: &Bytes, elf: &Elf, kind: elf::SectionType) -> bool {
         let Some(section) = elf.section_of(kind) else {
             return false;
@@ -67,7 +67,7 @@ impl SymbolTables {
         more
     }
 
-    /// The symbol of each address, which are sorted.
+    /// Returns the symbol of each of the sorted addresses.
     pub fn lookup(&self, addresses: &[u64]) -> Vec<Option<Symbol<'_>>> {
         let mut nearest = vec![None; addresses.len()];
         for table in &self.0 {
@@ -77,7 +77,7 @@ impl SymbolTables {
                 table.gather::<Sym32<LittleEndian>>(addresses, &mut nearest);
             }
         }
-        // What is nearest to an address is nearest to the next one too, until another begins.
+        // The nearest symbol of an address stays the nearest for later ones until another begins.
         let mut last: Option<Candidate<'_>> = None;
         let found = nearest.into_iter().zip(addresses);
         found
@@ -94,7 +94,7 @@ impl SymbolTables {
     }
 }
 
-/// A symbol that starts at or before an address and after the address before.
+/// Symbol that starts at or before an address and after the previous address.
 #[derive(Debug, Clone, Copy)]
 struct Candidate<'table> {
     address: u64,
@@ -109,7 +109,7 @@ impl Table {
         if self.is_64 { 24 } else { 16 }
     }
 
-    /// Keeps, for the first address at or after each symbol, the symbol nearest to it.
+    /// Finds, for the first address at or after each symbol, the nearest symbol.
     fn gather<'table, S>(&'table self, addresses: &[u64], nearest: &mut [Option<Candidate<'table>>])
     where
         S: Sym<Endian = LittleEndian> + Pod,
@@ -138,7 +138,7 @@ impl Table {
             }
             let mut address: u64 = symbol.st_value(endian).into();
             if self.machine == Machine::Arm && kind == elf::STT_FUNC {
-                // Bit 0 says Thumb.
+                // Bit 0 marks Thumb code.
                 address &= !1;
             }
             let place = addresses.partition_point(|wanted| *wanted < address);
@@ -161,7 +161,7 @@ impl Table {
         }
     }
 
-    /// The index of the section that a symbol lies in, of one that lies in any.
+    /// Returns the index of the section that contains a symbol, if there is one.
     fn section_of(&self, section: elf::SymbolSection, symbol: usize) -> Option<usize> {
         if section == elf::SHN_XINDEX {
             let indexes = self.bytes.get(self.section_indexes.clone())?;
@@ -171,7 +171,8 @@ impl Table {
         section.index().map(usize::from).filter(|index| *index != 0)
     }
 
-    /// Names that tell code from data, and labels that the assembler made up.
+    /// Returns whether a name is a mapping symbol, which separates code from data, or a label made
+    /// by the assembler.
     fn is_mapping_symbol(&self, name: u32) -> bool {
         let prefixes: &[&[u8]] = match self.machine {
             Machine::Arm64 => &[b"$d", b"$x"],
@@ -184,12 +185,12 @@ impl Table {
         is_nameless || prefixes.iter().any(|prefix| name.starts_with(prefix))
     }
 
-    /// A string; empty where it has no end.
+    /// Returns a string; empty if it is not terminated.
     fn string(&self, offset: u32) -> &[u8] {
         text(self.text_at(offset)).unwrap_or_default()
     }
 
-    /// The strings from this offset on.
+    /// Returns the strings from this offset on.
     fn text_at(&self, offset: u32) -> &[u8] {
         let strings = self.bytes.get(self.strings.clone()).unwrap_or_default();
         strings.get(offset as usize..).unwrap_or_default()

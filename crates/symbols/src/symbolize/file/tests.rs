@@ -1,4 +1,4 @@
-//! The whole way of a file, on files made by compilers.
+//! Complete lookups in files made by compilers.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn this_very_program_is_identified_and_names_its_functions() {
     assert!(facts.knowledge >= Knowledge::Symtab);
     let file = SymbolFile::open(bytes, Arc::new(Alone)).unwrap();
     assert_eq!(file.notes(), []);
-    // Where it is mapped is not known, but all of its code is somewhere in its first megabytes.
+    // Its load address is unknown, but all of its code is somewhere in its first megabytes.
     let addresses: Vec<u64> = (0..4096).map(|at| at << 12).collect();
     let mut found = 0;
     file.lookup(&addresses, NonZero::<usize>::MIN, &mut |_, lines| {

@@ -1,10 +1,10 @@
-//! Libraries in ZIP archives: APK, AAB, APKS, AAR, Gradle's native-debug-symbols.zip. Owns which
-//! members have symbols and how their bytes are had again. Nothing is ever written under a
-//! member's name; it only tells people and names of libraries.
+//! Libraries in ZIP archives: APK, AAB, APKS, AAR, Gradle's native-debug-symbols.zip. Finds the
+//! members with symbols and reads their bytes. Nothing is ever written under the name of a member;
+//! the name is only shown, and matched with names of libraries.
 //!
-//! A stored member is a part of the mapped archive. Of a compressed one only the beginning is
-//! unpacked to learn its build ID; the whole when it is opened, into memory or, where it is
-//! large, into a file without a name.
+//! A stored member is a part of the mapped archive. Of a compressed one, only the beginning is
+//! decompressed to find its build ID. All of it is decompressed when it is opened: into memory, or
+//! if it is large into an unnamed file.
 
 use super::content::{Content, Entry, Step, Symbols};
 use super::why_not::WhyNot;
@@ -14,22 +14,22 @@ use heaptap_model::units::ByteSize;
 use std::borrow::Cow;
 use std::io::{self, Cursor, Read, Write as _};
 
-/// Archives in archives are followed so deep: an APK in an APKS in a ZIP.
+/// Maximum nesting of archives: an APK in an APKS in a ZIP.
 const DEEPEST: usize = 3;
-/// Further members are not looked at.
+/// Maximum number of members examined.
 const MOST_MEMBERS: usize = 100_000;
-/// Larger members are not unpacked. A debug build of a browser has 3 GB.
+/// Maximum size of a member. A debug build of a browser has 3 GB.
 const LARGEST: u64 = 4 << 30;
-/// Larger members are unpacked into a file.
+/// Maximum size of a member decompressed in memory; larger ones go to a file.
 const LARGEST_IN_MEMORY: u64 = 32 << 20;
-/// What is unpacked of one archive only to see what it holds.
+/// Maximum bytes of an archive decompressed only to identify members.
 const MOST_UNPACKED: u64 = 512 << 20;
-/// Deflate makes at most this much of a byte; who claims more lies.
+/// Maximum compression ratio of Deflate; larger claims are false.
 const HIGHEST_RATIO: u64 = 1032;
-/// Header, segments and notes of a library lie within so many bytes of its beginning.
+/// Bytes at the beginning of a library that contain its header, segments and notes.
 const BEGINNING: u64 = 64 << 10;
 
-/// Endings of members of apps that hold no symbols, of which there are thousands.
+/// File extensions of app members without symbols, of which there are thousands.
 const DULL: [&str; 24] = [
     "arsc",
     "class",
@@ -57,13 +57,13 @@ const DULL: [&str; 24] = [
     "xml",
 ];
 
-/// Whether a file begins as ZIP archives do.
+/// Returns whether a file begins like a ZIP archive.
 pub(super) fn is_archive(head: &[u8]) -> bool {
     head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06")
 }
 
-/// Whether a file has a name of archives that hold libraries: a `.jar` in a tree of sources is
-/// not worth a look.
+/// Returns whether a file has the name of an archive that can contain libraries: a `.jar` in a
+/// source tree is skipped.
 pub(super) fn has_archive_name(name: &str) -> bool {
     const ENDINGS: [&str; 7] = ["aab", "aar", "apk", "apkm", "apks", "xapk", "zip"];
     let ending = ending(name);
@@ -74,10 +74,11 @@ fn ending(name: &str) -> &str {
     name.rsplit_once('.').map_or("", |(_, ending)| ending)
 }
 
-/// The members that have symbols.
+/// Returns the members with symbols.
 ///
 /// # Errors
-/// Where the archive cannot be read at all; a member that cannot is among the entries.
+/// Returns an error if the archive cannot be read at all; an unreadable member is one of the
+/// entries.
 pub(super) fn read(archive: &Bytes) -> Result<Vec<Entry>, WhyNot> {
     let mut reading = Reading {
         entries: Vec::new(),
@@ -88,10 +89,10 @@ pub(super) fn read(archive: &Bytes) -> Result<Vec<Entry>, WhyNot> {
     Ok(reading.entries)
 }
 
-/// Unpacks a member, or takes its part of the archive.
+/// Returns the bytes of a member: decompressed, or a part of the archive.
 ///
 /// # Errors
-/// [`WhyNot::Damaged`], [`WhyNot::TooLarge`].
+/// Returns [`WhyNot::Damaged`] or [`WhyNot::TooLarge`].
 pub(super) fn open(archive: &Bytes, steps: &[Step]) -> Result<Bytes, WhyNot> {
     let mut bytes = archive.clone();
     for step in steps {
@@ -100,7 +101,7 @@ pub(super) fn open(archive: &Bytes, steps: &[Step]) -> Result<Bytes, WhyNot> {
     Ok(bytes)
 }
 
-/// The state of reading one archive and those within.
+/// State of reading an archive and those within it.
 struct Reading {
     entries: Vec<Entry>,
     members: usize,
@@ -125,7 +126,7 @@ impl Reading {
                 continue;
             }
             let name = format!("{prefix}{name}");
-            // A member that breaks the rules is damaged only if somebody asks for its name.
+            // An invalid member is reported only if its name matches a library.
             let content = match archive.by_index_raw(at) {
                 Ok(member) => match Step::of(&member) {
                     Ok(step) => {
@@ -156,7 +157,7 @@ impl Reading {
         Ok(())
     }
 
-    /// What a member is; `None` where it is nothing with symbols.
+    /// Identifies a member; `None` if it does not have symbols.
     fn member(
         &mut self,
         archive: &Bytes,
@@ -178,7 +179,7 @@ impl Reading {
         if !is_text && !head.starts_with(b"\x7fELF") {
             return Ok(None);
         }
-        // Thousands of members may share their bytes.
+        // Thousands of members can share their bytes.
         self.spend(BEGINNING.min(step.size))?;
         if !step.is_deflated {
             let facts = file::identify(&step.open(archive)?)?;
@@ -199,7 +200,7 @@ impl Reading {
             },
         };
         if !is_whole && symbols.build_id.is_empty() && !is_text {
-            // No note at the beginning: it lies further on, or there is none.
+            // No note at the beginning: it comes later, or there is none.
             self.spend(step.size)?;
             symbols = Symbols::new(&file::identify(&step.open(archive)?)?);
         } else if !is_whole {
@@ -208,7 +209,7 @@ impl Reading {
         Ok(Some(Content::Symbols(Box::new(symbols))))
     }
 
-    /// Counts what is unpacked only to look at it.
+    /// Counts bytes decompressed only to identify members.
     fn spend(&mut self, bytes: u64) -> Result<(), WhyNot> {
         self.unpacked = self.unpacked.saturating_add(bytes);
         match self.unpacked > MOST_UNPACKED {
@@ -225,12 +226,12 @@ impl Step {
             zip::CompressionMethod::Deflated => true,
             other => {
                 return Err(WhyNot::Damaged(format!(
-                    "packed by a rare method, {other:?}"
+                    "unsupported compression method {other:?}"
                 )));
             }
         };
         if member.encrypted() {
-            return Err(WhyNot::Damaged("it is encrypted".to_owned()));
+            return Err(WhyNot::Damaged("encrypted".to_owned()));
         }
         let Some(offset) = member.data_start() else {
             return Err(WhyNot::Damaged("no data".to_owned()));
@@ -248,23 +249,21 @@ impl Step {
         };
         match possible {
             true => Ok(step),
-            false => Err(WhyNot::Damaged(
-                "its sizes contradict each other".to_owned(),
-            )),
+            false => Err(WhyNot::Damaged("contradictory sizes".to_owned())),
         }
     }
 
-    /// Its bytes as they lie in the archive.
+    /// Returns the stored bytes from the archive.
     fn packed(&self, archive: &Bytes) -> Result<Bytes, WhyNot> {
         let range = usize::try_from(self.offset).ok().and_then(|start| {
             let length = usize::try_from(self.packed).ok()?;
             Some(start..start.checked_add(length)?)
         });
-        let cut = || WhyNot::Damaged("it lies beyond the end of the archive".to_owned());
+        let cut = || WhyNot::Damaged("extends beyond the end of the archive".to_owned());
         range.and_then(|range| archive.slice(range)).ok_or_else(cut)
     }
 
-    /// The first bytes of the member, at most so many.
+    /// Returns the first bytes of the member, up to a maximum.
     fn beginning<'a>(&self, archive: &'a Bytes, most: u64) -> Result<Cow<'a, [u8]>, WhyNot> {
         let packed = self.packed(archive)?;
         if !self.is_deflated {
@@ -296,12 +295,12 @@ impl Step {
             io::ErrorKind::InvalidData
             | io::ErrorKind::InvalidInput
             | io::ErrorKind::UnexpectedEof => WhyNot::Damaged(error.to_string()),
-            // Not the archive's fault: this host has no room for it.
+            // The archive is valid, but the host does not have space for the member.
             kind => WhyNot::Unreadable(kind),
         })
     }
 
-    /// In one piece, which takes half the time.
+    /// Decompresses in one step, which takes half the time.
     fn unpack_into_memory(&self, packed: &[u8]) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; self.size as usize];
         let unpacked = libdeflater::Decompressor::new()
@@ -318,7 +317,7 @@ impl Step {
         Bytes::of_temporary(file)
     }
 
-    /// Unpacks at most the size that was claimed, and checks it and the checksum.
+    /// Decompresses at most the claimed size, and checks size and checksum.
     fn unpack(&self, packed: &[u8], into: &mut dyn io::Write) -> io::Result<()> {
         let mut from = DeflateDecoder::new(packed).take(self.size + 1);
         let mut crc = libdeflater::Crc::new();
@@ -339,14 +338,14 @@ impl Step {
     fn check(&self, size: u64, crc: u32) -> io::Result<()> {
         let what = match (size == self.size, crc == self.crc) {
             (true, true) => return Ok(()),
-            (false, _) => "its size is not what the archive says",
-            (true, false) => "its checksum is not what the archive says",
+            (false, _) => "size differs from the archive's directory",
+            (true, false) => "checksum differs from the archive's directory",
         };
         Err(io::Error::new(io::ErrorKind::InvalidData, what))
     }
 }
 
-/// Makes the beginning of an ELF file a file without sections: their table is at the end.
+/// Removes the sections from the header at the beginning of an ELF file: their table is at the end.
 fn without_sections(beginning: &mut [u8]) {
     const CLASS: usize = 4;
     let table = match beginning.get(CLASS) {

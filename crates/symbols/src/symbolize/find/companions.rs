@@ -1,6 +1,6 @@
-//! Files that a file of symbols names and does not hold, found through the same places: its
-//! debug file, dwz's shared one, split DWARF. Owns where to look; whether a file is the right
-//! one its reader decides, by build ID, CRC or DWO ID.
+//! Files that a symbol file refers to, found through the same places: its debug file, dwz's shared
+//! file, split DWARF. Defines the places to search; the reader of the file decides by build ID, CRC
+//! or DWO ID whether one matches.
 
 use super::Shared;
 use super::names::{build_id_path, is_plain};
@@ -11,18 +11,18 @@ use crate::symbolize::file::{
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Files of one name that are opened to see whether they fit.
+/// Maximum number of files with the same name that are opened for a check.
 const MOST_OF_A_NAME: usize = 64;
 
-/// The companions of one file.
+/// Supplementary files of one file.
 #[derive(Debug)]
 pub(super) struct Around {
     shared: Arc<Shared>,
-    /// The file, where it is one of this host.
+    /// Path of the file, if it is on this host.
     file: Option<PathBuf>,
-    /// Whether it was built or installed here, so that the paths it names may be followed.
+    /// True if it was built or installed on this host, so that paths in it can be followed.
     is_own: bool,
-    /// Its name and those of the library it belongs to.
+    /// Its name, and the names of its library.
     names: Vec<String>,
 }
 
@@ -32,8 +32,8 @@ impl SupplementaryFiles for Around {
         reference: &SupplementaryRef<'_>,
         fits: &dyn Fn(&Bytes) -> bool,
     ) -> Option<Companion> {
-        // The file itself may have the name of what it wants: a library linked to a debug file
-        // of the same name elsewhere.
+        // The file itself can have the name of the file that it needs: a library that refers to a
+        // debug file of the same name elsewhere.
         if let Some(file) = &self.file
             && let Some(found) = self.siblings(file).find(reference, fits)
         {
@@ -71,7 +71,7 @@ impl SupplementaryFiles for Around {
 }
 
 impl Around {
-    /// Of a file from this source.
+    /// Makes the lookup for a file from this source.
     pub(super) fn new(shared: Arc<Shared>, source: &Source, names: Vec<String>) -> Arc<Self> {
         Arc::new(Around {
             shared,
@@ -89,18 +89,19 @@ impl Around {
         }
     }
 
-    /// What is around another file of the same library.
+    /// Makes the lookup for another file of the same library.
     fn of(&self, file: PathBuf) -> Arc<dyn SupplementaryFiles> {
         Arc::new(Around {
             shared: Arc::clone(&self.shared),
             file: Some(file),
-            // It may have been fetched.
+            // It might have been fetched.
             is_own: false,
             names: self.names.clone(),
         })
     }
 
-    /// Where debuggers look for a linked debug file of the system: its folder below a tree.
+    /// Returns the paths where debuggers search for a linked debug file of the system: its
+    /// directory below a tree.
     fn global(&self, file: &Path, name: &str) -> Vec<PathBuf> {
         let folder = file
             .parent()
@@ -131,7 +132,7 @@ impl Around {
         })
     }
 
-    /// A file of this name in one of the trees.
+    /// Finds a file with this name in one of the trees.
     fn named(&self, name: &str, fits: &dyn Fn(&Bytes) -> bool) -> Option<Companion> {
         let sources = self.shared.named(name);
         sources.into_iter().take(MOST_OF_A_NAME).find_map(|source| {
@@ -144,7 +145,7 @@ impl Around {
     }
 }
 
-/// The last part of a path of any system.
+/// Returns the file name of a path, with the separators of any system.
 fn last(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }

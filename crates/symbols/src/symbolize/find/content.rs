@@ -1,5 +1,5 @@
-//! What a file or a member of an archive is, as far as symbols go. It is written down with an
-//! index of folders: another shape is another version there.
+//! Classification of a file or an archive member with regard to symbols. It is stored with an index
+//! of directories: if the structure changes, the version there must change, too.
 
 use super::why_not::WhyNot;
 use crate::symbolize::file::{Facts, Knowledge};
@@ -7,18 +7,18 @@ use heaptap_model::units::BuildId;
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// What a file is.
+/// Kind of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Content {
-    /// Nothing that has symbols.
+    /// A file without symbols.
     Other,
     /// ELF or Breakpad.
     Symbols(Box<Symbols>),
-    /// A ZIP archive, with what has symbols in it.
+    /// A ZIP archive, with its members that have symbols.
     Archive(Vec<Entry>),
-    /// It begins like a file with symbols.
+    /// A file that begins like one with symbols, but is damaged.
     Damaged(String),
-    /// The system does not let it be read: at this time, so why is not written down.
+    /// The system denied reading it. The reason is not stored, because it can change.
     Unreadable {
         #[serde(skip, default = "unknown_kind")]
         kind: io::ErrorKind,
@@ -29,17 +29,17 @@ fn unknown_kind() -> io::ErrorKind {
     io::ErrorKind::Other
 }
 
-/// A member with symbols, possibly in an archive within the archive.
+/// Member with symbols, possibly in an archive within the archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
-    /// Its name; names of nested archives before it, `!` between.
+    /// Name, after the names of enclosing archives, separated by `!`.
     pub name: String,
-    /// From the outermost archive inwards; the last is the member itself.
+    /// Steps from the outermost archive inwards; the last is the member itself.
     pub steps: Vec<Step>,
     pub content: Content,
 }
 
-/// Where the bytes of a member lie in its archive.
+/// Location of a member's bytes in its archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Step {
     pub offset: u64,
@@ -49,18 +49,18 @@ pub(super) struct Step {
     pub is_deflated: bool,
 }
 
-/// A file with symbols.
+/// File with symbols.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Symbols {
-    /// Empty where it has none.
+    /// Empty if it does not have one.
     pub build_id: Vec<u8>,
-    /// Breakpad's.
+    /// Debug ID of a Breakpad file.
     pub debug_id: Option<String>,
-    /// `None` where the file must be unpacked to know.
+    /// `None` if the file must be decompressed to find out.
     pub knowledge: Option<Known>,
 }
 
-/// [`Knowledge`] as it is written down.
+/// [`Knowledge`] in its stored form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Known {
     Nothing,
@@ -103,7 +103,7 @@ impl Symbols {
         }
     }
 
-    /// The ID that it has, for people.
+    /// Returns its ID for display.
     pub(super) fn shown_id(&self) -> BuildId {
         match (&self.debug_id, self.build_id.is_empty()) {
             (Some(debug_id), true) => BuildId(debug_id.clone().into_bytes()),
@@ -113,7 +113,7 @@ impl Symbols {
 }
 
 impl Content {
-    /// Something with symbols that may not be used.
+    /// Makes the content of a file with symbols that cannot be used.
     pub(super) fn refused(why_not: WhyNot) -> Content {
         match why_not {
             WhyNot::Damaged(what) => Content::Damaged(what),
@@ -122,8 +122,8 @@ impl Content {
         }
     }
 
-    /// Whether it stays the same as long as size and time do: a refusal of the system may end
-    /// any time.
+    /// Returns whether it stays the same as long as size and time do: a denied access can be
+    /// allowed at any time.
     pub(super) fn is_lasting(&self) -> bool {
         match self {
             Content::Unreadable { .. } => false,
@@ -132,7 +132,7 @@ impl Content {
         }
     }
 
-    /// Why a file of the right name is of no use, if it is of none.
+    /// Returns the reason why a file with a matching name cannot be used, if there is one.
     pub(super) fn why_not(&self) -> Option<WhyNot> {
         match self {
             Content::Other => Some(WhyNot::NotElf),

@@ -1,5 +1,5 @@
-//! Files at a given path: is it the library that is wanted, and what does it know? The five
-//! places below a root, and the one path of the mapping itself.
+//! Files at given paths: whether one is the requested library, and its amount of information.
+//! Covers the five places below a root, and the path of the memory mapping.
 
 use super::found::{Candidate, Found, Nearest, Place};
 use super::index::{SearchRoot, Tree};
@@ -11,22 +11,22 @@ use heaptap_model::units::BuildId;
 use heaptap_model::untrusted::sanitize;
 use std::path::{Component, Path};
 
-/// What a look at a path brought.
+/// Result of examining a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Look {
-    /// Something is there: it was added or refused.
+    /// A file is there: it was added or refused.
     Something,
-    /// Nothing is there.
+    /// No file is there.
     Nothing,
 }
 
-/// Looks at the file at `path`.
+/// Examines the file at `path`.
 pub(super) fn look_at(path: &Path, place: Place, query: &LibraryQuery, found: &mut Found) -> Look {
     let text = sanitize(&path.to_string_lossy()).into_owned();
     let mapped = source::map(path, None);
     let (facts, stamp) = match mapped.and_then(|(b, stamp)| Ok((file::identify(&b)?, stamp))) {
         Ok(read) => read,
-        // A folder may well have the name of a library: `libfoo.so/`.
+        // A directory can have the name of a library: `libfoo.so/`.
         Err(WhyNot::NotThere | WhyNot::NotAFile) if !path.is_file() => return Look::Nothing,
         Err(why_not) => {
             found.refuse(place, text, why_not);
@@ -42,7 +42,7 @@ pub(super) fn look_at(path: &Path, place: Place, query: &LibraryQuery, found: &m
     Look::Something
 }
 
-/// Takes a file as a candidate or notes why not.
+/// Adds a file as a candidate, or records why it cannot be used.
 pub(super) fn judge(
     facts: Facts,
     source: Source,
@@ -54,7 +54,7 @@ pub(super) fn judge(
 ) {
     let own = &query.library.build_id;
     let verified = facts.is_build(own);
-    // Without a build ID on one of both sides nothing tells them apart.
+    // If either side does not have a build ID, the files cannot be compared.
     let open = own.is_empty() || (facts.build_id.is_empty() && facts.debug_id.is_none());
     if verified || (open && query.allow_no_build_id) {
         found.add(Candidate {
@@ -81,14 +81,14 @@ pub(super) fn judge(
     found.refuse_build(query, near);
 }
 
-/// The five places below `root`.
+/// Examines the five places below `root`.
 pub(super) fn look_below(root: &Path, place: Place, query: &LibraryQuery, found: &mut Found) {
     for below in query.five_places() {
         look_at(&root.join(below), place, query, found);
     }
 }
 
-/// Packages below `root` that the library may lie in: those that its path names.
+/// Searches the packages below `root` that can contain the library, judged by its path.
 pub(super) fn look_into_packages(
     root: &Path,
     place: Place,

@@ -1,5 +1,5 @@
-//! What a search ends in: files that hold a library's symbols, best first, and every place
-//! where they were looked for in vain. Plain values; owns their order and their words.
+//! Result of a search: files with a library's symbols, best first, and all places that were
+//! searched without success. Plain values; defines their order and their texts.
 
 use super::companions::Around;
 use super::names::LibraryQuery;
@@ -11,23 +11,23 @@ use std::cmp::Reverse;
 use std::fmt;
 use std::sync::Arc;
 
-/// A search leaves at most so many attempts of its own; the rest is counted.
+/// Maximum number of attempts listed for a search; the rest is only counted.
 const MOST_ATTEMPTS: usize = 4;
 
-/// A kind of place, in the order in which they are searched.
+/// Kind of place, in search order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
-    /// `--symbols`: a folder, a library, an archive.
+    /// `--symbols`: a directory, a library, an archive.
     Symbols,
     /// A root of `PERFETTO_BINARY_PATH`.
     BinaryPath,
-    /// The folder of `BREAKPAD_SYMBOL_DIR`.
+    /// The directory in `BREAKPAD_SYMBOL_DIR`.
     BreakpadDir,
-    /// What Gradle and the NDK left in a project.
+    /// Outputs of Gradle and the NDK in a project.
     Project,
     /// `ANDROID_PRODUCT_OUT/symbols`, of a platform build.
     ProductOut,
-    /// The path of the mapping itself, on this host.
+    /// The path of the memory mapping, on this host.
     HostPath,
     /// A `.build-id` tree of this host: `/usr/lib/debug`, `~/.debug`.
     BuildIdTree,
@@ -35,12 +35,12 @@ pub enum Place {
     Cache,
     /// A server of `DEBUGINFOD_URLS`.
     Debuginfod,
-    /// The phone itself. Nothing is searched there: libraries are fetched into the cache.
+    /// The device itself. It is not searched: libraries are fetched into the cache.
     Device,
 }
 
 impl Place {
-    /// The stable word for it, for scripts.
+    /// Returns the stable word for scripts.
     pub fn word(self) -> &'static str {
         match self {
             Place::Symbols => "symbols",
@@ -69,60 +69,60 @@ impl fmt::Display for Place {
             Place::BuildIdTree => ".build-id tree",
             Place::Cache => "cache",
             Place::Debuginfod => "debuginfod",
-            Place::Device => "the phone",
+            Place::Device => "the device",
         })
     }
 }
 
-/// The outcome of a search for one library.
+/// Result of a search for one library.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// Files that may be used: verified ones first, then the one that knows most, then the
-    /// order of the places.
+    /// Usable files: verified ones first, then by amount of information, then in the order of the
+    /// places.
     pub candidates: Vec<Candidate>,
-    /// Where nothing was found, or something that may not be used, in order of the places.
+    /// Places without a file, and files that cannot be used, in the order of the places.
     pub attempts: Vec<Attempt>,
-    /// The file that comes closest among those that may not be used.
+    /// The closest match among the files that cannot be used.
     pub nearest: Option<Nearest>,
-    /// How many of the finder's searches were made.
+    /// Number of places searched.
     pub(super) searched: usize,
-    /// Attempts of the search that is being made.
+    /// Attempts in the current place.
     pub(super) of_this_search: usize,
 }
 
-/// A file with symbols of the library.
+/// File with symbols of the library.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// Where it was found.
+    /// Place where it was found.
     pub place: Place,
-    /// The file, for people: `out/app.apk!lib/arm64-v8a/libfoo.so` within an archive. Free of
-    /// control characters.
+    /// Path for display: `out/app.apk!lib/arm64-v8a/libfoo.so` within an archive. Without control
+    /// characters.
     pub path: String,
-    /// How much it knows.
+    /// Amount of information.
     pub knowledge: Knowledge,
-    /// Whether its build ID is the library's; otherwise it has none and only its name matched.
+    /// True if its build ID is the library's; otherwise only the name matches.
     pub verified: bool,
-    /// The build that it must be of when it is opened.
+    /// Build ID that it must have when it is opened.
     pub(super) build_id: Option<BuildId>,
-    /// How many components of its path, from the end, are those of the library's path.
+    /// Number of path components, counted from the end, that it shares with the library's path.
     pub(super) likeness: usize,
     pub(super) source: Source,
-    /// What lies around it; known once the search is over.
+    /// Its surroundings, set at the end of the search.
     pub(super) around: Option<Arc<Around>>,
 }
 
 impl Candidate {
-    /// The file's bytes: a map of the file where possible. A compressed member of an archive
-    /// is unpacked, at each call unless the search has kept what it unpacked.
+    /// Returns the file's bytes, mapped if possible. A compressed member of an archive is
+    /// decompressed on each call, unless the search has cached it.
     ///
     /// # Errors
-    /// Where it can no longer be read or is no longer what it was.
+    /// Returns an error if it can no longer be read or has changed.
     pub fn open(&self) -> Result<Bytes, WhyNot> {
         self.source.open(self.build_id.as_ref())
     }
 
-    /// Finds the files that this one names and does not hold: beside it, and in all places that
-    /// were searched for it.
+    /// Returns the lookup of files that this one refers to: next to it, and in all places that were
+    /// searched for it.
     pub fn companions(&self) -> Arc<dyn SupplementaryFiles> {
         match &self.around {
             Some(around) => Arc::clone(around) as Arc<dyn SupplementaryFiles>,
@@ -130,52 +130,50 @@ impl Candidate {
         }
     }
 
-    /// What tells this file from every other, and from itself after a change: a digest of its
-    /// path, size and time. With the build ID a key for what was read from it.
+    /// Returns a digest of path, size and time that identifies this version of the file. Together
+    /// with the build ID it is a key for data read from it.
     pub fn identity(&self) -> [u8; 32] {
         self.source.identity()
     }
 }
 
-/// A place where the symbols were looked for in vain.
+/// Place that was searched without success.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// The kind of place.
     pub place: Place,
-    /// The file, or the root of the place where there was none. Free of control characters.
+    /// The file, or the root of the place if there was none. Without control characters.
     pub path: String,
-    /// Why it was not used.
+    /// Reason why it was not used.
     pub why_not: WhyNot,
 }
 
-/// The nearest of the files that may not be used: the same name, another build.
+/// Closest match among the unusable files: same name, other build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nearest {
-    /// Where it was found.
     pub place: Place,
-    /// The file, for people.
+    /// Path for display.
     pub path: String,
-    /// The build ID that it has; empty where it has none.
+    /// Its build ID; empty if it does not have one.
     pub build_id: BuildId,
-    /// How many components of its path, from the end, are those of the library's path.
+    /// Number of path components, counted from the end, that it shares with the library's path.
     pub(super) likeness: usize,
 }
 
 impl Found {
-    /// How many verified files with DWARF there are: nothing can be better than one.
+    /// Returns the number of verified files with DWARF, the best possible result.
     pub(super) fn full(&self) -> usize {
         let full = |c: &&Candidate| c.verified && c.knowledge == Knowledge::Dwarf;
         self.candidates.iter().filter(full).count()
     }
 
-    /// Adds a candidate, unless the same file is there already.
+    /// Adds a candidate, unless the same file was added before.
     pub(super) fn add(&mut self, candidate: Candidate) {
         let same = |other: &Candidate| other.path == candidate.path;
         if self.candidates.iter().any(same) {
             return;
         }
-        // Of files that only have the name, the one for the right processor is the one whose
-        // folder has the right name too.
+        // Among files that match only by name, the directory name identifies the one for the right
+        // processor.
         let rank = |c: &Candidate| {
             let likeness = if c.verified { 0 } else { c.likeness };
             (!c.verified, Reverse(likeness), Reverse(c.knowledge))
@@ -185,7 +183,7 @@ impl Found {
         self.candidates.insert(at, candidate);
     }
 
-    /// Notes a file that was not used, once: it may be one of the five places and in the tree.
+    /// Records an unused file once: it can be one of the five places and in the tree.
     pub(super) fn refuse(&mut self, place: Place, path: String, why_not: WhyNot) {
         let of_this_search = self.attempts.iter().rev().take(self.of_this_search);
         if of_this_search
@@ -215,8 +213,8 @@ impl Found {
         }
     }
 
-    /// Notes a file of the library's name that may not be used: it is another build of it, or
-    /// nothing tells which.
+    /// Records a file with the library's name that cannot be used: it is another build, or its
+    /// build is unknown.
     pub(super) fn refuse_build(&mut self, query: &LibraryQuery, near: Nearest) {
         let why_not = match (query.library.build_id.is_empty(), near.build_id.is_empty()) {
             (true, _) => WhyNot::NothingToCompare,
@@ -230,7 +228,7 @@ impl Found {
     }
 
     fn come_near(&mut self, near: Nearest) {
-        // Of two that are equally near the first stays: it is the better place.
+        // If two are equally close, the first stays, because its place comes first.
         if self
             .nearest
             .as_ref()

@@ -1,23 +1,23 @@
-//! Where Gradle, the NDK's build systems and Cargo leave libraries with symbols in a project.
-//! Owns the names of those folders; what lies in them the index finds out.
+//! Output directories with symbols of Gradle, the NDK's build systems and Cargo in a project.
+//! Defines the names of the directories; the index reads their contents.
 //!
-//! | below a module | what |
+//! | below a module | contents |
 //! |---|---|
-//! | `build/intermediates/merged_native_libs`, `merged_jni_libs`, `library_jni` | what goes into the APK, before it is stripped |
-//! | `build/intermediates/cmake`, `cxx`, `ndkBuild`, `.cxx`, `.externalNativeBuild` | `obj/<abi>`: what the linker wrote |
+//! | `build/intermediates/merged_native_libs`, `merged_jni_libs`, `library_jni` | libraries for the APK, before they are stripped |
+//! | `build/intermediates/cmake`, `cxx`, `ndkBuild`, `.cxx`, `.externalNativeBuild` | `obj/<abi>`: linker output |
 //! | `build/intermediates/native_debug_metadata`, `native_symbol_tables` | `.so.dbg`, `.so.sym` split off for the store |
 //! | `build/outputs/native-debug-symbols` | native-debug-symbols.zip |
 //! | `build/outputs/apk`, `bundle`, `aar` | libraries in packages; a bundle's `BUNDLE-METADATA` |
-//! | `build/<module>/…` | all of this, where one folder takes the builds of all modules (Flutter) |
+//! | `build/<module>/…` | all of these, if one directory contains the builds of all modules (Flutter) |
 //! | `src/main/jniLibs` | libraries built elsewhere |
 //! | `target/<triple>-linux-android*` | Rust |
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-/// Modules lie at most so deep below the project.
+/// Maximum depth of modules below the project.
 const DEEPEST: usize = 6;
-/// Further folders of a project are not looked at for modules.
+/// Maximum number of directories of a project that are searched for modules.
 const MOST_FOLDERS: usize = 20_000;
 
 const OF_BUILD: [&str; 12] = [
@@ -36,14 +36,14 @@ const OF_BUILD: [&str; 12] = [
 ];
 const OF_MODULE: [&str; 3] = [".cxx", ".externalNativeBuild", "src/main/jniLibs"];
 
-/// Folders that hold no modules.
+/// Directories that do not contain modules.
 const NO_MODULES: [&str; 4] = ["build", "node_modules", "src", "target"];
 
-/// The folders of a project that libraries with symbols lie below. Reads the project's folders
-/// down to its modules, not what they hold.
+/// Returns the directories of a project that can contain libraries with symbols. Reads the
+/// project's directories down to its modules, but not the contents of the returned ones.
 pub(super) fn outputs(project: &Path) -> Vec<PathBuf> {
     let mut outputs = Vec::new();
-    // Those nearest to the project first, should there be too many.
+    // Breadth first: if there are too many, those nearest to the project are kept.
     let mut folders = VecDeque::from([(project.to_owned(), 0)]);
     let mut seen = 0;
     while let Some((folder, depth)) = folders.pop_front() {
@@ -99,7 +99,7 @@ fn outputs_of(module: &Path, outputs: &mut Vec<PathBuf>) {
     }
 }
 
-/// Folders in a folder, links to folders left out: a module lies within its project.
+/// Returns the subdirectories of a directory without links: modules are within their project.
 fn folders_in(folder: &Path) -> Vec<(String, PathBuf)> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));

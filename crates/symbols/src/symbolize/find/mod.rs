@@ -1,11 +1,11 @@
-//! Where the symbols of a library come from. Owns the places, their order, and the record of
-//! what was tried; what a file says is [`crate::symbolize::file`]'s.
+//! Search for the symbols of a library. Defines the places, their order, and the record of
+//! attempts; [`crate::symbolize::file`] reads the files.
 //!
-//! The order and what belongs to each place stand in `docs/symbols.md`. Two rules hold over
-//! all of them. A file counts only if its build ID is the library's; one without build ID is
-//! taken only where [`Places::allow_no_build_id`] asks for it. And of several files with that
-//! build ID the one that knows most wins, wherever it lies: a stripped copy in the first place
-//! does not hide the line table in the last.
+//! `docs/symbols.md` describes the places and their order. Two rules apply to all of them. First, a
+//! file counts only if its build ID is the library's; a file without build ID is used only if
+//! [`Places::allow_no_build_id`] is set. Second, if several files have that build ID, the one with
+//! the most information wins, whatever its place: a stripped copy in the first place does not hide
+//! the line table in the last.
 //!
 //! ```text
 //! Places ──► Finder: one Search a place, in order
@@ -49,28 +49,28 @@ use source::Source;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Finds files with the symbols of libraries. Shared by threads: each may search for a library
-/// of its own. A clone is cheap and the same finder.
+/// Finder of files with the symbols of libraries. Threads can share it, each for its own library.
+/// Clones are cheap and share the state.
 #[derive(Debug, Clone)]
 pub struct Finder(Arc<Shared>);
 
-/// What a finder and the candidates that it found share.
+/// State shared by a finder and its candidates.
 #[derive(Debug)]
 struct Shared {
     searches: Vec<Search>,
     allow_no_build_id: bool,
 }
 
-/// One place that is searched.
+/// Place to be searched.
 #[derive(Debug)]
 struct Search {
     place: Place,
-    /// What was named, absolute; for people, and where paths below it begin.
+    /// Configured path, absolute; for display, and as the base of paths below it.
     root: PathBuf,
     how: How,
 }
 
-/// How a place is searched.
+/// Search method of a place.
 #[derive(Debug)]
 enum How {
     /// Every file of the tree by build ID.
@@ -83,35 +83,34 @@ enum How {
     Breakpad(Tree),
     /// The five places and those of modules, then the tree.
     ProductOut(Tree),
-    /// The mapping's own path.
+    /// The path of the memory mapping.
     HostPath,
     /// Only the `.build-id` tree below the root.
     BuildIdTree,
-    /// What was fetched before.
+    /// Fetched files.
     Cache(Cache),
     /// Servers.
     Debuginfod(Client),
 }
 
-/// A place of a finder, as far as it was searched.
+/// Place of a finder with the progress of its search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Looked {
-    /// The kind of place.
     pub place: Place,
-    /// Its root; empty where it has none. Free of control characters.
+    /// Root; empty if it does not have one. Without control characters.
     pub path: String,
-    /// Whether it exists.
+    /// True if the root exists.
     pub is_there: bool,
-    /// How many files below it were looked at, where all of them are.
+    /// Number of files seen below it, if the tree is walked.
     pub files: Option<usize>,
-    /// How many of those had to be opened: new or changed since they were looked at before.
+    /// Number of files opened: new or changed since they were seen before.
     pub opened: Option<usize>,
-    /// Whether there are more files than are looked at.
+    /// True if the walk ended early because of too many files.
     pub is_cut: bool,
 }
 
 impl Finder {
-    /// A finder for `places`. Reads nothing yet but whether what was named is a folder.
+    /// Makes a finder for `places`. Only checks which of the paths are files.
     pub fn new(places: Places) -> Self {
         let cache = places.cache;
         let tree = |root| Tree::new(root, cache.as_ref().map(|cache| cache.indexes().clone()));
@@ -170,21 +169,21 @@ impl Finder {
         }))
     }
 
-    /// Searches for the symbols of `library`, place after place, until a file with its build ID
-    /// and DWARF is found. Reads files, walks trees at their first use, asks servers where
-    /// there are any; may be called from several threads at once.
+    /// Searches for the symbols of `library`, place by place, until a file with its build ID and
+    /// DWARF is found. Reads files, walks trees when first needed, and queries servers if there are
+    /// any. Can be called from several threads at once.
     pub fn find(&self, library: &Library) -> Found {
         let mut found = Found::default();
         self.search_on(library, &mut found);
         found
     }
 
-    /// Goes on where the search stopped: for when its best candidate turns out to be damaged.
-    /// Returns whether there was anything left to search.
+    /// Continues a stopped search, for example if its best candidate is damaged. Returns whether
+    /// there was anything left to search.
     pub fn search_on(&self, library: &Library, found: &mut Found) -> bool {
         let query = LibraryQuery::new(library, self.0.allow_no_build_id);
         if query.names.is_none() && library.build_id.is_empty() {
-            // Memory without a file behind it: there is nothing to look for.
+            // Memory without a file behind it does not have symbols.
             return false;
         }
         let before = found.searched;
@@ -213,8 +212,7 @@ impl Finder {
         found.searched > before
     }
 
-    /// The places in their order, and how much was looked at in each so far: what all libraries
-    /// have in common.
+    /// Returns the places in order, with the progress so far: data that all libraries share.
     pub fn looked(&self) -> Vec<Looked> {
         let searches = self.0.searches.iter();
         let looked = searches.map(|search| {
@@ -232,11 +230,12 @@ impl Finder {
     }
 }
 
-/// Libraries in a ZIP archive and in those within it: the name of each, and its bytes, which are
-/// unpacked as the iterator comes to it. Bounded in depth, number and size as in any search.
+/// Returns the libraries in a ZIP archive and in archives within it: the name of each, and its
+/// bytes, which are decompressed when the iterator gets there. Depth, number and size are limited
+/// as in any search.
 ///
 /// # Errors
-/// Where the archive cannot be read at all.
+/// Returns an error if the archive cannot be read at all.
 pub fn libraries_in(
     archive: &Bytes,
 ) -> Result<impl Iterator<Item = (String, Result<Bytes, WhyNot>)>, WhyNot> {
@@ -251,7 +250,7 @@ pub fn libraries_in(
     }))
 }
 
-/// What files beside a file of symbols may be named after.
+/// Returns possible base names for files next to a symbol file.
 fn names_of(path: &str, query: &LibraryQuery) -> Vec<String> {
     let file = path.rsplit(['/', '\\', '!']).next().unwrap_or(path);
     let library = query.names.map(|names| names.bare);
@@ -262,7 +261,7 @@ fn names_of(path: &str, query: &LibraryQuery) -> Vec<String> {
     names
 }
 
-/// The absolute form of a path, without asking the system what it is.
+/// Returns the absolute form of a path without resolving it.
 fn absolute(path: &PathBuf) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.clone())
 }
@@ -324,10 +323,10 @@ impl Search {
         self.root.as_os_str().is_empty() || self.root.exists()
     }
 
-    /// Notes that nothing of the library is there.
+    /// Records that the place does not have the library.
     fn tell_nothing(&self, query: &LibraryQuery, found: &mut Found) {
         let path = match self.how {
-            // Nothing that is no path of this host was looked for.
+            // A path that cannot be on this host was not searched.
             How::HostPath if query.host_path().is_none() => return,
             How::Debuginfod(_) => return,
             How::HostPath => sanitize(&query.library.path).into_owned(),
@@ -341,7 +340,7 @@ impl Search {
     }
 }
 
-/// Adds what was fetched of the library before.
+/// Adds fetched files of the library from the cache.
 fn look_in_cache(cache: &Cache, query: &LibraryQuery, found: &mut Found) {
     for origin in Origin::ALL {
         let kept = cache.libraries().get(&query.library.build_id, origin);
@@ -368,7 +367,7 @@ fn add_kept(path: PathBuf, bytes: &[u8], place: Place, query: &LibraryQuery, fou
     }
 }
 
-/// Asks the servers for the debug file, and for the library where there is no better one.
+/// Queries the servers for the debug file, and for the library itself if there is no better file.
 fn ask(client: &Client, query: &LibraryQuery, found: &mut Found) {
     let id = &query.library.build_id;
     if id.is_empty() {
@@ -389,7 +388,7 @@ fn ask(client: &Client, query: &LibraryQuery, found: &mut Found) {
             refusals.push((sanitize(url).into_owned(), why_not));
         });
         if let Some(path) = path {
-            // It lies in the cache, where only its build ID is read.
+            // It is in the cache, which has checked only its build ID.
             match Bytes::read(&path, 0) {
                 Ok(bytes) => add_kept(path, &bytes, Place::Debuginfod, query, found),
                 Err(error) => {
@@ -398,7 +397,7 @@ fn ask(client: &Client, query: &LibraryQuery, found: &mut Found) {
                 }
             }
         }
-        // That the library is missing too says nothing new.
+        // A missing library adds no information to a missing debug file.
         if origin == Origin::Debuginfo {
             for (url, why_not) in refusals {
                 found.refuse(Place::Debuginfod, url, why_not);
@@ -408,7 +407,7 @@ fn ask(client: &Client, query: &LibraryQuery, found: &mut Found) {
 }
 
 impl Shared {
-    /// Roots that may hold a `.build-id` tree.
+    /// Returns the roots that can contain a `.build-id` tree.
     fn roots(&self) -> impl Iterator<Item = &Path> {
         let rooted = |search: &&Search| {
             !matches!(
@@ -430,13 +429,13 @@ impl Shared {
             .map(|search| search.root.as_path())
     }
 
-    /// Files of this name in the trees that are walked.
+    /// Returns the files with this name in the walked trees.
     fn named(&self, name: &str) -> Vec<Source> {
         let trees = self.searches.iter().filter_map(|search| search.how.tree());
         trees.flat_map(|tree| tree.named(name)).collect()
     }
 
-    /// A debug file from the cache or a server.
+    /// Returns a debug file from the cache or a server.
     fn fetch_debug(&self, build_id: &BuildId) -> Option<PathBuf> {
         let mut path = None;
         for search in &self.searches {

@@ -1,36 +1,36 @@
-//! What a library may be called on this host. Paths of a recording come from a phone: only
-//! plain components of them become part of a path here.
+//! Names of a library on this host. Paths in a recording come from a device: only plain components
+//! of them become part of a path here.
 
 use crate::symbolize::file::debug_id;
 use crate::symbolize::library::Library;
 use std::path::{Path, PathBuf};
 
-/// Longest name of a file, as most file systems have it.
+/// Maximum length of a file name on most file systems.
 const LONGEST_NAME: usize = 255;
-/// Deeper paths are not looked for below a root.
+/// Maximum depth of a path that is searched below a root.
 const MOST_COMPONENTS: usize = 40;
-/// Modules of a platform build that are looked at for a variant of one.
+/// Maximum number of modules of a platform build searched for variants of one.
 const MOST_MODULES: usize = 500;
 
-/// The names of one library, taken apart once for all places.
+/// Names of one library, parsed once for all places.
 #[derive(Debug)]
 pub(super) struct LibraryQuery<'a> {
     pub library: &'a Library,
-    /// Whether its name is enough for a file without build ID.
+    /// True if a file without build ID is accepted by its name.
     pub allow_no_build_id: bool,
-    /// Components of its path without the root, if each may stand in a path of this host.
+    /// Components of its path without the root, if all of them are valid in a path of this host.
     pub components: Vec<&'a str>,
-    /// The name of its file as recorded (`base.apk!libfoo.so`), and that without what stands
-    /// before the `!`. `None` for what is no file, such as `[vdso]`.
+    /// Name of its file, as recorded (`base.apk!libfoo.so`) and without the part before the `!`.
+    /// `None` if it is not a file, such as `[vdso]`.
     pub names: Option<Names<'a>>,
 }
 
-/// Names of the file.
+/// Names of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Names<'a> {
-    /// As recorded, after the last slash.
+    /// Recorded name, after the last slash.
     pub recorded: &'a str,
-    /// Without the archive that it lies in.
+    /// Name without the archive that contains it.
     pub bare: &'a str,
 }
 
@@ -60,7 +60,7 @@ impl<'a> LibraryQuery<'a> {
         }
     }
 
-    /// The paths below a root at which Perfetto's `find` looks, in its order; the one of
+    /// Returns the paths below a root that Perfetto's `find` examines, in its order; the one of
     /// `.build-id` last.
     pub(super) fn five_places(&self) -> Vec<PathBuf> {
         let mut places = Vec::with_capacity(5);
@@ -82,8 +82,8 @@ impl<'a> LibraryQuery<'a> {
         places
     }
 
-    /// The package that its path leads through (`…/base.apk!lib/…`, or a package itself where
-    /// the library is mapped from within), below a root: with its folders and without.
+    /// Returns the paths below a root, with and without directories, of the package in its path
+    /// (`…/base.apk!lib/…`, or a package itself if the library is mapped from it).
     pub(super) fn packages(&self) -> Vec<PathBuf> {
         let at = self.components.iter().position(|c| c.contains(".apk"));
         let Some(at) = at else {
@@ -95,8 +95,8 @@ impl<'a> LibraryQuery<'a> {
         vec![whole, PathBuf::from(name)]
     }
 
-    /// Below a folder of Breakpad symbols: `<ID>.breakpad` as Perfetto has it, and the store of
-    /// Breakpad's tools, `<name>/<ID>/<name>.sym`.
+    /// Returns the paths below a directory of Breakpad symbols: `<ID>.breakpad` as in Perfetto, and
+    /// the layout of Breakpad's tools, `<name>/<ID>/<name>.sym`.
     pub(super) fn breakpad_places(&self) -> Vec<PathBuf> {
         let id = &self.library.build_id;
         let Some(hex) = hex_name(&id.0) else {
@@ -116,13 +116,13 @@ impl<'a> LibraryQuery<'a> {
         places
     }
 
-    /// Below `symbols` of a platform build, beside the five places: of a library of an APEX
-    /// those of its variants (`com.android.art.debug`) and the copy in `system`.
+    /// Returns more paths below `symbols` of a platform build for a library of an APEX: those of
+    /// the variants of its module (`com.android.art.debug`), and the copy in `system`.
     pub(super) fn module_places(&self, symbols: &Path) -> Vec<PathBuf> {
         let ["apex", module, folders @ .., name] = self.components.as_slice() else {
             return Vec::new();
         };
-        // A mounted module has its version in its name: `com.android.art@350820960`.
+        // The name of a mounted module contains its version: `com.android.art@350820960`.
         let module = module.split('@').next().unwrap_or(module);
         let below: PathBuf = folders.iter().chain([name]).collect();
         let entries = std::fs::read_dir(symbols.join("apex"))
@@ -146,8 +146,8 @@ impl<'a> LibraryQuery<'a> {
         apex.chain([symbols.join("system").join(&below)]).collect()
     }
 
-    /// Below a root with a `.build-id` tree: the debug file, the library itself, and both as
-    /// perf keeps them.
+    /// Returns the paths below a root with a `.build-id` tree: the debug file, the library itself,
+    /// and both in the layout of perf.
     pub(super) fn build_id_places(&self) -> Vec<PathBuf> {
         let Some(debug) = build_id_path(&self.library.build_id.0) else {
             return Vec::new();
@@ -158,9 +158,9 @@ impl<'a> LibraryQuery<'a> {
         vec![debug, library, first, second]
     }
 
-    /// The mapping's own path, where it may be one of this host. Only absolute Unix paths of
-    /// plain components, and none where looking alone may have effects: devices, the kernel's
-    /// own trees, folders that mount what is asked for.
+    /// Returns the path of the memory mapping, if it can be on this host. Only absolute Unix paths
+    /// of plain components are returned, and none where an access could have effects: devices,
+    /// virtual file systems of the kernel, and directories that mount on access.
     pub(super) fn host_path(&self) -> Option<PathBuf> {
         const NEVER: [&str; 6] = ["proc", "sys", "dev", "net", "afs", "run"];
         let first = self.components.first()?;
@@ -173,14 +173,15 @@ impl<'a> LibraryQuery<'a> {
         Some(path)
     }
 
-    /// How many components `path` shares with the library's path, from the end.
+    /// Returns the number of components, counted from the end, that `path` shares with the
+    /// library's.
     pub(super) fn likeness<'p>(&self, path: impl DoubleEndedIterator<Item = &'p str>) -> usize {
         let own = self.library.path.rsplit(['/', '!']);
         path.rev().zip(own).take_while(|(a, b)| a == b).count()
     }
 }
 
-/// `.build-id/xx/rest.debug`, as debuggers have it.
+/// Returns `.build-id/xx/rest.debug`, the path that debuggers use.
 pub(super) fn build_id_path(build_id: &[u8]) -> Option<PathBuf> {
     let hex = hex_name(build_id)?;
     if hex.len() < 4 {
@@ -194,7 +195,7 @@ pub(super) fn build_id_path(build_id: &[u8]) -> Option<PathBuf> {
     )
 }
 
-/// What files of one library have in common in their names: `libfoo.so` of `libfoo.so`,
+/// Returns the common part in the names of a library's files: `libfoo.so` for `libfoo.so`,
 /// `libfoo.so.debug`, `libfoo.so.dbg`, `libfoo.so.sym`.
 pub(super) fn key_of(name: &str) -> &str {
     const ENDINGS: [&str; 5] = [".debug", ".dbg", ".sym", ".breakpad", ".unstripped"];
@@ -202,14 +203,14 @@ pub(super) fn key_of(name: &str) -> &str {
     stripped.filter(|key| !key.is_empty()).unwrap_or(name)
 }
 
-/// A build ID as the name of a file; `None` for one of a length that no linker writes.
+/// Returns a build ID as a file name; `None` if linkers do not write build IDs of its length.
 pub(super) fn hex_name(build_id: &[u8]) -> Option<String> {
     (!build_id.is_empty() && build_id.len() <= 64)
         .then(|| heaptap_model::units::BuildId(build_id.to_vec()).to_string())
 }
 
-/// Whether `name` is one plain component of a path on every system: it can neither lead
-/// elsewhere nor open a device.
+/// Returns whether `name` is a single plain component of a path on every system: it can neither
+/// lead elsewhere nor open a device.
 pub(super) fn is_plain(name: &str) -> bool {
     let odd = |c: char| c.is_control() || matches!(c, '/' | '\\');
     if name.is_empty()
@@ -223,7 +224,7 @@ pub(super) fn is_plain(name: &str) -> bool {
     !cfg!(windows) || is_plain_on_windows(name)
 }
 
-/// Names that Windows takes for devices, streams or wildcards.
+/// Returns whether Windows does not use a name for a device, stream or wildcard.
 fn is_plain_on_windows(name: &str) -> bool {
     if name.contains([':', '*', '?', '"', '<', '>', '|']) || name.ends_with([' ', '.']) {
         return false;
@@ -279,7 +280,7 @@ mod tests {
                 id
             ]
         );
-        // No folder: the first two are left out.
+        // Without a directory, the first two are missing.
         assert_eq!(five("libfoo.so"), ["libfoo.so", id]);
         assert_eq!(five("/vendor/x.so (deleted)")[1], "x.so");
     }

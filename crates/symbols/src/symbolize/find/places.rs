@@ -1,30 +1,30 @@
-//! Where symbols may lie, as plain options: what was typed and what the environment says,
-//! resolved but not yet looked at. Owns the names of the environment variables; searches
-//! nothing except for the project around the current folder.
+//! Places to search for symbols as plain options: command-line values and the environment, resolved
+//! but not yet examined. Defines the names of the environment variables. The only search here is
+//! for the project around the current directory.
 
 use crate::symbolize::cache::Cache;
 use crate::symbolize::debuginfod::Servers;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// How `PERFETTO_BINARY_PATH` is searched; named by `PERFETTO_SYMBOLIZER_MODE`.
+/// Search mode of `PERFETTO_BINARY_PATH`, set by `PERFETTO_SYMBOLIZER_MODE`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// Every file below the roots, by build ID; names do not matter. Perfetto's default.
     #[default]
     Index,
-    /// The path of the mapping on this host, then five places below each root.
+    /// The path of the memory mapping on this host, then five places below each root.
     Find,
 }
 
-/// Where to look for symbols. [`Places::default`] looks nowhere.
+/// Places to search for symbols. [`Places::default`] has none.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
-    /// `--symbols`: folders, libraries, archives; in their order.
+    /// `--symbols`: directories, libraries, archives, in order.
     pub symbols: Vec<PathBuf>,
-    /// Roots of `PERFETTO_BINARY_PATH`, in their order.
+    /// Roots in `PERFETTO_BINARY_PATH`, in order.
     pub binary_path: Vec<PathBuf>,
-    /// How those are searched.
+    /// Search mode of these roots.
     pub mode: Mode,
     /// `BREAKPAD_SYMBOL_DIR`.
     pub breakpad: Option<PathBuf>,
@@ -32,22 +32,22 @@ pub struct Places {
     pub project: Option<PathBuf>,
     /// `ANDROID_PRODUCT_OUT`.
     pub product_out: Option<PathBuf>,
-    /// Whether a mapping's own path is looked up on this host, as for programs of this host.
+    /// True if the path of a memory mapping is searched on this host, for programs that ran here.
     pub host_paths: bool,
-    /// Folders with a `.build-id` tree that belong to the system or the user.
+    /// Directories of the system or the user with a `.build-id` tree.
     pub build_id_trees: Vec<PathBuf>,
-    /// Servers to ask; needs a cache.
+    /// Servers to query; needs a cache.
     pub debuginfod: Option<Servers>,
-    /// The cache: libraries that were fetched before, and what is remembered of folders. Without
-    /// it nothing is fetched, and each process walks each folder anew.
+    /// Cache of fetched libraries and directory indexes. Without it nothing is fetched, and each
+    /// process walks all directories again.
     pub cache: Option<Cache>,
-    /// Whether a file without build ID is taken where its name is the library's.
+    /// True if a file without build ID is accepted if its name is the library's.
     pub allow_no_build_id: bool,
 }
 
 impl Places {
-    /// The places that an environment names, those that each host has, and the Gradle project
-    /// around `current`. `--symbols` and the cache are for the caller to add.
+    /// Returns the places in an environment, those that every host has, and the Gradle project
+    /// around `current`. The caller adds `--symbols` and the cache.
     pub fn from_env(get: impl Fn(&str) -> Option<OsString>, current: &Path) -> Self {
         let set = |name: &str| get(name).filter(|value| !value.is_empty());
         let folder = |name: &str| set(name).map(PathBuf::from);
@@ -79,15 +79,15 @@ impl Places {
     }
 }
 
-/// The parts of a list of paths: `:` between them, `;` on Windows.
+/// Splits a list of paths at `:`, or at `;` on Windows.
 fn split_list(list: &OsStr) -> Vec<PathBuf> {
     std::env::split_paths(list)
         .filter(|path| !path.as_os_str().is_empty())
         .collect()
 }
 
-/// The Gradle project that `folder` belongs to: itself or the nearest folder above it that has
-/// a settings file or the wrapper.
+/// Returns the Gradle project that contains `folder`: itself, or the nearest parent with a settings
+/// file or the wrapper.
 pub fn project_around(folder: &Path) -> Option<PathBuf> {
     const MARKS: [&str; 4] = [
         "settings.gradle",

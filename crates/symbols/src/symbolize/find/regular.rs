@@ -1,5 +1,5 @@
-//! Opening files that are files. A pipe or a device in a folder of symbols is never opened so
-//! that it could block or do something.
+//! Opening of regular files. A pipe or a device in a directory of symbols is never opened, because
+//! it could block or have effects.
 
 use super::why_not::WhyNot;
 use heaptap_model::bytes;
@@ -7,10 +7,10 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::path::Path;
 
-/// Facts of the file at `path`, links followed, if it is a regular one.
+/// Returns the metadata of the file at `path`, with links followed, if it is a regular file.
 ///
 /// # Errors
-/// [`WhyNot::NotThere`], [`WhyNot::NotAFile`], or what the system says.
+/// Returns [`WhyNot::NotThere`], [`WhyNot::NotAFile`], or the system's error.
 pub(super) fn stat(path: &Path) -> Result<Metadata, WhyNot> {
     let metadata = std::fs::metadata(path).map_err(|error| why_not(&error))?;
     match metadata.is_file() {
@@ -19,12 +19,12 @@ pub(super) fn stat(path: &Path) -> Result<Metadata, WhyNot> {
     }
 }
 
-/// Opens the file at `path` for reading, if it is a regular one.
+/// Opens the file at `path` for reading, if it is a regular file.
 ///
 /// # Errors
-/// As [`stat`].
+/// Returns the errors of [`stat`].
 pub(super) fn open(path: &Path) -> Result<(File, Metadata), WhyNot> {
-    // Opening some devices has effects, so look first.
+    // Opening some devices has effects, so check first.
     stat(path)?;
     let file = bytes::open_without_waiting(path).map_err(|error| why_not(&error))?;
     let metadata = file.metadata().map_err(|error| why_not(&error))?;
@@ -34,7 +34,7 @@ pub(super) fn open(path: &Path) -> Result<(File, Metadata), WhyNot> {
     }
 }
 
-/// What an error of the system means for a search.
+/// Converts a system error to a reason for the search.
 pub(super) fn why_not(error: &io::Error) -> WhyNot {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename => {

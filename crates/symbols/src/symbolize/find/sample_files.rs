@@ -1,4 +1,4 @@
-//! Small files for the tests of places, and trees of them.
+//! Small files and trees for the tests of places.
 
 use crate::symbolize::library::Library;
 use heaptap_model::units::BuildId;
@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 pub const ID: [u8; 20] = [0xab; 20];
 pub const OTHER: [u8; 20] = [0xcd; 20];
 
-/// Sections of files that know more and more.
+/// Section names of files with an increasing amount of information.
 pub const STRIPPED: &[&str] = &[".dynsym"];
 pub const NAMES: &[&str] = &[".dynsym", ".symtab"];
 pub const FULL: &[&str] = &[".dynsym", ".symtab", ".debug_info", ".debug_line"];
 
-/// An ELF file for arm64: a segment of code, the note of the build ID (none where it is empty),
+/// Makes an ELF file for arm64: a segment of code, the note of the build ID (unless it is empty),
 /// and sections of these names with a few bytes each.
 pub fn elf(build_id: &[u8], sections: &[&str]) -> Vec<u8> {
     let mut note = Vec::new();
@@ -95,7 +95,7 @@ pub fn elf(build_id: &[u8], sections: &[&str]) -> Vec<u8> {
         }
     }
     file.extend(note);
-    // Each body tells its file from others of the same build ID.
+    // The bodies differ between files of the same build ID.
     file.resize(names_at, sections.len() as u8);
     file.extend(names);
     file.resize(headers_at, 0);
@@ -103,7 +103,7 @@ pub fn elf(build_id: &[u8], sections: &[&str]) -> Vec<u8> {
     file
 }
 
-/// Writes `bytes` at `below` in `root`, with all folders.
+/// Writes `bytes` at `below` in `root` and creates all directories.
 pub fn put(root: &Path, below: &str, bytes: &[u8]) -> PathBuf {
     let path = root.join(below);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -111,7 +111,7 @@ pub fn put(root: &Path, below: &str, bytes: &[u8]) -> PathBuf {
     path
 }
 
-/// A library of a recording.
+/// Makes a library of a recording.
 pub fn library(path: &str, build_id: &[u8]) -> Library {
     Library {
         path: path.to_owned(),
@@ -122,7 +122,7 @@ pub fn library(path: &str, build_id: &[u8]) -> Library {
     }
 }
 
-/// A ZIP archive of these members: name, bytes, whether to compress.
+/// Makes a ZIP archive of members, given by name, bytes, and whether to compress.
 pub fn zip(members: &[(&str, &[u8], bool)]) -> Vec<u8> {
     let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     for (name, bytes, is_packed) in members {
@@ -137,7 +137,7 @@ pub fn zip(members: &[(&str, &[u8], bool)]) -> Vec<u8> {
     archive.finish().unwrap().into_inner()
 }
 
-/// The text of a Breakpad file for arm64.
+/// Makes the text of a Breakpad file for arm64.
 pub fn breakpad(debug_id: &str, build_id: Option<&str>) -> String {
     let code = build_id.map(|id| format!("INFO CODE_ID {id}\n"));
     let code = code.unwrap_or_default();

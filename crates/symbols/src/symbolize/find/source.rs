@@ -1,5 +1,4 @@
-//! Where the bytes of a candidate come from, and how to have them again: opened late, checked
-//! again when opened.
+//! Sources of a candidate's bytes: opened late, and checked again when opened.
 
 use super::archive;
 use super::content::Step;
@@ -13,12 +12,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Size and time of a file: what tells that it is still the one that was read.
+/// Size and time of a file, which identify the version that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub(super) struct Stamp {
-    /// In bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Nanoseconds since 1970; 0 where the file system has no times.
+    /// Nanoseconds since 1970; 0 if the file system does not have times.
     pub mtime_ns: i64,
 }
 
@@ -30,7 +29,7 @@ impl Stamp {
         }
     }
 
-    /// A time in nanoseconds since 1970.
+    /// Returns a time in nanoseconds since 1970.
     pub(super) fn time_ns(time: SystemTime) -> i64 {
         match time.duration_since(UNIX_EPOCH) {
             Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
@@ -39,10 +38,10 @@ impl Stamp {
     }
 }
 
-/// The bytes of a candidate, not yet read.
+/// Source of a candidate's bytes.
 #[derive(Debug, Clone)]
 pub(super) enum Source {
-    /// A file of this host.
+    /// A file on this host.
     File { path: PathBuf, stamp: Stamp },
     /// A member of a ZIP archive.
     Member {
@@ -50,18 +49,18 @@ pub(super) enum Source {
         stamp: Stamp,
         name: String,
         steps: Vec<Step>,
-        /// Its bytes, if the search had to unpack them.
+        /// Its bytes, if the search had to decompress them.
         unpacked: Arc<OnceLock<Bytes>>,
     },
-    /// A file of the cache: never changed, and known by its name alone.
+    /// A file in the cache: it never changes, and its name identifies it.
     Kept { path: PathBuf },
 }
 
 impl Source {
-    /// Reads it and checks that it still is of this build, where there is one to check.
+    /// Reads it and checks its build ID, if there is one to check.
     ///
     /// # Errors
-    /// [`WhyNot::Changed`] where it is another file by now, and what reading it ends in.
+    /// Returns [`WhyNot::Changed`] if it is another file by now, or the error of reading it.
     pub(super) fn open(&self, build_id: Option<&BuildId>) -> Result<Bytes, WhyNot> {
         let bytes = match self {
             Source::File { path, stamp } => map(path, Some(*stamp))?.0,
@@ -84,15 +83,15 @@ impl Source {
         }
     }
 
-    /// Keeps the bytes of a compressed member for who opens it next.
+    /// Caches the bytes of a compressed member for the next call.
     pub(super) fn keep(&self, bytes: Bytes) {
         if let Source::Member { unpacked, .. } = self {
-            // A second thread has unpacked the same.
+            // Another thread might have decompressed the same bytes.
             let _ = unpacked.set(bytes);
         }
     }
 
-    /// Its path, where it is a file of this host.
+    /// Returns its path, if it is a file on this host.
     pub(super) fn path(&self) -> Option<PathBuf> {
         match self {
             Source::File { path, .. } | Source::Kept { path } => Some(path.clone()),
@@ -100,7 +99,7 @@ impl Source {
         }
     }
 
-    /// A digest of what tells it from others.
+    /// Returns a digest that identifies it.
     pub(super) fn identity(&self) -> [u8; 32] {
         let mut digest = Sha256::new();
         match self {
@@ -138,7 +137,8 @@ fn add(digest: &mut Sha256, path: &Path, stamp: Stamp) {
 /// Maps the file at `path`.
 ///
 /// # Errors
-/// Where it is not there, not regular, unreadable, or no longer has `expected` stamp.
+/// Returns an error if it is missing, not regular, unreadable, or no longer has the `expected`
+/// stamp.
 pub(super) fn map(path: &Path, expected: Option<Stamp>) -> Result<(Bytes, Stamp), WhyNot> {
     let (file, metadata) = regular::open(path)?;
     let stamp = Stamp::of(&metadata);

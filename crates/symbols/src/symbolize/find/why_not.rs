@@ -1,47 +1,47 @@
-//! Why a file or place was not used, in words for people.
+//! Reasons why a file or place was not used, as messages.
 
 use crate::symbolize::file::FileError;
 use heaptap_model::units::{BuildId, ByteSize};
 use std::fmt;
 use std::io;
 
-/// Why a file or place was not used.
+/// Reason why a file or place was not used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WhyNot {
-    /// Nothing of this name or build ID there.
+    /// No file with this name or build ID.
     NotThere,
     /// The place itself does not exist.
     NoSuchPlace,
-    /// Another build of the library.
+    /// It is another build of the library.
     OtherBuildId(BuildId),
-    /// The file has no build ID, and to take it by its name was not asked for.
+    /// The file does not have a build ID, and matching by name was not requested.
     NoBuildId,
-    /// The recording has no build ID of the library: nothing tells whether this file is it.
+    /// The recording does not have a build ID of the library, so files cannot be compared with it.
     NothingToCompare,
-    /// Neither ELF nor Breakpad symbols nor an archive.
+    /// It is neither ELF nor Breakpad symbols nor an archive.
     NotElf,
-    /// A folder, a pipe, a device.
+    /// It is a directory, a pipe or a device.
     NotAFile,
-    /// The system does not let it be read.
+    /// The system does not allow reading it.
     Unreadable(io::ErrorKind),
-    /// It cannot be understood.
+    /// It cannot be parsed.
     Damaged(String),
-    /// Larger than what is unpacked or fetched.
+    /// It is larger than the limit for decompression or fetching.
     TooLarge(ByteSize),
-    /// Changed since it was found.
+    /// It changed since it was found.
     Changed,
-    /// The server did not answer, or refused.
+    /// The server did not respond, or returned an error.
     Server(String),
-    /// Fetching it would cost more than what is spent without having been asked for.
+    /// Fetching it would exceed the budget for unrequested fetches.
     OverBudget(String),
-    /// The phone is gone, refused, or was not asked.
+    /// The device is disconnected, refused, or was not queried.
     Device(String),
-    /// So many more files of this place were not used either.
+    /// Number of further files in this place that were not used.
     AndMore(usize),
 }
 
 impl WhyNot {
-    /// The stable word for it, for scripts.
+    /// Returns the stable word for scripts.
     pub fn word(&self) -> &'static str {
         match self {
             WhyNot::NotThere => "not-there",
@@ -66,19 +66,19 @@ impl WhyNot {
 impl fmt::Display for WhyNot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            WhyNot::NotThere => f.write_str("not there"),
+            WhyNot::NotThere => f.write_str("not found"),
             WhyNot::NoSuchPlace => f.write_str("does not exist"),
-            WhyNot::OtherBuildId(id) => write!(f, "has another build ID, {id}"),
-            WhyNot::NoBuildId => f.write_str("has no build ID"),
-            WhyNot::NothingToCompare => {
-                f.write_str("cannot be compared: the recording has no build ID of this library")
-            }
-            WhyNot::NotElf => f.write_str("is no ELF file"),
-            WhyNot::NotAFile => f.write_str("is no regular file"),
+            WhyNot::OtherBuildId(id) => write!(f, "has another build ID: {id}"),
+            WhyNot::NoBuildId => f.write_str("does not have a build ID"),
+            WhyNot::NothingToCompare => f.write_str(
+                "cannot be compared: the recording does not have a build ID of this library",
+            ),
+            WhyNot::NotElf => f.write_str("is not an ELF file"),
+            WhyNot::NotAFile => f.write_str("is not a regular file"),
             WhyNot::Unreadable(kind) => write!(f, "cannot be read: {kind}"),
             WhyNot::Damaged(what) => write!(f, "is damaged: {what}"),
-            WhyNot::TooLarge(size) => write!(f, "is too large: {size}"),
-            WhyNot::Changed => f.write_str("changed while it was read"),
+            WhyNot::TooLarge(size) => write!(f, "is too large ({size})"),
+            WhyNot::Changed => f.write_str("changed since it was found"),
             WhyNot::Server(what) | WhyNot::OverBudget(what) | WhyNot::Device(what) => {
                 f.write_str(what)
             }
@@ -87,7 +87,7 @@ impl fmt::Display for WhyNot {
     }
 }
 
-/// What an error of reading a file of symbols means for a search.
+/// Converts an error of reading a symbol file to a reason for the search.
 impl From<FileError> for WhyNot {
     fn from(error: FileError) -> WhyNot {
         match error {

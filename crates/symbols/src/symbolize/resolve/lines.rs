@@ -1,12 +1,11 @@
-//! Lines of one library's addresses, compactly: each text stands once, an address costs a few
-//! numbers. Owns the form in which they are collected, and the bytes in which the cache keeps
-//! them.
+//! Lines of one library's addresses in compact form: each text is stored once, and an address costs
+//! a few numbers. Defines the form in memory and the bytes in the cache.
 
 use crate::symbolize::file::SourceLine;
 use heaptap_model::profile::index::{Index, Seed};
 
-/// Calls that were inlined into one another at one address, at most; outer ones beyond are
-/// left out, as they are when symbols are read from a trace.
+/// Maximum number of inlined calls at one address; outer ones beyond it are left out, as when
+/// symbols are read from a trace.
 const DEEPEST: usize = 256;
 
 /// One line; texts are positions in [`Texts`].
@@ -18,8 +17,8 @@ pub(super) struct Line {
     pub(super) line: u32,
 }
 
-/// The lines of one address: a range of [`AddressLines::lines`], and which of the library's
-/// files they are from.
+/// Lines of one address: a range of [`AddressLines::lines`], and the index of the library's file
+/// that they come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Row {
     start: u32,
@@ -43,7 +42,7 @@ pub(super) struct AddressLines {
 }
 
 impl AddressLines {
-    /// Nothing known yet of so many addresses.
+    /// Makes empty lines for a number of addresses.
     pub(super) fn unknown(addresses: usize) -> AddressLines {
         AddressLines {
             rows: vec![Row::default(); addresses],
@@ -51,8 +50,8 @@ impl AddressLines {
         }
     }
 
-    /// Sets the lines of the address at `at`, innermost first, read from the library's `file`th
-    /// file. Does nothing where there is no room for more.
+    /// Sets the lines of the address at `at`, innermost first, from the library's file at index
+    /// `file`. Does nothing if there is no space for more.
     pub(super) fn set(&mut self, at: usize, file: u8, innermost_first: &[SourceLine<'_>]) {
         let start = self.lines.len();
         if u32::try_from(start + DEEPEST).is_err() {
@@ -74,7 +73,7 @@ impl AddressLines {
         };
     }
 
-    /// Copies the lines of an address of `other` to that at `at`.
+    /// Copies the lines of an address of `other` to the address at `at`.
     pub(super) fn copy(&mut self, at: usize, other: &AddressLines, from: usize) {
         let lines: Vec<SourceLine<'_>> = other
             .lines(from)
@@ -90,40 +89,40 @@ impl AddressLines {
         self.set(at, other.rows[from].file, &lines);
     }
 
-    /// Makes what was known at one time all that is known; `rows` are those of that time.
+    /// Restores an earlier state, given its rows.
     pub(super) fn restore(&mut self, rows: Vec<Row>) {
         self.rows = rows;
     }
 
-    /// What is known of each address.
+    /// Returns the rows of all addresses.
     pub(super) fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// The lines of the address at `at`, innermost first; empty where nothing is known.
+    /// Returns the lines of the address at `at`, innermost first; empty if unknown.
     pub(super) fn lines(&self, at: usize) -> &[Line] {
         let row = self.rows[at];
         &self.lines[row.start as usize..row.end as usize]
     }
 
-    /// Whether some line of the address at `at` names its file.
+    /// Returns whether some line of the address at `at` has a file.
     pub(super) fn has_file(&self, at: usize) -> bool {
         self.lines(at)
             .iter()
             .any(|line| !self.text(line.file).is_empty())
     }
 
-    /// The text at a position that a [`Line`] has.
+    /// Returns the text at a position in a [`Line`].
     pub(super) fn text(&self, id: u32) -> &str {
         self.texts.get(id)
     }
 
-    /// Number of texts.
+    /// Returns the number of texts.
     pub(super) fn text_count(&self) -> usize {
         self.texts.ends.len()
     }
 
-    /// Appends all of it to `out`.
+    /// Appends the encoded lines to `out`.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         put(out, self.texts.ends.len() as u64);
         let mut start = 0;
@@ -147,8 +146,8 @@ impl AddressLines {
         }
     }
 
-    /// The lines of `addresses` addresses from what [`AddressLines::encode`] wrote; `None` where
-    /// it is something else.
+    /// Decodes the lines of `addresses` addresses from the output of [`AddressLines::encode`];
+    /// `None` for other input.
     pub(super) fn decode(input: &mut Input<'_>, addresses: usize) -> Option<AddressLines> {
         let count = input.number()?;
         let mut ends = Vec::new();
@@ -209,7 +208,7 @@ fn count_of(lines: &AddressLines) -> u64 {
     lines.texts.ends.len() as u64
 }
 
-/// Texts, each once.
+/// Texts without duplicates.
 #[derive(Debug, Clone, Default)]
 struct Texts {
     seed: Seed,
@@ -253,18 +252,18 @@ pub(super) fn put(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Bytes that are read from the front; nothing is allocated by a number in them.
+/// Input read from the front; numbers in it never cause allocations.
 pub(super) struct Input<'a>(pub(super) &'a [u8]);
 
 impl<'a> Input<'a> {
-    /// The next `length` bytes.
+    /// Reads the next `length` bytes.
     pub(super) fn bytes(&mut self, length: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         Some(head)
     }
 
-    /// The next LEB128 number.
+    /// Reads the next LEB128 number.
     pub(super) fn number(&mut self) -> Option<u64> {
         let mut number = 0u64;
         for shift in (0..64).step_by(7) {
@@ -340,7 +339,7 @@ mod tests {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= 1 << bit;
                 if let Some(lines) = AddressLines::decode(&mut Input(&damaged), 4) {
-                    // Whatever it says, it can be read.
+                    // Whatever the result is, it can be read.
                     assert_eq!(shown(&lines).len(), 4);
                 }
             }

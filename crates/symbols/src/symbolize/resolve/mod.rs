@@ -1,12 +1,11 @@
-//! All libraries of a recording at once: for each the files that know it, asked best first, and
-//! lines for its addresses. Owns the order of asking, the division among threads, and what the
-//! cache keeps of the answers; where files come from is [`crate::symbolize::find`]'s, what they
-//! say [`crate::symbolize::file`]'s.
+//! Symbolization of all libraries of a recording: for each, lookups in its files, best first.
+//! Defines the order of lookups, the distribution to threads, and the cached results.
+//! [`crate::symbolize::find`] finds the files, and [`crate::symbolize::file`] reads them.
 //!
-//! Libraries are worked on in parallel, at most one a core, and a file is closed as soon as its
-//! addresses are done. What is wrong with one library, up to a panic in reading its file, is
-//! that library's own failure. Of what the best file does not know, the next one is asked, as
-//! long as both are verified or neither is.
+//! Libraries are processed in parallel, at most one for each core, and a file is closed as soon as
+//! its addresses are done. An error in one library, even a panic in reading its file, does not
+//! affect others. If addresses are unknown in the best file, the next one is used, as long as both
+//! are verified or neither is.
 
 mod lines;
 mod one;
@@ -23,43 +22,44 @@ use std::num::NonZero;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// From so many addresses on, a library is divided among all threads though there are others.
+/// Number of addresses from which a library is distributed to all threads although there are
+/// others.
 const LARGE: usize = 1024;
-/// Demanglers and readers of DWARF recurse.
+/// Stack size in bytes, because demanglers and DWARF parsers recurse.
 const STACK: usize = 16 << 20;
 
-/// How libraries are resolved.
+/// Symbolizer of libraries.
 pub struct Resolver<'a> {
-    /// Finds their files.
+    /// Finder of their files.
     pub finder: &'a Finder,
-    /// Keeps answers for the next time.
+    /// Cache of results.
     pub cache: Option<&'a Cache>,
-    /// How many threads may run.
+    /// Maximum number of threads.
     pub threads: NonZero<usize>,
-    /// Set from anywhere: libraries that were not begun then stay without names.
+    /// Set by any thread to cancel: libraries that are not started then stay without names.
     pub cancel: &'a AtomicBool,
 }
 
-/// A library is done.
+/// Report about a finished library.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
-    /// Its path on the device.
+    /// Path on the device.
     pub path: &'a str,
-    /// How many are done.
+    /// Number of finished libraries.
     pub done: usize,
-    /// Of how many.
+    /// Total number of libraries.
     pub libraries: usize,
 }
 
 impl Resolver<'_> {
-    /// Resolves `libraries`; blocks until all are done. `tell` is called from any thread.
+    /// Symbolizes `libraries`; blocks until all are done. `tell` is called from any thread.
     pub fn resolve(
         &self,
         libraries: Vec<Library>,
         tell: &(dyn Fn(Progress<'_>) + Sync),
     ) -> Symbolized {
         let count = libraries.len();
-        // The largest first: the last to be begun should be a short one.
+        // Largest first, so that the last ones to start are short.
         let mut order: Vec<usize> = (0..count).collect();
         order.sort_by_key(|&at| Reverse(libraries[at].addresses.len()));
         let next = AtomicUsize::new(0);
@@ -108,8 +108,8 @@ impl Resolver<'_> {
     }
 }
 
-/// Threads that large libraries are divided among beyond one each, shared by all of them: in all
-/// at most as many again as there are workers.
+/// Additional threads for large libraries, beyond one for each, shared by all of them: in total at
+/// most as many as there are workers.
 struct Budget {
     spare: AtomicUsize,
     threads: usize,
@@ -125,8 +125,8 @@ impl Budget {
         }
     }
 
-    /// Threads for a library, its worker among them. The largest libraries come first and get
-    /// most: half of what is left.
+    /// Returns the threads for a library, including its worker. The largest libraries come first
+    /// and get most: half of the remaining ones.
     fn share(&self, is_large: bool) -> NonZero<usize> {
         let part = |spare: usize| match (is_large, self.is_alone) {
             (false, _) => 0,
@@ -140,7 +140,7 @@ impl Budget {
         NonZero::<usize>::MIN.saturating_add(before.map_or(0, part))
     }
 
-    /// The library is done.
+    /// Returns the threads of a finished library.
     fn give_back(&self, share: NonZero<usize>) {
         self.spare.fetch_add(share.get() - 1, Ordering::Relaxed);
     }

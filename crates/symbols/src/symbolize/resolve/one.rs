@@ -1,5 +1,5 @@
-//! One library: its files are asked one after the other until every address is known or nobody
-//! is left to ask.
+//! Symbolization of one library: its files are used one after the other until every address is
+//! known or no file is left.
 
 use super::Resolver;
 use super::lines::AddressLines;
@@ -11,29 +11,28 @@ use crate::symbolize::library::Library;
 use heaptap_model::error::catch_panic;
 use std::num::NonZero;
 
-/// Files that are asked for one library, at most: beyond, they are copies of each other.
+/// Maximum number of files used for one library; more would be copies of each other.
 const MOST_FILES: usize = 4;
 
-/// A library that is being resolved.
+/// State of a library's symbolization.
 struct Work<'a> {
     library: &'a Library,
     threads: NonZero<usize>,
     lines: AddressLines,
-    /// Positions of the addresses that nobody knew so far.
+    /// Positions of the addresses still unknown.
     open: Vec<usize>,
     files: Vec<UsedFile>,
-    /// Position of each used file among the candidates.
+    /// Position of each used file in the candidates.
     positions: Vec<u8>,
     failures: Vec<FileFailure>,
 }
 
 impl Resolver<'_> {
-    /// Finds and asks the files of `library`. Whatever happens in reading them is told in the
-    /// outcome.
+    /// Finds and uses the files of `library`. The outcome includes all errors of reading them.
     pub(super) fn one(&self, library: &Library, threads: NonZero<usize>) -> LibraryOutcome {
         let found = match catch_panic(|| self.finder.find(library)) {
             Ok(found) => found,
-            // No name of a file is left to tell.
+            // The file is unknown after a panic in the search.
             Err(panic) => {
                 let mut outcome = LibraryOutcome::unasked(library.clone());
                 outcome.search_failed = Some(panic);
@@ -64,7 +63,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Asks the cache, and then the candidates for what it does not know.
+    /// Uses the cache, then the candidates for addresses that it does not have.
     fn ask_all(&self, work: &mut Work<'_>, mut found: Found) -> Found {
         let key = stored::key(work.library, &found.candidates);
         let answers = self.cache.map(|cache| cache.answers());
@@ -74,12 +73,12 @@ impl Resolver<'_> {
             .filter(|before| work.take(before, &found.candidates));
         let mut asked: Vec<[u8; 32]> = Vec::new();
         while asked.len() < MOST_FILES && !work.is_done() {
-            // Who has no lines has none for what only lacks lines.
+            // Files without lines cannot help if only lines are missing.
             let is_useful =
                 |c: &Candidate| !work.open.is_empty() || c.knowledge >= Knowledge::Lines;
             let is_next = |c: &Candidate| is_useful(c) && !asked.contains(&c.identity());
             let Some(position) = found.candidates.iter().position(is_next) else {
-                // What seemed so good that nobody looked further was not.
+                // The search stopped at a file that turned out to be damaged.
                 let library = work.library;
                 let before: Vec<_> = found.candidates.iter().map(Candidate::identity).collect();
                 let search = || self.finder.search_on(library, &mut found);
@@ -92,7 +91,7 @@ impl Resolver<'_> {
                 }
             };
             let candidate = found.candidates[position].clone();
-            // Names of another build may be wrong; none are put beside right ones.
+            // Names from another build can be wrong, so they are not mixed with verified ones.
             let is_other = |used: &UsedFile| used.verified != candidate.verified;
             if work.files.first().is_some_and(is_other) {
                 break;
@@ -100,13 +99,13 @@ impl Resolver<'_> {
             asked.push(candidate.identity());
             work.ask(&candidate, position);
         }
-        // What is damaged or incomplete is asked, and told, again the next time.
+        // Results of damaged or incomplete files are not cached, so that they are reported again.
         if let Some(answers) = answers
             && !work.is_let_down()
             && !asked.is_empty()
         {
             let stored = Stored::merged(before, work.library, &work.lines, work.stored_files());
-            // Without it the next run takes longer, no more.
+            // If this fails, the next run only takes longer.
             let _ = answers.put(&key, &stored.encode());
         }
         for row in work.lines.rows().iter().filter(|row| row.is_known()) {
@@ -119,20 +118,20 @@ impl Resolver<'_> {
 }
 
 impl Work<'_> {
-    /// Whether some file was not what it promised to be.
+    /// Returns whether a file turned out to be damaged or incomplete.
     fn is_let_down(&self) -> bool {
         !self.failures.is_empty() || self.files.iter().any(|file| !file.notes.is_empty())
     }
 
-    /// Whether nobody else needs to be asked. Lines are looked for further where a file that
-    /// should have had them was let down itself.
+    /// Returns whether no other file is needed. Missing lines are searched for further only if a
+    /// file that should have had them was damaged.
     fn is_done(&self) -> bool {
         let lacks_line = |at: usize| self.lines.rows()[at].is_known() && !self.lines.has_file(at);
         self.open.is_empty()
             && !(self.is_let_down() && (0..self.lines.rows().len()).any(lacks_line))
     }
 
-    /// Takes what was known before. False where it is not about these candidates.
+    /// Restores cached results. Returns `false` if they do not match the candidates.
     fn take(&mut self, before: &Stored, candidates: &[Candidate]) -> bool {
         let files: Option<Vec<_>> = before
             .files
@@ -162,18 +161,18 @@ impl Work<'_> {
         true
     }
 
-    /// Candidates were found since: used files may stand further behind among them.
+    /// Updates the positions of used files after new candidates were found.
     fn follow(&mut self, before: &[[u8; 32]], candidates: &[Candidate]) {
         for position in &mut self.positions {
             let identity = before.get(usize::from(*position));
             let mut now = candidates.iter().map(Candidate::identity);
             let now = now.position(|now| Some(&now) == identity);
-            // Beyond what is counted no file is asked either.
+            // Files beyond the range of a position are not used.
             *position = now.and_then(|at| u8::try_from(at).ok()).unwrap_or(u8::MAX);
         }
     }
 
-    /// Asks one file for all that is open, and lines for what has none.
+    /// Uses one file for all unknown addresses, and for lines where they are missing.
     fn ask(&mut self, candidate: &Candidate, position: usize) {
         let Ok(position) = u8::try_from(position) else {
             return;
@@ -183,7 +182,7 @@ impl Work<'_> {
         let before = self.lines.rows().to_vec();
         let read = catch_panic(|| self.read(candidate, file)).unwrap_or_else(|panic| {
             Err(format!(
-                "it could not be read ({panic}), which is a bug of heaptap"
+                "cannot read it because of a bug in heaptap ({panic})"
             ))
         });
         match read {
@@ -193,7 +192,7 @@ impl Work<'_> {
             }
             Ok(used) => self.files[usize::from(file)] = used,
             Err(why) => {
-                // What was known before stands: of this file too, if the cache knew it.
+                // Earlier results stay, also those of this file from the cache.
                 self.lines.restore(before);
                 self.failures.push(FileFailure {
                     place: candidate.place,
@@ -207,7 +206,7 @@ impl Work<'_> {
         self.open = unknown.map(|(at, _)| at).collect();
     }
 
-    /// Reads from a file what is open and the lines of what has none, as the library's `file`th.
+    /// Reads unknown addresses and missing lines from the library's file at index `file`.
     fn read(&mut self, candidate: &Candidate, file: u8) -> Result<UsedFile, String> {
         let bytes = candidate.open().map_err(|why| why.to_string())?;
         let symbols =

@@ -1,5 +1,5 @@
-//! What became of each library: the files that named its addresses, the places where they were
-//! looked for, the lines. Owns how lines become those of a recording's frames.
+//! Outcome of each library: the files used for its addresses, the places searched, the lines.
+//! Copies lines to the frames of a recording.
 
 use super::lines::AddressLines;
 use crate::symbolize::file::Knowledge;
@@ -8,60 +8,60 @@ use crate::symbolize::library::Library;
 use heaptap_model::profile::{Frame, FrameId, Line, Lines, Mapping, Recording, StringId};
 use std::collections::HashMap;
 
-/// All libraries of a recording.
+/// Outcome of all libraries of a recording.
 #[derive(Debug, Default)]
 pub struct Symbolized {
-    /// In the order in which they were asked for.
+    /// In the order of the request.
     pub libraries: Vec<LibraryOutcome>,
-    /// Whether some were left out because nobody wanted to wait.
+    /// True if some libraries were left out because the user canceled.
     pub cancelled: bool,
 }
 
-/// One library.
+/// Outcome of one library.
 #[derive(Debug)]
 pub struct LibraryOutcome {
-    /// What was wanted.
+    /// The requested library.
     pub library: Library,
-    /// The files that were asked, best first.
+    /// Files used, best first.
     pub files: Vec<UsedFile>,
-    /// The files that could not be used, though they seemed to be the library's.
+    /// Files that seemed to belong to the library but could not be used.
     pub failures: Vec<FileFailure>,
-    /// Where nothing was found, or something that may not be used.
+    /// Places without a file, and files that cannot be used.
     pub attempts: Vec<Attempt>,
-    /// The file that comes closest among those that may not be used.
+    /// Closest match among the files that cannot be used.
     pub nearest: Option<Nearest>,
-    /// What the search itself failed with: a bug.
+    /// Panic message if the search itself failed, which is a bug.
     pub search_failed: Option<String>,
     pub(super) lines: AddressLines,
 }
 
-/// A file that was asked for a library's addresses.
+/// File used for a library's addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsedFile {
-    /// Where it was found.
+    /// Place where it was found.
     pub place: Place,
-    /// The file, for people.
+    /// Path for display.
     pub path: String,
-    /// How much it knows.
+    /// Amount of information.
     pub knowledge: Knowledge,
-    /// Whether its build ID is the library's.
+    /// True if its build ID is the library's.
     pub verified: bool,
-    /// Whether an unwinder finds its way through its code.
+    /// True if it has unwind data.
     pub has_unwind: bool,
-    /// How many of the addresses have their lines from it.
+    /// Number of addresses with lines from it.
     pub addresses: usize,
-    /// What was wrong with parts of it or missing beside it.
+    /// Problems in parts of it, and missing supplementary files.
     pub notes: Vec<String>,
 }
 
-/// A file that could not be used.
+/// File that could not be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileFailure {
-    /// Where it was found.
+    /// Place where it was found.
     pub place: Place,
-    /// The file, for people.
+    /// Path for display.
     pub path: String,
-    /// Why.
+    /// Reason.
     pub why: String,
 }
 
@@ -83,12 +83,12 @@ impl UsedFile {
 #[derive(Debug, Clone, Default)]
 pub struct Applied {
     frames: Vec<bool>,
-    /// How many.
+    /// Number of these frames.
     pub count: usize,
 }
 
 impl Applied {
-    /// Counts in what was given later: to other frames, or more to the same.
+    /// Adds the frames of a later run, which can overlap.
     pub fn extend(&mut self, later: &Applied) {
         let length = self.frames.len().max(later.frames.len());
         self.frames.resize(length, false);
@@ -98,14 +98,14 @@ impl Applied {
         self.count = self.frames.iter().filter(|had| **had).count();
     }
 
-    /// Whether a frame was given lines.
+    /// Returns whether a frame was given lines.
     pub fn has(&self, frame: FrameId) -> bool {
         self.frames.get(frame.0 as usize).is_some_and(|had| *had)
     }
 }
 
 impl LibraryOutcome {
-    /// A library for which nothing was looked for.
+    /// Makes the outcome of a library that was not searched for.
     pub(super) fn unasked(library: Library) -> LibraryOutcome {
         LibraryOutcome {
             lines: AddressLines::unknown(library.addresses.len()),
@@ -118,7 +118,7 @@ impl LibraryOutcome {
         }
     }
 
-    /// How many addresses have lines.
+    /// Returns the number of addresses with lines.
     pub fn known(&self) -> usize {
         self.lines
             .rows()
@@ -127,7 +127,7 @@ impl LibraryOutcome {
             .count()
     }
 
-    /// Lines of the address at `at` and how much the file knows they are from.
+    /// Returns the amount of information in the file that has the lines of the address at `at`.
     fn answer(&self, at: usize) -> Option<Knowledge> {
         let row = self.lines.rows()[at];
         let file = self.files.get(usize::from(row.file))?;
@@ -136,7 +136,7 @@ impl LibraryOutcome {
 }
 
 impl Symbolized {
-    /// Of each mapping the position of its library.
+    /// Returns the position of the library for each memory mapping.
     fn by_mapping(&self, recording: &Recording) -> Vec<Option<usize>> {
         let of_library = |library: &Library| {
             let code = (library.offset, library.load_bias);
@@ -156,9 +156,9 @@ impl Symbolized {
         tables.mappings().iter().map(of).collect()
     }
 
-    /// Gives the frames of `recording` their lines. A frame that has lines with a file keeps
-    /// them, and one that the unwinder named keeps that name where all that was found is the
-    /// nearest exported function: the unwinder saw the same table on the device.
+    /// Copies the lines to the frames of `recording`. A frame with lines and a file keeps them. A
+    /// frame named by the unwinder keeps its name if only the nearest exported function was found,
+    /// because the unwinder used the same table on the device.
     pub fn apply(&self, recording: &mut Recording) -> Applied {
         let tables = &recording.tables;
         let by_mapping = self.by_mapping(recording);
@@ -207,7 +207,7 @@ impl Symbolized {
 }
 
 impl LibraryOutcome {
-    /// Puts the lines of an address into `row`, its texts into the recording's tables.
+    /// Copies the lines of an address to `row`, and its texts to the recording's tables.
     fn intern(
         &self,
         address: usize,

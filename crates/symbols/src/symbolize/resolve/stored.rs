@@ -1,10 +1,10 @@
-//! What the cache keeps of a library's answers: the addresses that were asked for, known or
-//! not, and the files that were asked. Owns the key and the form; where it lies is
-//! [`crate::symbolize::cache`]'s.
+//! Cached results of a library: all requested addresses, known or not, and the files used. Defines
+//! the key and the form; [`crate::symbolize::cache`] stores them.
 //!
-//! The key is a digest of all that the answers depend on: the version of their reader, build ID, where the code lies in the
-//! file and the unwinder's load bias, and the identity (path, size, time) of every candidate in
-//! its order. So a better file, a changed one, or one that is gone asks anew.
+//! The key is a digest of everything that the results depend on. These are the version of the
+//! reader, the build ID, the location of the code in the file, and the unwinder's load bias. The
+//! identity (path, size, time) of every candidate in order is included, too. So a better, changed
+//! or deleted file leads to a new lookup.
 
 use super::lines::{AddressLines, Input, put};
 use crate::symbolize::cache::READER;
@@ -12,23 +12,23 @@ use crate::symbolize::find::Candidate;
 use crate::symbolize::library::Library;
 use sha2::{Digest as _, Sha256};
 
-/// Changes with the form.
+/// Format version. Bump it when the form changes.
 const FORMAT: u32 = 2;
-/// A library with more addresses keeps those of the last recording alone.
+/// Maximum number of addresses that are merged; beyond it only those of the last recording are
+/// kept.
 const MOST: usize = 1 << 20;
 
-/// Answers as they are kept.
+/// Cached results.
 pub(super) struct Stored {
-    /// Positions among the candidates, of the files that were asked, and whether each has
-    /// unwind information.
+    /// Positions of the used files in the candidates, and whether each has unwind data.
     pub(super) files: Vec<(u8, bool)>,
-    /// Sorted, each once.
+    /// Sorted, without duplicates.
     pub(super) addresses: Vec<u64>,
     /// Parallel to the addresses.
     pub(super) lines: AddressLines,
 }
 
-/// Under which the answers for a library are kept.
+/// Returns the cache key for the results of a library.
 pub(super) fn key(library: &Library, candidates: &[Candidate]) -> [u8; 32] {
     let mut digest = Sha256::new();
     digest.update(FORMAT.to_le_bytes());
@@ -45,7 +45,7 @@ pub(super) fn key(library: &Library, candidates: &[Candidate]) -> [u8; 32] {
 }
 
 impl Stored {
-    /// As bytes.
+    /// Encodes the results.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put(&mut out, self.files.len() as u64);
@@ -62,7 +62,7 @@ impl Stored {
         out
     }
 
-    /// From bytes; `None` where they are something else.
+    /// Decodes the results; `None` for other input.
     pub(super) fn decode(bytes: &[u8]) -> Option<Stored> {
         let mut input = Input(bytes);
         let mut files = Vec::new();
@@ -90,8 +90,7 @@ impl Stored {
         })
     }
 
-    /// What was known before and what was found now, as one; `lines` are those of the library's
-    /// own addresses.
+    /// Merges cached results with new ones; `lines` are those of the library's own addresses.
     pub(super) fn merged(
         before: Option<Stored>,
         library: &Library,

@@ -1,5 +1,5 @@
-//! Libraries whose symbols are Breakpad files, which are text: what each address is called can
-//! be read here.
+//! Libraries with Breakpad files as symbols: these are text, so the tests show the name of each
+//! address.
 
 use super::*;
 use crate::symbolize::find::{Places, sample_files};
@@ -9,7 +9,7 @@ use heaptap_model::units::BuildId;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Symbols of the library with this build ID: a function of 0x10 bytes at each address.
+/// Makes symbols of the library with this build ID: a function of 0x10 bytes at each address.
 fn symbols(build_id: u8, functions: &[(u64, &str)]) -> String {
     let mut text = format!(
         "MODULE Linux arm64 {0}{0}{0}{0}0 lib\nINFO CODE_ID {1}\nFILE 0 /src/lib.cc\n",
@@ -26,8 +26,8 @@ fn id(build_id: u8) -> BuildId {
     BuildId(vec![build_id; 20])
 }
 
-/// A recording with a frame at each address of each library: path, build ID, address, and the
-/// name that the unwinder gave it.
+/// Makes a recording with a frame at each address of each library: path, build ID, address, and the
+/// name from the unwinder.
 fn recording(frames: &[(&str, u8, u64, &str)]) -> Recording {
     let mut recording = Recording::default();
     let tables = &mut recording.tables;
@@ -63,7 +63,7 @@ impl Lab {
         Lab { folder, cache }
     }
 
-    /// Puts a file into a folder of symbols.
+    /// Writes a file to a directory of symbols.
     fn put(&self, root: &str, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
         let root = self.folder.path().join(root);
         std::fs::create_dir_all(&root).unwrap();
@@ -107,7 +107,7 @@ impl Lab {
     }
 }
 
-/// The functions of a frame's lines, innermost first.
+/// Returns the functions of a frame's lines, innermost first.
 fn names(recording: &Recording, frame: u32) -> Vec<&str> {
     let lines = recording.symbols.lines(FrameId(frame)).iter();
     lines.map(|l| recording.tables.string(l.function)).collect()
@@ -207,21 +207,21 @@ fn answers_are_kept_until_their_file_changes() {
     };
     assert_eq!(known(&few), ["before", ""]);
     assert_eq!(lab.answers(), 1);
-    // Of the same size and time it is the same: nobody looks into it again.
+    // With the same size and time, the file is not read again.
     let time = std::fs::metadata(&path).unwrap().modified().unwrap();
     std::fs::write(&path, symbols(1, &[(0x40, "behind")])).unwrap();
     let file = std::fs::File::options().append(true).open(&path).unwrap();
     file.set_modified(time).unwrap();
     assert_eq!(known(&few), ["before", ""]);
-    // Addresses that were never asked for are, and the others stay.
+    // New addresses are looked up, and the others stay.
     let more = recording(&[("/lib.so", 1, 0x40, ""), ("/lib.so", 1, 0x4f, "")]);
     assert_eq!(known(&more), ["before", "behind"]);
     assert_eq!(lab.answers(), 1);
-    // A file that changed is another.
+    // A changed file is read again.
     std::fs::write(&path, symbols(1, &[(0x40, "behind"), (0x90, "new")])).unwrap();
     assert_eq!(known(&few), ["behind", "new"]);
     assert_eq!(lab.answers(), 2);
-    // A better one in another place as well.
+    // A better file in another place is used, too.
     lab.put("more", "lib.so", symbols(1, &[(0x40, "better")]));
     let symbolized = lab.resolve(&few, &["more", "syms"]);
     assert_eq!(symbolized.libraries[0].files[0].addresses, 1);
@@ -280,7 +280,7 @@ fn who_does_not_want_to_wait_gets_what_is_done() {
 #[test]
 fn behind_a_damaged_file_the_search_goes_on() {
     let lab = Lab::new();
-    // It says that it has DWARF, which is the end of a search, and has none that can be read.
+    // It claims to have DWARF, which ends a search, but the DWARF is not readable.
     let damaged = sample_files::elf(&[1; 20], sample_files::FULL);
     lab.put("first", "lib.so", damaged);
     lab.put("second", "lib.so", symbols(1, &[(0x40, "second")]));
@@ -316,7 +316,7 @@ fn what_the_cache_knows_of_a_file_outlives_it() {
         resolver.resolve(wanted(recording), &|_| {})
     };
     resolve(&recording(&[("/lib.so", 1, 0x40, "")]));
-    // Of the same size and time, so that nobody sees it before it is opened.
+    // With the same size and time, so that the change is noticed only when it is opened.
     std::fs::write(&path, symbols(2, &[(0x40, "other")])).unwrap();
     settle(&path);
     let mut more = recording(&[("/lib.so", 1, 0x40, ""), ("/lib.so", 1, 0x44, "")]);

@@ -1,7 +1,7 @@
-//! Tables of abbreviations (DWARF 5, 7.5.3), made for passing entries as fast as they can be
-//! passed: most entries of a unit are types and variables, of which only the length matters. An
-//! abbreviation becomes a few steps, in which attributes of a fixed size are one step together,
-//! and only the four attributes that say where code lies, and where the next sibling, are kept.
+//! Abbreviation tables (DWARF 5, 7.5.3), optimized for skipping entries: most entries of a unit are
+//! types and variables, of which only the length matters. An abbreviation becomes a few steps.
+//! Adjacent attributes of fixed size share a step, and only four attributes are kept: three for the
+//! location of code, and one for the next sibling.
 
 use super::error::DwarfError;
 use super::work::Share;
@@ -10,44 +10,43 @@ use gimli::{AttributeSpecification, Encoding};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// The abbreviations of one unit.
+/// Abbreviations of one unit.
 #[derive(Debug, Default)]
 pub(super) struct Abbrevs {
-    /// Codes from 1 on, as compilers give them.
+    /// Codes from 1 on, as assigned by compilers.
     dense: Vec<Abbrev>,
     sparse: HashMap<u64, Abbrev>,
     attributes: Vec<AttributeSpecification>,
     steps: Vec<Step>,
 }
 
-/// The shape of a debugging information entry.
+/// Shape of a debugging information entry.
 #[derive(Debug, Clone)]
 pub(super) struct Abbrev {
     pub kind: Kind,
     pub has_children: bool,
-    /// Forms of the kept values (0: it has none).
+    /// Forms of the kept values; 0 for an attribute that is not present.
     pub forms: [u16; 4],
     attributes: Range<u32>,
     steps: Range<u32>,
 }
 
-/// What an entry is to the search for functions.
+/// Role of an entry in the search for functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// `DW_TAG_subprogram`, a function or its declaration.
     Function,
     /// `DW_TAG_inlined_subroutine`.
     Inlined,
-    /// A lexical block: functions may be inlined in it, within its addresses.
+    /// A lexical block: it can contain inlined functions within its addresses.
     Block,
-    /// A type, a call site, …: the code of functions that are declared in it lies elsewhere, as a
-    /// rule.
+    /// A type, a call site, …: the code of functions declared in it is usually elsewhere.
     Aside,
     /// A namespace, a unit, …
     Other,
 }
 
-/// Which value is kept.
+/// Attribute whose value is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
     /// `DW_AT_low_pc`.
@@ -60,24 +59,24 @@ pub(super) enum Slot {
     Sibling = 3,
 }
 
-/// One step past attributes.
+/// Step that skips or keeps attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// So many bytes.
+    /// Skips a number of bytes.
     Skip(u32),
-    /// A LEB128 number.
+    /// Skips a LEB128 number.
     Leb,
-    /// Text up to its zero byte.
+    /// Skips text up to its zero byte.
     Text,
-    /// A block after its length in so many bytes.
+    /// Skips a block after its length, which has this number of bytes.
     Block(u8),
-    /// A block after its length in LEB128.
+    /// Skips a block after its length in LEB128.
     LebBlock,
-    /// `DW_FORM_indirect`: the form stands before the value.
+    /// `DW_FORM_indirect`: the form comes before the value.
     Indirect,
-    /// A number of so many bytes to keep.
+    /// Keeps a number of this number of bytes.
     Keep(Slot, u8),
-    /// A LEB128 number to keep.
+    /// Keeps a LEB128 number.
     KeepLeb(Slot),
 }
 
@@ -90,15 +89,14 @@ impl Abbrev {
         DwForm(self.forms[slot as usize])
     }
 
-    /// Whether its entries say where their code lies.
+    /// Returns whether entries have the location of their code.
     pub fn has_code(&self) -> bool {
         self.has(Slot::Low) || self.has(Slot::Ranges)
     }
 }
 
 impl Abbrevs {
-    /// Reads the table at `offset` for a unit of this encoding; with `until`, only as far as that
-    /// code.
+    /// Reads the table at `offset` for a unit of this encoding; with `until`, only up to that code.
     pub fn read(
         section: &[u8],
         offset: usize,
@@ -119,8 +117,8 @@ impl Abbrevs {
             }
             let before = table.memory();
             let abbrev = table.read_one(&mut cursor, encoding)?;
-            // An offset into the middle of another table has work done twice, and memory taken,
-            // several times that of the bytes read.
+            // With an offset into another table, work and memory are needed twice, and the memory
+            // is several times the number of bytes read.
             let memory = table.memory() - before + size_of::<Abbrev>();
             work.take(cursor.at - start + memory)?;
             if code == table.dense.len() as u64 + 1 {
@@ -134,7 +132,7 @@ impl Abbrevs {
         }
     }
 
-    /// What the table takes, in bytes.
+    /// Returns the memory of the table in bytes.
     pub fn memory(&self) -> usize {
         (self.dense.len() + self.sparse.len()) * size_of::<Abbrev>()
             + size_of_val(&*self.attributes)
@@ -157,7 +155,7 @@ impl Abbrevs {
             if (name, form) == (0, 0) {
                 break;
             }
-            // What fits no 16 bits is nobody's.
+            // Attributes beyond 16 bits are not defined.
             let name = DwAt(u16::try_from(name).unwrap_or(u16::MAX));
             let form = DwForm(u16::try_from(form).map_err(|_| DwarfError::Form(form))?);
             let constant = match form {
@@ -198,7 +196,7 @@ impl Abbrevs {
         })
     }
 
-    /// Adds a step to those from `first` on, joined to the last where both skip.
+    /// Adds a step to those from `first` on, and merges adjacent skips.
     fn add(&mut self, first: usize, step: Step) {
         match (self.steps[first..].last_mut(), step) {
             (_, Step::Skip(0)) => {}
@@ -207,7 +205,7 @@ impl Abbrevs {
         }
     }
 
-    /// The abbreviation of this code.
+    /// Returns the abbreviation with this code.
     #[inline]
     pub fn get(&self, code: u64) -> Option<&Abbrev> {
         match self.dense.get((code as usize).wrapping_sub(1)) {
@@ -216,12 +214,12 @@ impl Abbrevs {
         }
     }
 
-    /// Names and forms of the attributes of an entry.
+    /// Returns names and forms of the attributes of an entry.
     pub fn attributes(&self, abbrev: &Abbrev) -> &[AttributeSpecification] {
         &self.attributes[abbrev.attributes.start as usize..abbrev.attributes.end as usize]
     }
 
-    /// Passes the attributes of an entry; the values kept, by [`Slot`].
+    /// Skips the attributes of an entry and returns the kept values, by [`Slot`].
     #[inline]
     pub fn pass(
         &self,
@@ -262,7 +260,7 @@ fn kind(tag: DwTag) -> Kind {
     }
 }
 
-/// How to pass a value of this form (DWARF 5, 7.5.6); `None` where it is not known.
+/// Returns the step for a value of this form (DWARF 5, 7.5.6); `None` if the form is unknown.
 fn step(form: DwForm, encoding: Encoding) -> Option<Step> {
     let offset = u32::from(encoding.format.word_size());
     let address = u32::from(encoding.address_size);
@@ -287,7 +285,7 @@ fn step(form: DwForm, encoding: Encoding) -> Option<Step> {
         }
         dw::DW_FORM_data16 => Step::Skip(16),
         dw::DW_FORM_addr => Step::Skip(address),
-        // In DWARF 2 it was as wide as an address.
+        // In DWARF 2 it has the size of an address.
         dw::DW_FORM_ref_addr if encoding.version == 2 => Step::Skip(address),
         dw::DW_FORM_ref_addr
         | dw::DW_FORM_sec_offset
@@ -315,7 +313,7 @@ fn step(form: DwForm, encoding: Encoding) -> Option<Step> {
     })
 }
 
-/// Bytes and how far they are read.
+/// Reading position in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'bytes> {
     pub bytes: &'bytes [u8],
@@ -330,7 +328,7 @@ impl<'bytes> Cursor<'bytes> {
         Some(byte)
     }
 
-    /// An unsigned LEB128 number; bits beyond the 64th are dropped.
+    /// Reads an unsigned LEB128 number; bits beyond the 64th are dropped.
     #[inline]
     pub fn leb(&mut self) -> Option<u64> {
         let byte = self.byte()?;
@@ -351,7 +349,7 @@ impl<'bytes> Cursor<'bytes> {
         }
     }
 
-    /// A signed LEB128 number.
+    /// Reads a signed LEB128 number.
     #[inline]
     pub fn signed_leb(&mut self) -> Option<i64> {
         let start = self.at;
@@ -372,7 +370,7 @@ impl<'bytes> Cursor<'bytes> {
         Some(found)
     }
 
-    /// A little-endian number of 1, 2, 4 or 8 bytes.
+    /// Reads a little-endian number of 1, 2, 4 or 8 bytes.
     #[inline]
     pub fn number(&mut self, size: u8) -> Option<u64> {
         Some(match size {
@@ -383,7 +381,7 @@ impl<'bytes> Cursor<'bytes> {
         })
     }
 
-    /// Text up to its zero byte.
+    /// Reads text up to its zero byte.
     pub fn text(&mut self) -> Option<&'bytes [u8]> {
         let rest = self.bytes.get(self.at..)?;
         let text = &rest[..rest.iter().position(|byte| *byte == 0)?];
@@ -391,7 +389,7 @@ impl<'bytes> Cursor<'bytes> {
         Some(text)
     }
 
-    /// The next bytes, apart.
+    /// Splits off the next bytes.
     pub fn split(&mut self, size: u64) -> Option<&'bytes [u8]> {
         let end = self.at.checked_add(usize::try_from(size).ok()?)?;
         let part = self.bytes.get(self.at..end)?;
@@ -399,7 +397,7 @@ impl<'bytes> Cursor<'bytes> {
         Some(part)
     }
 
-    /// Moves on; where that is beyond the end, the next read fails.
+    /// Moves forward; beyond the end, the next read fails.
     #[inline]
     fn forward(&mut self, size: u64) {
         let size = usize::try_from(size).unwrap_or(usize::MAX);
@@ -423,7 +421,7 @@ impl<'bytes> Cursor<'bytes> {
             }
             Step::Indirect => {
                 let form = DwForm(u16::try_from(self.leb()?).ok()?);
-                // No producer has one indirection lead to another.
+                // An indirect form cannot be indirect again; no producer writes that.
                 let step = step_of_indirect(form, encoding)?;
                 self.skip(step, encoding)?;
             }

@@ -1,24 +1,24 @@
-//! What is wrong with debug information. It ends a part of the reading, never the whole.
+//! Errors in debug information. They end a part of the reading, never the whole.
 
-/// What is wrong with debug information.
+/// Error in debug information.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum DwarfError {
     #[error(transparent)]
     Format(#[from] gimli::Error),
-    #[error("a table of abbreviations has no end")]
+    #[error("unterminated abbreviation table")]
     AbbrevCut,
-    #[error("an attribute has a form that is not known (0x{0:x})")]
+    #[error("unknown attribute form 0x{0:x}")]
     Form(u64),
-    #[error("it ends within an entry")]
+    #[error("truncated entry")]
     Cut,
-    #[error("an entry has an abbreviation that its unit does not define")]
+    #[error("undefined abbreviation")]
     UnknownAbbreviation,
-    #[error("a reference leads to no entry")]
+    #[error("reference to a missing entry")]
     Offset,
-    #[error("no line table has version {0}")]
+    #[error("unknown line table version {0}")]
     LineVersion(u16),
-    #[error("the header of a line table contradicts itself")]
+    #[error("contradictory line table header")]
     LineHeader,
-    #[error("it repeats itself without measure")]
+    #[error("debug info exceeds the expansion limit")]
     TooMuchWork,
 }

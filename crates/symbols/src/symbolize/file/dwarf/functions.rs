@@ -1,8 +1,8 @@
-//! Which functions of a unit hold its addresses: one pass over the unit's entries. Owns the
-//! order of inlined calls; names and call sites are read afterwards, of what was found.
+//! Search for the functions that contain the addresses of a unit, in one pass over its entries.
+//! Determines the order of inlined calls; names and call sites are read later, only for results.
 //!
-//! The innermost function of an address is the last entry in the order of the section whose
-//! ranges hold it; the functions that it was inlined into are its parents.
+//! The innermost function of an address is the last entry in section order whose ranges contain it;
+//! its parents are the functions that it was inlined into.
 
 use super::abbrev::{Abbrev, Cursor, Kind, Slot};
 use super::error::DwarfError;
@@ -10,25 +10,25 @@ use super::unit::{Code, Parts, Unit};
 use super::work::Share;
 use gimli::constants as dw;
 
-/// The functions found in one unit. Kept from unit to unit for its memory.
+/// Functions found in one unit. Reused for other units to save allocations.
 #[derive(Debug, Default)]
 pub(super) struct Functions {
     found: Vec<Function>,
     open: Vec<Open>,
-    /// Of each address the innermost function.
+    /// Innermost function of each address.
     innermost: Vec<Option<u32>>,
 }
 
-/// A subprogram or an inlined call.
+/// Subprogram or inlined call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Function {
-    /// Of its entry, from the unit's header.
+    /// Offset of its entry from the unit's header.
     pub entry: usize,
-    /// What it was inlined into; `None`: it was not inlined.
+    /// Function that it was inlined into; `None` if it was not inlined.
     pub caller: Option<u32>,
 }
 
-/// A function whose children are being passed.
+/// Function whose children are being read.
 #[derive(Debug, Clone, Copy)]
 struct Open {
     /// Depth of its children.
@@ -38,21 +38,21 @@ struct Open {
     found: Option<u32>,
 }
 
-/// Whether entries are passed that hold no address themselves.
+/// Treatment of entries that do not contain an address themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pass {
-    /// Subtrees in which code would be astray are jumped.
+    /// Subtrees that normally do not contain code are skipped.
     Quick,
-    /// All of the unit.
+    /// All entries are read.
     Whole,
 }
 
 impl Functions {
-    /// Searches a unit for these addresses, which are sorted. Where `is_missed` says that an
-    /// address without a function ought to have one, no entry is left out.
+    /// Searches a unit for sorted addresses. If `is_missed` returns that an address without a
+    /// function should have one, the search is repeated without skipping entries.
     ///
     /// # Errors
-    /// Where the unit is damaged; what was found before that counts.
+    /// Returns an error if the unit is damaged; results found before that are kept.
     pub fn find<'data>(
         &mut self,
         unit: &Unit<'data>,
@@ -65,7 +65,7 @@ impl Functions {
         let jumped = self.pass(unit, parts, addresses, Pass::Quick, work)?;
         let missed = |(at, found): (usize, &Option<u32>)| found.is_none() && is_missed(at);
         if jumped && self.innermost.iter().enumerate().any(missed) {
-            // Rare: a nested function of GNU C or Ada has its code elsewhere than its parent.
+            // Rare: the code of a nested function of GNU C or Ada is outside its parent.
             self.clear(addresses);
             self.pass(unit, parts, addresses, Pass::Whole, work)?;
         }
@@ -78,17 +78,17 @@ impl Functions {
         self.innermost.resize(addresses.len(), None);
     }
 
-    /// The innermost function of the address of this index.
+    /// Returns the innermost function of the address at this index.
     pub fn innermost(&self, address: usize) -> Option<&Function> {
         self.innermost[address].map(|function| &self.found[function as usize])
     }
 
-    /// The function that this one was inlined into.
+    /// Returns the function that this one was inlined into.
     pub fn caller(&self, function: &Function) -> Option<&Function> {
         function.caller.map(|caller| &self.found[caller as usize])
     }
 
-    /// Whether a subtree was jumped.
+    /// Reads the entries and returns whether a subtree was skipped.
     fn pass<'data>(
         &mut self,
         unit: &Unit<'data>,
@@ -162,7 +162,7 @@ impl Functions {
             if is_empty
                 && pass == Pass::Quick
                 && let Some(sibling) = sibling(abbrev, kept)
-                // Forward only, or a damaged unit would never end.
+                // Only forward, otherwise a damaged unit could cause an endless loop.
                 && sibling > cursor.at
                 && sibling < cursor.bytes.len()
             {
@@ -175,7 +175,7 @@ impl Functions {
         }
     }
 
-    /// Notes an open function as the innermost so far of the addresses in this range.
+    /// Records an open function as the innermost so far for the addresses in a range.
     fn hold(
         &mut self,
         open: &mut Open,
@@ -206,8 +206,8 @@ impl Functions {
         Ok(())
     }
 
-    /// The innermost open function, which counts as found even where its own ranges do not hold
-    /// what its children hold.
+    /// Returns the innermost open function. It counts as found even if its own ranges do not
+    /// contain the addresses of its children.
     fn caller_of_next(&mut self) -> Option<u32> {
         let is_known = |open: &Open| open.found.is_some() || !open.is_inlined;
         let first = self.open.iter().rposition(is_known)?;
@@ -234,7 +234,7 @@ impl Functions {
     }
 }
 
-/// A damaged list of ranges is no range; the rest of the unit may be sound.
+/// Ignores a damaged range list, because the rest of the unit might be intact.
 fn sound(read: Result<(), DwarfError>) -> Result<(), DwarfError> {
     match read {
         Err(DwarfError::TooMuchWork) => Err(DwarfError::TooMuchWork),
@@ -242,7 +242,7 @@ fn sound(read: Result<(), DwarfError>) -> Result<(), DwarfError> {
     }
 }
 
-/// Where the next sibling begins, from the unit's header.
+/// Returns the start of the next sibling, relative to the unit's header.
 fn sibling(abbrev: &Abbrev, kept: [u64; 4]) -> Option<usize> {
     let in_unit = matches!(
         abbrev.form(Slot::Sibling),

@@ -1,6 +1,6 @@
-//! Which unit an address belongs to: from `.debug_aranges`, and for units that it does not list
-//! from the ranges of their root entries. Where units overlap llvm-symbolizer's choice is made:
-//! the one that began goes on, and of several that begin the first in the section is taken.
+//! Assignment of addresses to units: from `.debug_aranges`, and for units that it does not list
+//! from the ranges of their root entries. If units overlap, the choice is that of llvm-symbolizer:
+//! a unit that has begun continues, and of several that begin, the first in the section counts.
 
 use super::error::DwarfError;
 use super::units::{File, Roots};
@@ -8,16 +8,16 @@ use super::work::Share;
 use gimli::{DebugAranges, LittleEndian};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A piece of code and the unit that it belongs to.
+/// Piece of code with its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Piece {
     pub low: u64,
     pub high: u64,
-    /// Where the unit starts.
+    /// Start of the unit.
     pub unit: usize,
 }
 
-/// The pieces of code of all units, sorted, none over another.
+/// Returns the pieces of code of all units, sorted and without overlaps.
 pub(super) fn pieces(
     file: &File<'_>,
     aranges: &[u8],
@@ -29,7 +29,7 @@ pub(super) fn pieces(
         Ok(listed) => listed,
         Err(error) => {
             damaged(".debug_aranges", error);
-            // Some of it may be true; what roots say is.
+            // A part of it might be correct, but the root entries are reliable.
             pieces.clear();
             BTreeSet::new()
         }
@@ -38,7 +38,7 @@ pub(super) fn pieces(
     for unit in file.units.with_code().filter(|unit| !listed.contains(unit)) {
         let read = file.root_with(unit, &mut known, work).and_then(|root| {
             root.own_ranges(&file.parts, work, |low, high| {
-                // They are kept, each: more than their bytes.
+                // Each piece is stored and takes more memory than its bytes in the file.
                 work.take(48)?;
                 pieces.push(Piece { low, high, unit });
                 Ok(())
@@ -56,7 +56,7 @@ pub(super) fn pieces(
     disjoint(pieces)
 }
 
-/// Reads `.debug_aranges`; which units it lists.
+/// Reads `.debug_aranges` and returns the units that it lists.
 fn listed(aranges: &[u8], pieces: &mut Vec<Piece>) -> Result<BTreeSet<usize>, DwarfError> {
     let mut listed = BTreeSet::new();
     let mut headers = DebugAranges::new(aranges, LittleEndian).headers();
@@ -77,13 +77,13 @@ fn listed(aranges: &[u8], pieces: &mut Vec<Piece>) -> Result<BTreeSet<usize>, Dw
     Ok(listed)
 }
 
-/// Cuts pieces so that none lies over another.
+/// Splits pieces so that they do not overlap.
 fn disjoint(mut pieces: Vec<Piece>) -> Vec<Piece> {
     pieces.sort_by_key(|piece| piece.low);
     if pieces.is_sorted_by(|one, next| one.high <= next.low) {
         return pieces;
     }
-    // Where each piece starts and ends; ends first, in the order of addresses and units.
+    // Start and end of each piece; ends come first, in the order of addresses and units.
     let mut ends: Vec<(u64, usize, bool)> = Vec::with_capacity(2 * pieces.len());
     for piece in &pieces {
         ends.push((piece.low, piece.unit, true));
@@ -91,7 +91,7 @@ fn disjoint(mut pieces: Vec<Piece>) -> Vec<Piece> {
     }
     ends.sort_unstable();
     let mut cut: Vec<Piece> = Vec::new();
-    // Units that cover the address at hand, as often as they do.
+    // Units that cover the current address, with the number of their pieces.
     let mut covering: BTreeMap<usize, u32> = BTreeMap::new();
     let mut before = 0;
     for (address, unit, starts) in ends {

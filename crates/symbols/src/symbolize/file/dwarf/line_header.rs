@@ -1,5 +1,5 @@
-//! The header of a line table (DWARF 5, 6.2.4): how its program is to be run, and the files that
-//! rows name by number. The tables of files are read when a file is asked for.
+//! Header of a line table (DWARF 5, 6.2.4): parameters of its program, and the files that rows
+//! refer to by number. The file tables are read when a file is needed.
 
 use super::abbrev::Cursor;
 use super::error::DwarfError;
@@ -13,7 +13,7 @@ use gimli::{
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// The header of a unit's line table.
+/// Header of a unit's line table.
 pub(super) struct LineHeader<'data> {
     encoding: Encoding,
     pub minimum_instruction_length: u8,
@@ -24,11 +24,11 @@ pub(super) struct LineHeader<'data> {
     pub opcode_base: u8,
     pub standard_opcode_lengths: &'data [u8],
     pub program: &'data [u8],
-    /// Folders and files, unread.
+    /// Directory and file tables, not parsed yet.
     tables: &'data [u8],
 }
 
-/// A file as the table has it.
+/// File in the table.
 #[derive(Debug, Clone, Copy)]
 struct File<'data> {
     name: Value<'data>,
@@ -36,7 +36,7 @@ struct File<'data> {
 }
 
 impl<'data> LineHeader<'data> {
-    /// Reads the header of a unit's line table; `None` where the unit has none.
+    /// Reads the header of a unit's line table; `None` if the unit does not have one.
     pub fn read(
         unit: &Unit<'data>,
         parts: &Parts<'data>,
@@ -50,7 +50,7 @@ impl<'data> LineHeader<'data> {
             at: offset.0,
         };
         let (format, table) = read_whole(&mut at).ok_or(DwarfError::Cut)?;
-        // Units may name one table; each reads it anew.
+        // Several units can refer to the same table, and each reads it again.
         work.take(table.len())?;
         let mut at = Cursor {
             bytes: table,
@@ -95,21 +95,21 @@ impl<'data> LineHeader<'data> {
                 name => text(name),
             };
             let folder = at.leb()?;
-            // When it was changed, and its size.
+            // Modification time and size.
             at.leb()?;
             at.leb()?;
             files.push(File { name, folder });
         }
     }
 
-    /// A table of DWARF 5: what its entries hold, how many there are, the entries.
+    /// Reads a table of DWARF 5: the format of its entries, their number, and the entries.
     fn entries(&self, at: &mut Cursor<'data>) -> Option<Vec<File<'data>>> {
         let mut specs = Vec::new();
         let mut is_sized = false;
         for _ in 0..at.byte()? {
             let (content, form) = (at.leb()?, at.leb()?);
             let form = DwForm(u16::try_from(form).ok()?);
-            // Their values stand elsewhere: nothing that a table of files could hold.
+            // Their values are stored elsewhere, so they are not valid in a file table.
             if form == dw::DW_FORM_implicit_const || form == dw::DW_FORM_indirect {
                 return None;
             }
@@ -124,7 +124,7 @@ impl<'data> LineHeader<'data> {
         }
         let count = at.leb()?;
         if (!is_sized && count > 0) || count > MOST_FILES {
-            // Entries of no size could be without number.
+            // The number of entries of size zero would not be limited by the data.
             return None;
         }
         let mut files = Vec::new();
@@ -152,15 +152,15 @@ impl<'data> LineHeader<'data> {
     }
 }
 
-/// What a unit is compiled from; there are units of some thousand files.
+/// Maximum number of files of a unit; units with some thousand files exist.
 const MOST_FILES: u64 = 1 << 20;
 
-/// Names for what entries of the tables hold, which gimli reads as attributes of no meaning.
+/// Attribute names for the contents of table entries, chosen so that gimli does not interpret them.
 const PATH: DwAt = DwAt(0xfff1);
 const FOLDER: DwAt = DwAt(0xfff2);
 const OTHER: DwAt = DwAt(0xfff3);
 
-/// The table after its length.
+/// Splits off the table after its length.
 fn read_whole<'data>(at: &mut Cursor<'data>) -> Option<(Format, &'data [u8])> {
     let length = at.number(4)?;
     if length == 0xffff_ffff {
@@ -173,7 +173,7 @@ fn read_whole<'data>(at: &mut Cursor<'data>) -> Option<(Format, &'data [u8])> {
 fn read_header<'data>(at: &mut Cursor<'data>, mut encoding: Encoding) -> Option<LineHeader<'data>> {
     if encoding.version >= 5 {
         encoding.address_size = at.byte()?;
-        // Segments: no machine of today has them.
+        // Segment selectors are not used by current machines.
         at.byte()?;
     }
     let length = at.number(encoding.format.word_size())?;
@@ -185,7 +185,7 @@ fn read_header<'data>(at: &mut Cursor<'data>, mut encoding: Encoding) -> Option<
     };
     let minimum_instruction_length = at.byte()?;
     if encoding.version >= 4 {
-        // Operations of an instruction: of machines that Android does not run on.
+        // Operations per instruction (VLIW), not used on Android.
         at.byte()?;
     }
     at.byte()?;
@@ -207,14 +207,14 @@ fn read_header<'data>(at: &mut Cursor<'data>, mut encoding: Encoding) -> Option<
 }
 
 impl LineHeader<'_> {
-    /// The bits of an address.
+    /// Returns the mask for addresses.
     pub fn address_mask(&self) -> u64 {
         u64::MAX >> (64 - 8 * u32::from(self.encoding.address_size))
     }
 }
 
-/// Paths of the files of one line table: as the compiler saw them, nothing normalised, since
-/// `..` may lead through links.
+/// Paths of the files of a line table, as used by the compiler. They are not normalized, because
+/// `..` can follow links.
 pub(super) struct Paths<'unit, 'data> {
     unit: &'unit Unit<'data>,
     parts: &'unit Parts<'data>,
@@ -224,7 +224,7 @@ pub(super) struct Paths<'unit, 'data> {
 }
 
 impl<'unit, 'data> Paths<'unit, 'data> {
-    /// Of the unit with this line table.
+    /// Makes the paths for a unit with this line table.
     pub fn new(
         unit: &'unit Unit<'data>,
         parts: &'unit Parts<'data>,
@@ -239,8 +239,9 @@ impl<'unit, 'data> Paths<'unit, 'data> {
         }
     }
 
-    /// The path of a file as llvm-symbolizer writes it: after its folder, and after the folder
-    /// that the compiler ran in where that is relative. `None` where the table has no such file.
+    /// Returns the path of a file in the form of llvm-symbolizer: relative paths are appended to
+    /// their directory, and that to the working directory of the compiler. `None` if the file is
+    /// missing.
     pub fn get(&mut self, file: u64) -> Option<Rc<str>> {
         if let Some(path) = self.known.get(&file) {
             return path.clone();
@@ -259,7 +260,7 @@ impl<'unit, 'data> Paths<'unit, 'data> {
         }
         let (folders, files) = self.tables.as_ref()?;
         let text = |value| self.unit.string(self.parts, value);
-        // Before version 5, files and folders count from 1.
+        // Before version 5, files and directories count from 1.
         let place = |number: u64| usize::try_from(number.checked_sub(u64::from(!is_5))?).ok();
         let file = files.get(place(file)?)?;
         let name = text(file.name)?;
@@ -270,7 +271,7 @@ impl<'unit, 'data> Paths<'unit, 'data> {
         let folder = folder.and_then(|folder| text(*folder)).unwrap_or_default();
         let ran_in = self.unit.comp_dir;
         let mut path = Vec::with_capacity(ran_in.len() + folder.len() + name.len() + 2);
-        // Folder 0 of version 5 is the one that the compiler ran in.
+        // Directory 0 of version 5 is the working directory of the compiler.
         let is_there = is_5 && file.folder == 0;
         if !is_there && !is_absolute(folder) {
             path.extend_from_slice(ran_in);
@@ -281,13 +282,13 @@ impl<'unit, 'data> Paths<'unit, 'data> {
     }
 }
 
-/// Absolute on Windows or elsewhere: the compiler may have run on either.
+/// Returns whether a path is absolute on Windows or elsewhere: the compiler could run on either.
 fn is_absolute(path: &[u8]) -> bool {
     matches!(path, [b'/', ..] | [b'\\', b'\\', ..])
         || matches!(path, [drive, b':', b'/' | b'\\', ..] if drive.is_ascii_alphabetic())
 }
 
-/// Appends a part of a path after one separator.
+/// Appends a part of a path with exactly one separator.
 fn append(path: &mut Vec<u8>, part: &[u8]) {
     let leading = part.iter().take_while(|byte| **byte == b'/').count();
     if path.ends_with(b"/") {

@@ -1,7 +1,6 @@
-//! File and line of each address of a unit: one pass over the unit's line program, which keeps
-//! no rows but those asked for, by llvm-symbolizer's rules. Of the sequences the one that ends
-//! first after the address is asked, and only that; in it the last row at or before the address
-//! counts, also where its line is 0.
+//! File and line of each address of a unit, in one pass over its line program that keeps only the
+//! requested rows. The rules are those of llvm-symbolizer: only the sequence that ends first after
+//! the address is used. In it the last row at or before the address counts, even if its line is 0.
 
 use super::abbrev::Cursor;
 use super::error::DwarfError;
@@ -9,10 +8,10 @@ use super::line_header::LineHeader;
 use super::work::Share;
 use gimli::constants::{self as dw, DwLne, DwLns};
 
-/// The program ends within an instruction.
+/// Error for a program that ends within an instruction.
 const CUT: DwarfError = DwarfError::Cut;
 
-/// Where the instruction at an address came from.
+/// Source location of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Row {
     /// Number of the file in the unit's table.
@@ -21,17 +20,17 @@ pub(super) struct Row {
     pub column: u32,
 }
 
-/// The rows of one unit's addresses. Kept from unit to unit for its memory.
+/// Rows of one unit's addresses. Reused for other units to save allocations.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     found: Vec<Option<Found>>,
-    /// Where the sequences end.
+    /// Ends of the sequences.
     ends: Vec<u64>,
-    /// Of the sequence at hand: index of the address, and its row.
+    /// Rows of the current sequence, each with the index of its address.
     sequence: Vec<(usize, Row)>,
 }
 
-/// The row of an address in the sequence that ends first of those that hold it.
+/// Row of an address, from the sequence that contains it and ends first.
 #[derive(Debug, Clone, Copy)]
 struct Found {
     row: Row,
@@ -40,7 +39,7 @@ struct Found {
 }
 
 impl Lines {
-    /// Forgets the last unit; no address of the next has a row yet.
+    /// Clears the rows for a new unit with these addresses.
     pub fn clear(&mut self, addresses: &[u64]) {
         self.found.clear();
         self.found.resize(addresses.len(), None);
@@ -48,10 +47,10 @@ impl Lines {
         self.sequence.clear();
     }
 
-    /// Runs a line program for these addresses, which are sorted.
+    /// Runs a line program for sorted addresses.
     ///
     /// # Errors
-    /// Where the program is damaged; what it says before that counts.
+    /// Returns an error if the program is damaged; rows found before that are kept.
     pub fn find(
         &mut self,
         header: &LineHeader<'_>,
@@ -63,12 +62,12 @@ impl Lines {
         result
     }
 
-    /// The row of the address of this index.
+    /// Returns the row of the address at this index.
     pub fn row(&self, address: usize) -> Option<Row> {
         self.found[address].map(|found| found.row)
     }
 
-    /// The state machine of DWARF 5, 6.2.
+    /// Runs the state machine of DWARF 5, 6.2.
     fn run(
         &mut self,
         header: &LineHeader<'_>,
@@ -125,7 +124,7 @@ impl Lines {
                     let by = cursor.number(2).ok_or(CUT)?;
                     state.address = state.address.wrapping_add(by) & mask;
                 }
-                // The instruction set, and opcodes that are not known.
+                // The instruction set, and unknown opcodes.
                 _ => {
                     let lengths = header.standard_opcode_lengths;
                     let operands = lengths.get(usize::from(opcode) - 1).copied();
@@ -156,17 +155,17 @@ impl Lines {
             dw::DW_LNE_set_address => {
                 let address = operands.iter().rev().take(8);
                 state.address = address.fold(0, |n, b| n << 8 | u64::from(*b)) & mask;
-                // All ones stand for code that the linker dropped.
+                // An address of all ones marks code that the linker dropped.
                 state.is_dropped = state.address == mask;
             }
-            // Discriminators, and files that no producer defines here.
+            // Discriminators, and file definitions, which producers do not write here.
             _ => {}
         }
         Ok(())
     }
 
     fn end_sequence(&mut self, state: &mut State<'_>, work: &Share<'_>) -> Result<(), DwarfError> {
-        // Many sequences may hold the same addresses.
+        // Many sequences can contain the same addresses.
         work.take(self.sequence.len())?;
         let high = state.address;
         let low = state.low.filter(|low| *low < high);
@@ -184,7 +183,7 @@ impl Lines {
         Ok(())
     }
 
-    /// A row begins at the state's address, where the row before ends.
+    /// Begins a row at the state's address, where the previous row ends.
     #[inline]
     fn begin_row(&mut self, state: &mut State<'_>) {
         if state.is_dropped {
@@ -204,7 +203,7 @@ impl Lines {
         state.last = state.row;
     }
 
-    /// Drops the row of an address where a sequence that does not hold it ends before.
+    /// Drops the row of an address if another sequence ends between the address and the row's end.
     fn choose(&mut self, addresses: &[u64]) {
         self.ends.sort_unstable();
         for (found, address) in self.found.iter_mut().zip(addresses) {
@@ -217,17 +216,17 @@ impl Lines {
     }
 }
 
-/// The registers of the line program.
+/// Registers of the line program.
 struct State<'addresses> {
     addresses: &'addresses [u64],
     address: u64,
     row: Row,
     is_dropped: bool,
-    /// Where the sequence begins.
+    /// Start of the sequence.
     low: Option<u64>,
-    /// The row before.
+    /// Previous row.
     last: Row,
-    /// The first address that has no row yet.
+    /// First address without a row.
     next: usize,
 }
 

@@ -1,22 +1,22 @@
-//! DWARF 2 to 5: functions, inlined calls, files and lines of addresses. Owns which sections are
-//! needed and how the work is shared among threads.
+//! DWARF 2 to 5: functions, inlined calls, files and lines of addresses. Selects the sections and
+//! distributes the work to threads.
 //!
-//! | file | what it finds |
+//! | file | contents |
 //! |---|---|
-//! | `units` | where the units are; the root entry of one |
-//! | `index` | the unit that an address belongs to |
-//! | `unit` | a unit's header, and what its root entry sets |
-//! | `abbrev` | the shapes of entries, and how to get over them |
-//! | `functions` | the function that holds an address, and what it was inlined into |
-//! | `line_header` | how a line table is to be read, and what its files are called |
-//! | `lines` | the row of the line table that covers an address |
-//! | `names` | what a function is called |
-//! | `work` | that a file's size bounds what it costs |
-//! | `split` | units whose functions are in `.dwo` and `.dwp` files |
-//! | `error` | what is wrong with debug information |
+//! | `units` | location of the units; the root entry of a unit |
+//! | `index` | assignment of addresses to units |
+//! | `unit` | header of a unit and attributes of its root entry |
+//! | `abbrev` | shapes of entries, and skipping them |
+//! | `functions` | the function that contains an address, and its callers if inlined |
+//! | `line_header` | header of a line table and paths of its files |
+//! | `lines` | the row of the line table for an address |
+//! | `names` | names of functions |
+//! | `work` | a limit on the work, relative to the file size |
+//! | `split` | units with functions in `.dwo` and `.dwp` files |
+//! | `error` | errors in debug information |
 //!
-//! The bytes are read by gimli, except where most of the time goes: entries that only need to be
-//! skipped, and line programs. The rules on what belongs to an address are llvm-symbolizer's.
+//! gimli parses the bytes, except for the parts that take most of the time: skipped entries and
+//! line programs. The rules for assigning entries to an address are those of llvm-symbolizer.
 
 mod abbrev;
 mod error;
@@ -59,7 +59,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The debug information of a file, not read yet.
+/// Debug information of a file, not parsed yet.
 pub(super) struct DebugInfo {
     bytes: Bytes,
     elf: Elf,
@@ -71,7 +71,7 @@ pub(super) struct DebugInfo {
 #[derive(Clone, Default)]
 struct Sections([Bytes; NAMES.len()]);
 
-/// In the order of size, largest first, as they are to be decompressed.
+/// Section names in descending order of typical size, for decompression in parallel.
 const NAMES: [&str; 10] = [
     "info",
     "str",
@@ -86,7 +86,7 @@ const NAMES: [&str; 10] = [
 ];
 
 impl Sections {
-    /// Reads the sections whose names end in `suffix`, several at a time.
+    /// Reads the sections whose names end in `suffix`, several in parallel.
     fn read(
         bytes: &Bytes,
         elf: &Elf,
@@ -119,12 +119,12 @@ impl Sections {
 
     fn get(&self, name: &str) -> &[u8] {
         let at = NAMES.iter().position(|known| *known == name);
-        &self.0[at.expect("only names of the list are asked for")]
+        &self.0[at.expect("only names of the list are requested")]
     }
 
     fn get_mut(&mut self, name: &str) -> &mut Bytes {
         let at = NAMES.iter().position(|known| *known == name);
-        &mut self.0[at.expect("only names of the list are asked for")]
+        &mut self.0[at.expect("only names of the list are requested")]
     }
 
     fn size(&self) -> u64 {
@@ -157,8 +157,8 @@ impl Sections {
     }
 }
 
-/// Has up to `threads` threads take the numbers from 0 to `count`, each once; what each thread
-/// made of its numbers.
+/// Distributes the numbers from 0 to `count` to up to `threads` threads and returns the result of
+/// each thread.
 fn in_parallel<T: Send>(
     count: usize,
     threads: NonZero<usize>,
@@ -187,14 +187,14 @@ fn in_parallel<T: Send>(
 
 /// Addresses of one unit.
 struct Task {
-    /// Where the unit starts; `None` for addresses that belong to none.
+    /// Start of the unit; `None` for addresses without one.
     unit: Option<usize>,
-    /// Indexes of its addresses, in order.
+    /// Indexes of the addresses, in order.
     addresses: Vec<usize>,
 }
 
 impl DebugInfo {
-    /// Of a file that has `.debug_info`; finds the dwz file that it names.
+    /// Makes the debug information of a file with `.debug_info`, and finds its dwz file.
     pub fn new(
         bytes: Bytes,
         elf: Elf,
@@ -210,8 +210,8 @@ impl DebugInfo {
         }
     }
 
-    /// Finds functions and lines of addresses, which are sorted; `symbols` has what the symbol
-    /// table says of each. The answers of each address are in one of those returned.
+    /// Finds functions and lines of sorted addresses; `symbols` has the symbol table's entry for
+    /// each. The lines of each address are in one of the returned values.
     pub fn lookup(
         &self,
         addresses: &[u64],
@@ -268,8 +268,8 @@ impl DebugInfo {
     }
 }
 
-/// Which addresses belong to which unit; large units first, so that none is left to run alone.
-/// Addresses without one make a task of their own.
+/// Assigns addresses to units, large units first, so that none of them runs alone at the end.
+/// Addresses without a unit form their own task.
 fn tasks(file: &File<'_>, pieces: &[Piece], addresses: &[u64]) -> Vec<Task> {
     let mut tasks: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
     let mut at = 0;
@@ -278,7 +278,7 @@ fn tasks(file: &File<'_>, pieces: &[Piece], addresses: &[u64]) -> Vec<Task> {
             at += 1;
         }
         let holding = pieces.get(at).filter(|piece| piece.low <= *address);
-        // What is listed need not be there.
+        // A listed unit might not exist.
         let unit = holding.map(|piece| piece.unit);
         let unit = unit.filter(|start| file.units.size_of(*start) > 0);
         tasks.entry(unit).or_default().push(index);
@@ -299,31 +299,31 @@ fn note_of(part: &str, error: DwarfError) -> Note {
     }
 }
 
-/// All that the threads of a lookup share.
+/// State shared by the threads of a lookup.
 struct Run<'run, 'data> {
     own: &'run File<'data>,
     supplement: Option<&'run File<'data>>,
     splits: &'run Splits<'data>,
     addresses: &'run [u64],
     symbols: &'run [Option<Symbol<'run>>],
-    /// Whether there is a symbol table at all.
+    /// True if the file has a symbol table.
     has_symbols: bool,
     work: &'run Work,
     notes: &'run Notes,
 }
 
-/// One thread of a lookup: what it keeps from unit to unit.
+/// Thread of a lookup, with buffers reused for all units.
 struct Worker<'run, 'data> {
     run: &'run Run<'run, 'data>,
     reader: Reader<'run, 'data>,
-    /// Addresses of the unit at hand.
+    /// Addresses of the current unit.
     addresses: Vec<u64>,
     functions: Functions,
     lines: Lines,
     answers: Answers,
 }
 
-/// A damaged file may nest inlined calls as deep as it is long.
+/// Maximum nesting of inlined calls; in a damaged file it could be as large as the file.
 const DEEPEST: usize = 512;
 
 impl<'run, 'data> Worker<'run, 'data> {
@@ -338,7 +338,7 @@ impl<'run, 'data> Worker<'run, 'data> {
         }
     }
 
-    /// Answers the addresses of one unit.
+    /// Looks up the addresses of one unit.
     fn task(&mut self, task: &Task) {
         let run = self.run;
         self.addresses.clear();
@@ -384,13 +384,13 @@ impl<'run, 'data> Worker<'run, 'data> {
                 Err(error) => run.note(".debug_info.dwo", error),
             }
         }
-        // A skeleton has no functions: without its other half there are lines alone.
+        // Without its split unit, a skeleton has only lines.
         self.reader.begin_unit();
         search.answer(task, &unit, &run.own.parts, &mut self.reader, &mut paths);
     }
 }
 
-/// The other half of a skeleton.
+/// Returns the split unit of a skeleton.
 fn split_unit<'data>(
     sections: &SplitSections<'_>,
     skeleton: &Unit<'data>,
@@ -403,7 +403,7 @@ fn split_unit<'data>(
     Ok(split)
 }
 
-/// The addresses of a unit, to be answered by its functions or by those of the split unit.
+/// Lookup of a unit's addresses, in its own functions or those of the split unit.
 struct Search<'task, 'run, 'data> {
     run: &'run Run<'run, 'data>,
     addresses: &'task [u64],
@@ -422,13 +422,13 @@ impl<'data> Search<'_, '_, 'data> {
         paths: &mut Paths<'_, 'data>,
     ) {
         let run = self.run;
-        // What the symbol table does not know as a function is padding.
+        // Addresses without a function in the symbol table are padding.
         let is_missed = |at: usize| !run.has_symbols || run.symbols[task.addresses[at]].is_some();
         let functions = &mut *self.functions;
         let found = functions.find(unit, parts, self.addresses, &reader.work, is_missed);
         found.unwrap_or_else(|error| run.note(".debug_info", error));
         for (at, index) in task.addresses.iter().enumerate() {
-            // A row whose file is not in the table says nothing.
+            // A row is ignored if its file is not in the table.
             let row = self.lines.row(at);
             let place = row.and_then(|row| {
                 Some(Place {
@@ -469,8 +469,8 @@ impl Run<'_, '_> {
         self.notes.add(note_of(part, error));
     }
 
-    /// Adds the outermost function of an address: the symbol table names it, where it knows one,
-    /// since debug information has one name for all copies of a function.
+    /// Adds the outermost function of an address. The symbol table's name takes precedence, because
+    /// debug information has one name for all copies of a function.
     fn add_outermost(&self, at: usize, name: Option<&[u8]>, place: &Place, answers: &mut Answers) {
         let symbol = self.symbols[at];
         let name = symbol.map(|symbol| symbol.name).or(name);
@@ -486,7 +486,7 @@ impl Run<'_, '_> {
     }
 }
 
-/// Where an inner function was called, or, innermost, where the address is.
+/// Location of the call of an inner function, or, for the innermost one, of the address.
 #[derive(Default)]
 struct Place {
     file: Option<Rc<str>>,
@@ -494,7 +494,7 @@ struct Place {
     column: u32,
 }
 
-/// The dwz file that a file names.
+/// Finds the dwz file of a file.
 fn find_supplement(
     bytes: &Bytes,
     elf: &Elf,

@@ -1,5 +1,5 @@
-//! What a function is called, and where it was called from: reads the entries found, and follows
-//! their references to the entries that name them, in any unit, also in the dwz file.
+//! Names and call sites of functions: reads the entries that were found, and follows their
+//! references to the entries with the names, in any unit and in the dwz file.
 
 use super::abbrev::Abbrevs;
 use super::error::DwarfError;
@@ -11,46 +11,46 @@ use gimli::{AttributeValue, Encoding, UnitHeader};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Where an entry is.
+/// File that contains an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Home {
-    /// The file itself (or the split one).
+    /// The file itself, or the split one.
     Own,
     /// The dwz file.
     Supplement,
 }
 
-/// What the entry of a function says of it.
+/// Facts from the entry of a function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Details<'data> {
-    /// Linkage name, else the name in the source.
+    /// Linkage name, otherwise the name in the source.
     pub name: Option<&'data [u8]>,
-    /// Of an inlined function, where it was called: number of the file, line, column.
+    /// Location of the call of an inlined function: number of the file, line, column.
     pub call_file: u64,
     pub call_line: u32,
     pub call_column: u32,
 }
 
-/// Reads units and names, and keeps what it read.
+/// Reader of units and names, with caches.
 pub(super) struct Reader<'run, 'data> {
     own: &'run File<'data>,
     supplement: Option<&'run File<'data>>,
     pub work: Share<'run>,
     abbrevs: HashMap<(Home, usize, Encoding), Arc<Abbrevs>>,
-    /// Bytes of the tables.
+    /// Total memory of the cached tables in bytes.
     kept: usize,
     units: HashMap<(Home, usize), Arc<Unit<'data>>>,
-    /// By offset of the entry in its section, of functions of the unit at hand.
+    /// Functions of the current unit, by offset of the entry in the section.
     details: HashMap<usize, Details<'data>>,
-    /// By offset, of entries that others refer to.
+    /// Names of entries that others refer to, by offset.
     named: HashMap<(Home, usize), Named<'data>>,
 }
 
-/// Entries refer to others, and those again, a few times; more is a circle.
+/// Maximum length of a chain of references; a longer one is a cycle.
 const MOST_REFERENCES: usize = 16;
-/// Tables and units kept at a time.
+/// Maximum number of cached tables and of cached units.
 const MOST_KEPT: usize = 256;
-/// Bytes of the tables kept at a time: a unit's take some hundred kilobytes.
+/// Maximum memory of the cached tables in bytes; those of a unit take some hundred kilobytes.
 const MOST_MEMORY: usize = 32 << 20;
 
 impl<'run, 'data> Reader<'run, 'data> {
@@ -78,7 +78,7 @@ impl<'run, 'data> Reader<'run, 'data> {
         }
     }
 
-    /// The unit whose header is at this offset.
+    /// Returns the unit with its header at this offset.
     pub fn unit(&mut self, home: Home, offset: usize) -> Result<Arc<Unit<'data>>, DwarfError> {
         if let Some(unit) = self.units.get(&(home, offset)) {
             return Ok(Arc::clone(unit));
@@ -91,7 +91,7 @@ impl<'run, 'data> Reader<'run, 'data> {
         Ok(unit)
     }
 
-    /// Reads the unit whose header is at this offset.
+    /// Reads the unit with its header at this offset.
     pub fn read(&mut self, home: Home, offset: usize) -> Result<Unit<'data>, DwarfError> {
         let file = self.file(home).ok_or(DwarfError::Offset)?;
         let header = file.header(offset)?;
@@ -115,7 +115,7 @@ impl<'run, 'data> Reader<'run, 'data> {
         self.kept += abbrevs.memory();
         if self.abbrevs.len() >= MOST_KEPT || self.kept > MOST_MEMORY {
             self.abbrevs.clear();
-            // They hold the tables too.
+            // Units hold references to the tables.
             self.units.clear();
             self.kept = abbrevs.memory();
         }
@@ -123,14 +123,14 @@ impl<'run, 'data> Reader<'run, 'data> {
         Ok(abbrevs)
     }
 
-    /// Forgets the functions of the last unit.
+    /// Clears the functions of the previous unit.
     pub fn begin_unit(&mut self) {
         self.details.clear();
         self.named.clear();
     }
 
-    /// What the function says whose entry is at `entry` of the unit. What cannot be read stays
-    /// unknown: the symbol table may know it.
+    /// Returns the facts about the function with its entry at `entry` in the unit. Unreadable facts
+    /// are unknown, because the symbol table might have them.
     pub fn details(&mut self, unit: &Unit<'data>, entry: usize) -> Details<'data> {
         if let Some(details) = self.details.get(&entry) {
             return *details;
@@ -149,7 +149,7 @@ impl<'run, 'data> Reader<'run, 'data> {
         details
     }
 
-    /// The names of an entry, its own or those of the entries that it refers to.
+    /// Returns the names of an entry: its own, or those of the entries that it refers to.
     fn named(
         &mut self,
         mut named: Named<'data>,
@@ -177,7 +177,7 @@ impl<'run, 'data> Reader<'run, 'data> {
         named
     }
 
-    /// The names of the entry at this offset of the section; `unit` is the one that refers to it.
+    /// Returns the names of the entry at this offset of the section; `unit` refers to it.
     fn follow(
         &mut self,
         home: Home,
@@ -210,7 +210,7 @@ impl<'run, 'data> Reader<'run, 'data> {
         let file = self.file(home).ok_or(DwarfError::Offset)?;
         let (abbrev, at) = unit.entry(entry)?;
         let specs = unit.abbrevs.attributes(abbrev);
-        // Attributes may be of no size.
+        // Attributes can have size zero.
         self.work.take(specs.len())?;
         let mut read = Read::default();
         let mut reader = unit.attributes_at(at)?;
@@ -222,7 +222,7 @@ impl<'run, 'data> Reader<'run, 'data> {
                 self.work.take(text.map_or(0, <[u8]>::len))?;
                 Ok::<_, DwarfError>(text)
             };
-            // Numbers that do not fit are damage: unknown.
+            // Numbers that are too large come from damage and count as unknown.
             let number = || attribute.udata_value().and_then(|n| u32::try_from(n).ok());
             match attribute.name() {
                 dw::DW_AT_linkage_name | dw::DW_AT_MIPS_linkage_name => {
@@ -257,7 +257,7 @@ struct Named<'data> {
     plain: Option<&'data [u8]>,
 }
 
-/// One entry.
+/// Contents of one entry.
 #[derive(Default)]
 struct Read<'data> {
     named: Named<'data>,

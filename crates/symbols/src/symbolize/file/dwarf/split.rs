@@ -1,6 +1,6 @@
-//! Split DWARF: units of which the file holds a skeleton (line table and ranges) while functions
-//! are in a `.dwo` file of their own, or with those of other units in a `.dwp` package.
-//! DWARF 5 and its GNU forerunner of DWARF 4.
+//! Split DWARF: the file contains only a skeleton of each unit (line table and ranges); functions
+//! are in a separate `.dwo` file, or together with those of other units in a `.dwp` package.
+//! Supports DWARF 5 and its GNU predecessor in DWARF 4.
 
 use super::error::DwarfError;
 use super::unit::{Parts, Slice, Unit};
@@ -18,22 +18,22 @@ use std::collections::HashSet;
 use std::num::NonZero;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Finds split units.
+/// Lookup of split units.
 pub(super) struct Splits<'run> {
     companions: &'run [Arc<dyn SupplementaryFiles>],
     allowance: &'run Allowance,
     work: &'run Work,
     notes: &'run Notes,
     package: OnceLock<Option<Package<'run>>>,
-    /// Units of files of their own whose size was added to the work: each once, however many
-    /// skeletons name it.
+    /// Split units whose size was added to the work limit: each once, even if several skeletons
+    /// refer to it.
     counted: Mutex<HashSet<u64>>,
 }
 
-/// A `.dwp` file.
+/// `.dwp` file.
 struct Package<'run> {
     sections: SplitSections<'run>,
-    /// `.debug_cu_index`: which parts of the sections belong to a unit.
+    /// `.debug_cu_index`: assigns parts of the sections to units.
     index: Bytes,
     _index_loan: Loan<'run>,
 }
@@ -55,8 +55,8 @@ impl<'run> Splits<'run> {
         }
     }
 
-    /// The sections that hold the unit of a skeleton; `None`, with a note, where they are not
-    /// found.
+    /// Returns the sections that contain the unit of a skeleton; `None`, with a note, if they are
+    /// not found.
     pub fn find(&self, skeleton: &Unit<'_>) -> Option<SplitSections<'run>> {
         let (name, id) = (skeleton.dwo_name?, skeleton.dwo_id?);
         let name = String::from_utf8_lossy(name);
@@ -98,7 +98,7 @@ impl<'run> Splits<'run> {
         None
     }
 
-    /// Adds the work that a unit of so many bytes may need.
+    /// Adds the work allowed for a unit of this size in bytes.
     fn count(&self, id: u64, size: u64) {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         if counted.insert(id) {
@@ -145,7 +145,7 @@ impl<'run> Splits<'run> {
         })
     }
 
-    /// The parts of a package that belong to a unit.
+    /// Returns the parts of a package that belong to a unit.
     fn in_package(&self, package: &Package<'run>, id: u64) -> Option<SplitSections<'run>> {
         let index = DebugCuIndex::new(&package.index, LittleEndian).index();
         let index: UnitIndex<Slice<'_>> = match index {
@@ -183,15 +183,15 @@ impl<'run> Splits<'run> {
     }
 }
 
-/// The sections of a split unit.
+/// Sections of a split unit.
 pub(super) struct SplitSections<'run> {
     sections: Sections,
-    /// Of those of a file of its own; the parts of a package are the package's.
+    /// Memory of the sections of a `.dwo` file; parts of a package belong to the package.
     _loan: Option<Loan<'run>>,
 }
 
 impl SplitSections<'_> {
-    /// The units of the sections; what stands in the skeleton's file is taken from there.
+    /// Returns the units of the sections; missing sections come from the skeleton's file.
     pub fn file<'data>(&'data self, skeleton: Option<&Parts<'data>>) -> File<'data> {
         let mut parts = self.sections.parts(None);
         parts.file_type = DwarfFileType::Dwo;
@@ -201,15 +201,15 @@ impl SplitSections<'_> {
                 .ranges
                 .set_debug_ranges(*skeleton.ranges.debug_ranges());
         }
-        // Damage shows again where the units are read.
+        // Damage is reported when the units are read.
         let (units, _) = Units::read(parts.info);
         File { parts, units }
     }
 
-    /// Where the unit of this ID starts.
+    /// Returns the start of the unit with this ID.
     ///
     /// # Errors
-    /// Where the search costs too much; units that cannot be read are not the one.
+    /// Returns an error if the search exceeds the work limit; unreadable units are skipped.
     pub fn unit(&self, id: u64, work: &Share<'_>) -> Result<Option<usize>, DwarfError> {
         let file = self.file(None);
         for start in file.units.with_code() {
@@ -222,7 +222,7 @@ impl SplitSections<'_> {
         Ok(None)
     }
 
-    /// The bytes of the unit that starts there.
+    /// Returns the size in bytes of the unit that starts there.
     fn size_of(&self, start: usize) -> u64 {
         Units::read(self.sections.get("info")).0.size_of(start) as u64
     }

@@ -1,5 +1,5 @@
-//! One unit of debug information: its header, what its root entry sets for all others, and the
-//! reading of strings, addresses and ranges in its terms.
+//! One unit of debug information: its header, the settings of its root entry, and the reading of
+//! strings, addresses and ranges by these settings.
 
 use super::abbrev::{Abbrev, Abbrevs, Cursor, Slot};
 use super::error::DwarfError;
@@ -14,12 +14,12 @@ use gimli::{
 };
 use std::sync::{Arc, LazyLock};
 
-/// Bytes as gimli reads them.
+/// Bytes for gimli.
 pub(super) type Slice<'data> = EndianSlice<'data, LittleEndian>;
-/// The value of an attribute.
+/// Value of an attribute.
 pub(super) type Value<'data> = AttributeValue<Slice<'data>>;
 
-/// The sections of one file of debug information, or of one unit of a package.
+/// Sections of one file of debug information, or of one unit of a package.
 #[derive(Clone)]
 pub(super) struct Parts<'data> {
     pub info: &'data [u8],
@@ -32,35 +32,35 @@ pub(super) struct Parts<'data> {
     pub ranges: RangeLists<Slice<'data>>,
     /// Strings of the dwz file.
     pub supplement_str: DebugStr<Slice<'data>>,
-    /// Whether it is split DWARF.
+    /// Marks split DWARF.
     pub file_type: DwarfFileType,
 }
 
-/// A unit whose root entry was read.
+/// Unit with its root entry.
 pub(super) struct Unit<'data> {
-    /// Of its header in the section.
+    /// Offset of its header in the section.
     pub offset: usize,
-    /// From its header to its end.
+    /// Bytes from its header to its end.
     pub bytes: &'data [u8],
     pub encoding: Encoding,
-    /// Of the root entry, from the header.
+    /// Offset of the root entry from the header.
     pub root: usize,
     pub abbrevs: Arc<Abbrevs>,
     pub low_pc: u64,
     pub str_offsets_base: DebugStrOffsetsBase<usize>,
     pub addr_base: DebugAddrBase<usize>,
-    /// Of range lists by index; in DWARF 4 what split units add to theirs.
+    /// Base of range lists by index; in DWARF 4 the base that split units add to their offsets.
     pub ranges_base: DebugRngListsBase<usize>,
     pub line_program: Option<DebugLineOffset>,
     pub comp_dir: &'data [u8],
-    /// Of a skeleton: the file that holds the rest.
+    /// File with the rest of a skeleton.
     pub dwo_name: Option<&'data [u8]>,
     pub dwo_id: Option<u64>,
-    /// Code of the whole unit.
+    /// Code ranges of the whole unit.
     code: Code,
 }
 
-/// How an entry says where its code is.
+/// Location of an entry's code.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Code {
     forms: [u16; 4],
@@ -68,7 +68,7 @@ pub(super) struct Code {
 }
 
 impl Code {
-    /// Of an entry of this abbreviation, from what [`Abbrevs::pass`] kept.
+    /// Makes the location for an entry of this abbreviation from the values of [`Abbrevs::pass`].
     pub fn new(abbrev: &Abbrev, kept: [u64; 4]) -> Code {
         let forms = abbrev.forms;
         Code { forms, kept }
@@ -81,8 +81,8 @@ impl Code {
 }
 
 impl<'data> Unit<'data> {
-    /// Reads the root entry with the abbreviations given: all of the unit's, or only as many as
-    /// the root needs.
+    /// Reads the root entry with the given abbreviations: all of the unit's, or only as many as the
+    /// root needs.
     pub fn read(
         parts: &Parts<'data>,
         header: &UnitHeader<Slice<'data>>,
@@ -153,7 +153,7 @@ impl<'data> Unit<'data> {
                 _ => {}
             }
         }
-        // What is read by index needs the bases, which may stand after it.
+        // Values by index need the bases, which can come after them.
         let text = |value: Option<Value<'data>>| unit.string(parts, value?);
         let (comp_dir, dwo_name) = (text(comp_dir), text(dwo_name));
         let low_pc = low_pc.or(entry_pc).and_then(|low| match low {
@@ -167,7 +167,7 @@ impl<'data> Unit<'data> {
         Ok(unit)
     }
 
-    /// Takes from the skeleton what a split unit does not repeat.
+    /// Copies the settings that a split unit does not repeat from its skeleton.
     pub fn complete_from(&mut self, skeleton: &Unit<'data>) {
         self.low_pc = skeleton.low_pc;
         self.addr_base = skeleton.addr_base;
@@ -176,8 +176,8 @@ impl<'data> Unit<'data> {
         }
     }
 
-    /// The abbreviation of the entry at `at` (from the unit's header) and where its attributes
-    /// begin.
+    /// Returns the abbreviation of the entry at `at` (from the unit's header) and the start of its
+    /// attributes.
     pub fn entry(&self, at: usize) -> Result<(&Abbrev, usize), DwarfError> {
         let bytes = self.bytes;
         let mut at = Cursor { bytes, at };
@@ -189,19 +189,19 @@ impl<'data> Unit<'data> {
         Ok((abbrev, at.at))
     }
 
-    /// A reader of the attributes that begin at `at`.
+    /// Returns a reader for the attributes that begin at `at`.
     pub fn attributes_at(
         &self,
         at: usize,
     ) -> Result<EntriesRaw<'static, Slice<'data>>, DwarfError> {
-        // Attributes are read by specifications of our own tables; gimli's are not asked.
+        // The specifications come from the tables in `abbrev`; those of gimli are not used.
         static NONE: LazyLock<Abbreviations> = LazyLock::new(Abbreviations::default);
         let input = self.bytes.get(at..).ok_or(DwarfError::Cut)?;
         let input = EndianSlice::new(input, LittleEndian);
         Ok(EntriesRaw::new(input, self.encoding, &NONE, UnitOffset(at)))
     }
 
-    /// The text of an attribute, where it is one and lies in its section.
+    /// Returns the text of an attribute, if it has one within its section.
     pub fn string(&self, parts: &Parts<'data>, value: Value<'data>) -> Option<&'data [u8]> {
         let (section, at) = match value {
             AttributeValue::String(text) => {
@@ -228,7 +228,7 @@ impl<'data> Unit<'data> {
         parts.addr.get_address(size, self.addr_base, index).ok()
     }
 
-    /// The address that a value of this form is, where the form is one of addresses.
+    /// Returns the address in a value of this form, if it is a form for addresses.
     #[inline]
     fn address(&self, parts: &Parts<'data>, (form, value): (DwForm, u64)) -> Option<u64> {
         match form {
@@ -242,11 +242,11 @@ impl<'data> Unit<'data> {
         }
     }
 
-    /// Calls `sink` with each range of an entry's code that is not empty. An address of all ones
-    /// stands for code that the linker dropped.
+    /// Calls `sink` with each non-empty range of an entry's code. An address of all ones marks code
+    /// that the linker dropped.
     ///
     /// # Errors
-    /// Where the list of ranges is damaged or `sink` fails.
+    /// Returns an error if the range list is damaged or `sink` fails.
     #[inline]
     pub fn ranges(
         &self,
@@ -289,7 +289,7 @@ impl<'data> Unit<'data> {
         Ok(())
     }
 
-    /// Code ranges of the whole unit, as its root entry has them.
+    /// Calls `sink` with the code ranges of the whole unit, from its root entry.
     pub fn own_ranges(
         &self,
         parts: &Parts<'data>,

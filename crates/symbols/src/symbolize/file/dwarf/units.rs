@@ -1,4 +1,4 @@
-//! Where the units of a file are, and what it takes to read the root entry of one.
+//! Locations of the units in a file, and reading of root entries.
 
 use super::abbrev::{Abbrevs, Cursor};
 use super::error::DwarfError;
@@ -8,10 +8,10 @@ use gimli::{DebugInfo, DebugInfoOffset, Encoding, LittleEndian, UnitHeader, Unit
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Where the units of `.debug_info` are.
+/// Locations of the units in `.debug_info`.
 #[derive(Debug, Default)]
 pub(super) struct Units {
-    /// Of each unit where it starts and ends, in order; type units too.
+    /// Start and end of each unit, including type units, in order.
     spans: Vec<Span>,
 }
 
@@ -19,12 +19,12 @@ pub(super) struct Units {
 struct Span {
     start: usize,
     end: usize,
-    /// Whether code belongs to it.
+    /// True if the unit can have code.
     has_code: bool,
 }
 
 impl Units {
-    /// Reads the headers of all units. Those before a damaged one are kept.
+    /// Reads the headers of all units. Units before a damaged one are kept.
     pub fn read(info: &[u8]) -> (Units, Result<(), DwarfError>) {
         let mut units = Units::default();
         let mut headers = DebugInfo::new(info, LittleEndian).units();
@@ -47,14 +47,14 @@ impl Units {
         }
     }
 
-    /// Where the unit starts that holds this offset of the section.
+    /// Returns the start of the unit that contains this offset of the section.
     pub fn start_of(&self, offset: usize) -> Option<usize> {
         let after = self.spans.partition_point(|span| span.start <= offset);
         let span = self.spans[..after].last()?;
         (offset < span.end).then_some(span.start)
     }
 
-    /// Where units with code start.
+    /// Returns the starts of units that can have code.
     pub fn with_code(&self) -> impl Iterator<Item = usize> {
         self.spans
             .iter()
@@ -62,7 +62,7 @@ impl Units {
             .map(|span| span.start)
     }
 
-    /// The bytes of the unit that starts here.
+    /// Returns the size in bytes of the unit that starts here.
     pub fn size_of(&self, start: usize) -> usize {
         let found = self.spans.binary_search_by_key(&start, |span| span.start);
         found.map_or(0, |at| self.spans[at].end - start)
@@ -76,18 +76,18 @@ pub(super) struct File<'data> {
 }
 
 impl<'data> File<'data> {
-    /// The header of the unit at this offset.
+    /// Returns the header of the unit at this offset.
     pub fn header(&self, offset: usize) -> Result<UnitHeader<Slice<'data>>, DwarfError> {
         let info = DebugInfo::new(self.parts.info, LittleEndian);
         Ok(info.header_from_offset(DebugInfoOffset(offset))?)
     }
 
-    /// The unit at this offset with the abbreviation of its root entry only.
+    /// Returns the unit at this offset, with only the abbreviation of its root entry.
     pub fn root(&self, offset: usize, work: &Share<'_>) -> Result<Unit<'data>, DwarfError> {
         self.root_with(offset, &mut Roots::new(), work)
     }
 
-    /// The same; `known` keeps what was read for other units.
+    /// Returns the unit at this offset; `known` caches abbreviations for other units.
     pub fn root_with(
         &self,
         offset: usize,
@@ -119,7 +119,7 @@ impl<'data> File<'data> {
     }
 }
 
-/// Beginnings of tables of abbreviations, by offset and last code: units of one table have their
-/// roots in common.
+/// Beginnings of abbreviation tables, by offset and last code. Units with the same table usually
+/// have the same abbreviation for their roots.
 pub(super) type Roots = HashMap<(usize, u64, Encoding), Arc<Abbrevs>>;
 const MOST_KEPT: usize = 64;

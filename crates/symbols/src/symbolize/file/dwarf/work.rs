@@ -1,30 +1,30 @@
-//! How much work a file may cause. DWARF refers to parts of itself by offset: a small file can
-//! have each of a million entries name the same million ranges. An honest file has its bytes
-//! read a few times.
+//! Limit on the work that a file can cause. DWARF refers to parts of itself by offset, so each of a
+//! million entries in a small file can refer to the same million ranges. In a regular file each
+//! byte is read only a few times.
 
 use super::error::DwarfError;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How often an honest file has a byte read, and then some.
+/// Allowed reads for each byte, with a margin over regular files.
 const PER_BYTE: u64 = 16;
 
-/// Work that is left for all threads, in bytes read or steps made.
+/// Remaining work of all threads, in bytes read or steps.
 #[derive(Debug)]
 pub(super) struct Work(AtomicU64);
 
 impl Work {
-    /// So much.
+    /// Makes a limit of this number of steps.
     pub fn of(steps: u64) -> Work {
         Work(AtomicU64::new(steps))
     }
 
-    /// What an honest file with so many bytes of debug information does not come near to.
+    /// Makes a limit for this many bytes of debug information that regular files never reach.
     pub fn for_debug_info(size: u64) -> Work {
         Work::of((16 << 20) + size.saturating_mul(PER_BYTE))
     }
 
-    /// Adds what an honest file with so many more bytes of debug information may need.
+    /// Adds the work allowed for this many more bytes of debug information.
     pub fn add_debug_info(&self, size: u64) {
         self.give_back(size.saturating_mul(PER_BYTE));
     }
@@ -35,15 +35,14 @@ impl Work {
         let _ = self.0.fetch_update(order, order, more);
     }
 
-    /// A thread's part of it.
+    /// Returns a share for one thread.
     pub fn share(&self) -> Share<'_> {
         let taken = Cell::new(0);
         Share { work: self, taken }
     }
 }
 
-/// What one thread has taken of the work, in large pieces, so that threads do not meet at the
-/// counter.
+/// Share of one thread, taken from the total in large pieces to reduce contention on the counter.
 #[derive(Debug)]
 pub(super) struct Share<'work> {
     work: &'work Work,
@@ -53,10 +52,10 @@ pub(super) struct Share<'work> {
 impl Share<'_> {
     const PIECE: u64 = 1 << 16;
 
-    /// Takes some of the work.
+    /// Takes steps from the share.
     ///
     /// # Errors
-    /// Where there is not as much left.
+    /// Returns an error if not enough work is left.
     #[inline]
     pub fn take(&self, steps: usize) -> Result<(), DwarfError> {
         let steps = steps as u64;
@@ -84,7 +83,7 @@ impl Share<'_> {
 }
 
 impl Drop for Share<'_> {
-    /// What was taken and not needed is there for the others: each split unit has a share.
+    /// Returns unused steps to the total, because each split unit has a share.
     fn drop(&mut self) {
         self.work.give_back(self.taken.get());
     }

@@ -1,6 +1,6 @@
-//! Trees of folders by build ID: every file below a root that has symbols, whatever its name.
-//! Owns when a tree is walked (at its first use, once), the tables to look it up by, and that
-//! the next process need not open again what has not changed.
+//! Directory trees by build ID: every file below a root that has symbols, whatever its name. A tree
+//! is walked once, when first needed, into lookup tables. Unchanged files are remembered for later
+//! processes.
 
 pub(super) mod record;
 mod walk;
@@ -20,15 +20,16 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// So many compressed members of one build are unpacked in a tree to see what they know.
+/// Maximum number of compressed members of one build in a tree that are decompressed to find their
+/// amount of information.
 const MOST_UNPACKED: usize = 16;
 
-/// What is walked.
+/// Root of a walk.
 #[derive(Debug, Clone)]
 pub(super) enum SearchRoot {
-    /// Everything below a folder.
+    /// Everything below a directory.
     Folder(PathBuf),
-    /// The outputs of builds below a Gradle project.
+    /// Build outputs below a Gradle project.
     Project(PathBuf),
     /// A single file: a library, an archive.
     File(PathBuf),
@@ -42,7 +43,7 @@ impl SearchRoot {
     }
 }
 
-/// A tree that is walked when it is first asked.
+/// Tree that is walked when first needed.
 #[derive(Debug)]
 pub(super) struct Tree {
     root: SearchRoot,
@@ -50,23 +51,23 @@ pub(super) struct Tree {
     index: OnceLock<Index>,
 }
 
-/// What lies in a tree, and how to find it.
+/// Contents of a tree with lookup tables.
 #[derive(Debug)]
 pub(super) struct Index {
     folders: Vec<(String, Folder)>,
     by_id: HashMap<Vec<u8>, Vec<At>>,
     by_name: HashMap<String, Vec<At>>,
-    /// How many files were looked at.
+    /// Number of files seen.
     pub files: usize,
-    /// How many had to be opened.
+    /// Number of files opened.
     pub opened: usize,
-    /// Whether the tree is larger than what is walked.
+    /// True if the tree exceeds the limits of the walk.
     pub is_cut: bool,
-    /// Roots that could not be read.
+    /// Unreadable roots.
     lost: Vec<(PathBuf, WhyNot)>,
 }
 
-/// A file or a member of an archive.
+/// File or member of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct At {
     folder: u32,
@@ -83,8 +84,7 @@ impl Tree {
         }
     }
 
-    /// The index, made at the first call: the tree is walked, by several threads; other callers
-    /// wait for it.
+    /// Returns the index. The first call walks the tree with several threads; other callers wait.
     pub(super) fn index(&self) -> &Index {
         self.index.get_or_init(|| {
             let key = self.key();
@@ -100,14 +100,14 @@ impl Tree {
                 && let Some(cache) = &self.cache
                 && let Some(bytes) = record::write(&walked.folders)
             {
-                // Without it the next walk takes longer.
+                // If this fails, the next walk only takes longer.
                 let _ = cache.put(&key, &bytes);
             }
             Index::new(walked)
         })
     }
 
-    /// The index, if it was needed before.
+    /// Returns the index, if it was needed before.
     pub(super) fn made(&self) -> Option<&Index> {
         self.index.get()
     }
@@ -128,7 +128,7 @@ impl Tree {
             .into()
     }
 
-    /// Adds files of the library's build; notes files of its name that are of another.
+    /// Adds files of the library's build, and records files with its name that are another build.
     pub(super) fn search(&self, place: Place, query: &LibraryQuery, found: &mut Found) {
         let index = self.index();
         for (path, why_not) in &index.lost {
@@ -141,7 +141,7 @@ impl Tree {
             let is_packed =
                 |content: &Content| matches!(content, Content::Symbols(s) if s.knowledge.is_none());
             if is_packed(index.content(at)) {
-                // Nothing is better than what was found, and each costs an unpacking.
+                // Nothing is better than the file found, and each one must be decompressed.
                 if found.full() > full || unpacked == MOST_UNPACKED {
                     continue;
                 }
@@ -210,7 +210,8 @@ impl Tree {
         }
     }
 
-    /// How much a compressed member knows: what an earlier process saw, or a look at all of it.
+    /// Returns the amount of information in a compressed member: cached, or found by reading all of
+    /// it.
     fn knowledge_of(&self, source: &Source) -> Result<Knowledge, WhyNot> {
         let key: [u8; 32] = Sha256::new()
             .chain_update(b"knowledge\0")
@@ -225,7 +226,7 @@ impl Tree {
         }
         let bytes = source.open(None)?;
         let knowledge = file::identify(&bytes)?.knowledge;
-        // The search ends with such a file, so no more than one is kept.
+        // The search ends with such a file, so at most one is kept.
         if knowledge == Knowledge::Dwarf {
             source.keep(bytes);
         }
@@ -237,7 +238,7 @@ impl Tree {
         Ok(knowledge)
     }
 
-    /// Files of exactly this name, whatever their build: for what another file names.
+    /// Returns the files with exactly this name, of any build, for references from other files.
     pub(super) fn named(&self, name: &str) -> Vec<Source> {
         let index = self.index();
         let of_name = index.by_name.get(key_of(name)).into_iter().flatten();
@@ -281,7 +282,7 @@ impl Index {
 
     fn enter(&mut self, at: At, name: &str, content: &Content) {
         match content {
-            // Thousands of these are sources and pictures; a text in place of a library is told.
+            // Thousands of these are sources and images; text in place of a library is reported.
             Content::Other if !name.contains(".so") => return,
             Content::Archive(_) => return,
             Content::Symbols(symbols) => {
@@ -304,13 +305,13 @@ impl Index {
             .push(at);
     }
 
-    /// Files of the library's build, in order of their paths.
+    /// Returns the files of the library's build, in order of their paths.
     fn of_build(&self, query: &LibraryQuery) -> Vec<At> {
         let id = &query.library.build_id;
         if id.is_empty() {
             return Vec::new();
         }
-        // A recording may hold Breakpad's ID as text; a file may know itself by that only.
+        // A recording can have Breakpad's ID as text, and a file might have only that one.
         let keys = [
             id.0.clone(),
             id.0.to_ascii_uppercase(),
@@ -346,7 +347,7 @@ impl Index {
         }
     }
 
-    /// Folders and name, of a member those within the archive.
+    /// Returns directories and file name; for a member, those within the archive.
     fn components(&self, at: At) -> impl DoubleEndedIterator<Item = &str> {
         let (folder, file) = self.file(at);
         let whole = match self.entry(at) {
@@ -357,7 +358,7 @@ impl Index {
         folders.chain(whole.1.split(['/', '\\', '!']))
     }
 
-    /// The path for people.
+    /// Returns the path for display.
     fn path(&self, at: At) -> String {
         let (folder, file) = self.file(at);
         let path = Path::new(folder).join(&file.name);
@@ -384,7 +385,7 @@ impl Index {
     }
 }
 
-/// The same rule as of [`crate::symbolize::file::Facts::is_build`], on what the index keeps.
+/// Applies the rule of [`crate::symbolize::file::Facts::is_build`] to the data in the index.
 fn is_build(symbols: &Symbols, query: &LibraryQuery) -> bool {
     let id = &query.library.build_id;
     if !id.is_empty() && symbols.build_id == id.0 {
@@ -400,7 +401,7 @@ fn last_of(name: &str) -> &str {
     name.rsplit(['/', '\\', '!']).next().unwrap_or(name)
 }
 
-/// Folders of an index made of a single file.
+/// Makes the directories of an index for a single file.
 fn folder_of_one(folder: &str, file: File) -> Folders {
     let contents = Folder {
         mtime_ns: None,

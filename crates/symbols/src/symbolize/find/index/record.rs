@@ -1,52 +1,52 @@
-//! What an index remembers of a tree of folders, and how it is written down. Owns the format
-//! on disk; which of it is still true the walk finds out.
+//! Stored form of an index of a directory tree. Defines the format on disk; the walk decides which
+//! parts are still valid.
 
 use crate::symbolize::find::content::Content;
 use crate::symbolize::find::source::Stamp;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Another shape or another meaning gets another number.
+/// Format version. Bump it when the structure or its meaning changes.
 const VERSION: u32 = 2;
 
-/// Folders by path, as they were walked.
+/// Walked directories by path.
 pub(in crate::symbolize::find) type Folders = HashMap<String, Folder>;
 
-/// One folder.
+/// Directory in the index.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::symbolize::find) struct Folder {
-    /// Its own time in nanoseconds since 1970: what is in it has not changed as long as this
-    /// has not. `None` where it was too young to be relied on.
+    /// Modification time in nanoseconds since 1970: as long as it does not change, the names in the
+    /// directory are the same. `None` if it was too recent to be reliable.
     pub mtime_ns: Option<i64>,
-    /// Its regular files, by name.
+    /// Regular files, by name.
     pub files: Vec<File>,
-    /// Its folders, by name.
+    /// Subdirectories, by name.
     pub folders: Vec<Below>,
 }
 
-/// A folder in a folder.
+/// Subdirectory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(in crate::symbolize::find) struct Below {
     pub name: String,
     pub is_link: bool,
 }
 
-/// A regular file.
+/// Regular file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::symbolize::find) struct File {
     pub name: String,
     pub stamp: Stamp,
-    /// Whether another change would show in its stamp: not where it was very young.
+    /// True if every later change would alter the stamp; false for very recent files.
     pub is_settled: bool,
     pub content: Content,
 }
 
-/// Writes folders down.
+/// Serializes directories.
 pub(super) fn write(folders: &Folders) -> Option<Vec<u8>> {
     postcard::to_stdvec(&(VERSION, folders)).ok()
 }
 
-/// Reads what [`write`] wrote; `None` where it is of another version or damaged.
+/// Deserializes the result of [`write`]; `None` if it is of another version or damaged.
 pub(super) fn read(bytes: &[u8]) -> Option<Folders> {
     let (version, rest): (u32, &[u8]) = postcard::take_from_bytes(bytes).ok()?;
     if version != VERSION {
@@ -102,7 +102,7 @@ mod tests {
         let mut other = bytes.clone();
         other[0] += 1;
         assert_eq!(read(&other), None);
-        // A length that is claimed and not there.
+        // A length without data.
         assert_eq!(read(&[VERSION as u8, 0xff, 0xff, 0xff, 0xff, 0x7f]), None);
     }
 }

@@ -1,11 +1,11 @@
-//! The walk through a tree of folders: which files have symbols, and of which build. Owns what
-//! is walked, how far, and what of an earlier walk is still true; several threads share the
-//! folders.
+//! Walk through a directory tree that finds files with symbols and their builds. Defines the limits
+//! of the walk and the parts of an earlier walk that are still valid. Several threads share the
+//! directories.
 //!
-//! A folder whose own time has not changed holds the same names, so only the size and time of
-//! its files are asked for; a file whose size and time have not changed is not opened. Neither
-//! is relied on where it was changed within two seconds of the walk: clocks of file systems are
-//! that coarse, and another change might not show.
+//! If the time of a directory has not changed, it contains the same names, and only size and time
+//! of its files are read. A file with unchanged size and time is not opened. Neither is trusted if
+//! it was changed within two seconds before the walk: clocks of file systems can be that coarse,
+//! and another change might not be visible.
 
 use super::folder_of_one;
 use super::record::{Below, File, Folder, Folders};
@@ -22,46 +22,46 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-/// Folders deeper than this below a root are not walked.
+/// Maximum depth of directories below a root.
 const DEEPEST: usize = 64;
-/// So many files of one tree are looked at, then the walk ends.
+/// Maximum number of files of a tree; the walk ends there.
 const MOST_FILES: usize = 1_000_000;
-/// What was changed so short a time ago may change again without a trace.
+/// Age below which another change might not be visible.
 const YOUNG_NS: i64 = 2_000_000_000;
-/// Smaller files are neither ELF nor ZIP nor Breakpad.
+/// Minimum size of a file: smaller ones are neither ELF nor ZIP nor Breakpad.
 const SMALLEST: u64 = 22;
-/// Files of one folder that one thread looks into before it shares them.
+/// Number of files of a directory that a thread examines itself before it shares the rest.
 const SHARE: usize = 256;
-/// More threads wait for the disk rather than for the processor.
+/// Maximum number of threads; more would wait for the disk rather than for the processor.
 const MOST_THREADS: usize = 8;
 
-/// Folders that hold no libraries of their own and very many files.
+/// Directories with very many files but no libraries.
 const SKIPPED: [&str; 5] = [".git", ".hg", ".repo", ".svn", "node_modules"];
-/// Trees of the kernel: their files are no files.
+/// Virtual file systems of the kernel.
 const NEVER: [&str; 3] = ["/dev", "/proc", "/sys"];
-/// Memory for files of users, though it lies in such a tree.
+/// Memory for files of users, although it is in such a tree.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// What a walk brought.
+/// Result of a walk.
 #[derive(Debug, Default)]
 pub(super) struct Walked {
     pub folders: Folders,
-    /// How many files were looked at.
+    /// Number of files seen.
     pub files: usize,
-    /// How many of them were opened: new or changed since the walk before.
+    /// Number of files opened: new or changed since the previous walk.
     pub opened: usize,
-    /// Whether it ended before it had seen everything.
+    /// True if the walk ended early.
     pub is_cut: bool,
-    /// Whether it differs from the walk before.
+    /// True if the result differs from the previous walk.
     pub is_changed: bool,
-    /// Roots that could not be read, and why.
+    /// Unreadable roots, with the reasons.
     pub lost: Vec<(PathBuf, WhyNot)>,
 }
 
-/// Looks into the file at a path, which may be an archive or not.
+/// Function that examines the file at a path; the flag allows archives.
 type Look = fn(&Path, bool) -> Content;
 
-/// Walks through the trees below `roots`, given what an earlier walk found.
+/// Walks the trees below `roots`, given the result of an earlier walk.
 pub(super) fn walk(roots: &[PathBuf], earlier: Folders) -> Walked {
     walk_with(roots, earlier, content_of)
 }
@@ -132,7 +132,7 @@ fn walk_with(roots: &[PathBuf], earlier: Folders, look: Look) -> Walked {
     walked
 }
 
-/// A single file in place of a tree, whatever its name.
+/// Examines a single file instead of a tree, whatever its name.
 pub(super) fn one(path: &Path, mut earlier: Folders) -> Walked {
     let mut walked = Walked::default();
     let folder = path.parent().and_then(Path::to_str);
@@ -173,30 +173,30 @@ pub(super) fn one(path: &Path, mut earlier: Folders) -> Walked {
     walked
 }
 
-/// A folder to be read.
+/// Directory to be read.
 struct Walking {
     path: PathBuf,
-    /// Where it really is: links may have led to it.
+    /// Its real path, after resolving links.
     target: PathBuf,
-    /// So many levels below its root.
+    /// Levels below its root.
     depth: usize,
 }
 
-/// Something to do.
+/// Job for a thread.
 enum Job {
-    /// Read a folder.
+    /// Read a directory.
     Folder(Walking),
-    /// Look into files of a folder that is read already.
+    /// Examine files of a directory that was read before.
     Files(PathBuf, Vec<(String, Stamp)>),
 }
 
 struct Walk {
     state: Mutex<State>,
-    /// There are new jobs, or all are done.
+    /// Signals new jobs, or the end of all jobs.
     more: Condvar,
-    /// What is not taken over is gone.
+    /// Result of the earlier walk; directories left at the end no longer exist.
     earlier: Mutex<Folders>,
-    /// Where the roots really are.
+    /// Real paths of the roots.
     targets: Vec<PathBuf>,
     now_ns: i64,
     look: Look,
@@ -204,14 +204,14 @@ struct Walk {
 
 struct State {
     jobs: Vec<Job>,
-    /// Jobs that are waiting or being done.
+    /// Number of jobs waiting or running.
     pending: usize,
     walked: Walked,
-    /// Folders that links led to, by their real path.
+    /// Directories reached through links, by their real paths.
     seen: HashSet<PathBuf>,
 }
 
-/// What one job brought.
+/// Result of one job.
 #[derive(Default)]
 struct Brought {
     jobs: Vec<Job>,
@@ -228,7 +228,7 @@ impl Walk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does jobs until there are none.
+    /// Runs jobs until there are none.
     fn work(&self) {
         let mut state = self.state();
         loop {
@@ -242,7 +242,7 @@ impl Walk {
                 return;
             };
             drop(state);
-            // Every job that was taken is counted off, or the others would wait for ever.
+            // Every job must be counted as done, otherwise the other threads would wait forever.
             let brought = self.brought(job);
             state = self.state();
             state.take(brought);
@@ -250,7 +250,7 @@ impl Walk {
         }
     }
 
-    /// Does a job; what a panic leaves of it is that its folder could not be read.
+    /// Runs a job; if it panics, its directory counts as unreadable.
     fn brought(&self, job: Job) -> Brought {
         let path = match &job {
             Job::Folder(folder) => folder.path.clone(),
@@ -290,12 +290,13 @@ impl Walk {
             mtime_ns.is_some() && earlier.as_ref().is_some_and(|e| e.mtime_ns == mtime_ns);
         let (mut kept, mut new) = (Vec::new(), Vec::new());
         let folders = match earlier {
-            // Windows tells sizes and times along with the names: asking each file costs more.
+            // Windows returns sizes and times with the names, and reading each file costs more.
             Some(earlier) if same_names && !cfg!(windows) => {
                 for file in earlier.files {
                     match regular::stat(&path.join(&file.name)) {
                         Ok(metadata) => self.sort(file, Stamp::of(&metadata), &mut kept, &mut new),
-                        // The target of a link is gone: it may come back any time, as anything.
+                        // The target of a link is missing; it can come back at any time, as
+                        // anything.
                         Err(_) => mtime_ns = None,
                     }
                 }
@@ -375,7 +376,7 @@ impl Walk {
         }
     }
 
-    /// Keeps what is known of a file, or has it looked into again.
+    /// Keeps the data of an unchanged file, or schedules it for examination.
     fn sort(&self, file: File, stamp: Stamp, kept: &mut Vec<File>, new: &mut Vec<(String, Stamp)>) {
         if file.is_settled && file.stamp == stamp {
             kept.push(file);
@@ -405,8 +406,8 @@ impl Walk {
         }
     }
 
-    /// The folder that a link leads to, if it is to be walked: not if that happens anyway, nor
-    /// if it leads back to where the walk came from.
+    /// Returns the target directory of a link if it should be walked: not if it is walked anyway,
+    /// nor if it leads back to a directory above the walk.
     fn worth_following(&self, link: &Path) -> Option<PathBuf> {
         let target = link.canonicalize().ok()?;
         let inside = self.targets.iter().any(|root| target.starts_with(root));
@@ -443,24 +444,24 @@ impl State {
     }
 }
 
-/// Whether what really lies at `target` is the kernel's.
+/// Returns whether a real path is in a virtual file system of the kernel.
 fn is_of_kernel(target: &Path) -> bool {
     cfg!(unix)
         && NEVER.iter().any(|tree| target.starts_with(tree))
         && !target.starts_with(SHARED_MEMORY)
 }
 
-/// The names in a folder.
+/// Names in a directory.
 struct Listed {
     files: Vec<(String, Stamp)>,
     folders: Vec<Below>,
-    /// Whether there is more than these, which may show without a change of the folder: a link
-    /// whose target is not there, a name that the system did not tell more of.
+    /// True if there can be other names that appear without a change of the directory: a link
+    /// without its target, or a name without details from the system.
     is_passing: bool,
 }
 
-/// Reads a folder. Names that are no Unicode are passed over, as is what is neither file nor
-/// folder.
+/// Lists a directory. Skips names that are not Unicode, and everything except files and
+/// directories.
 fn list(path: &Path) -> std::io::Result<Listed> {
     let mut listed = Listed {
         files: Vec::new(),
@@ -500,16 +501,16 @@ fn list(path: &Path) -> std::io::Result<Listed> {
     Ok(listed)
 }
 
-/// Looks into a file that may be hostile to its reader.
+/// Examines a file that might be hostile to its parser.
 fn look_with(look: Look, path: &Path, may_be_archive: bool) -> Content {
     catch_panic(|| look(path, may_be_archive)).unwrap_or_else(|panic| Content::Damaged(bug(&panic)))
 }
 
 fn bug(panic: &str) -> String {
-    format!("it could not be read ({panic}), which is a bug of heaptap")
+    format!("cannot read it because of a bug in heaptap ({panic})")
 }
 
-/// Looks into a file. Of one that begins like none with symbols only the beginning is read.
+/// Examines a file. If it does not begin like one with symbols, only the beginning is read.
 pub(super) fn content_of(path: &Path, may_be_archive: bool) -> Content {
     let mut head = [0; 8];
     let bytes = regular::open(path).and_then(|(mut file, _)| {
@@ -534,7 +535,7 @@ pub(super) fn content_of(path: &Path, may_be_archive: bool) -> Content {
     }
 }
 
-/// What a file with these bytes is.
+/// Returns the content of a file with these bytes.
 fn content_of_bytes(bytes: &Bytes) -> Content {
     if archive::is_archive(bytes) {
         return match archive::read(bytes) {
@@ -598,7 +599,7 @@ mod tests {
             Content::Damaged("seen".to_owned())
         });
         assert_eq!(content(&again), Content::Damaged("seen".to_owned()));
-        // What was seen is settled.
+        // The result is settled.
         let third = walk_with(&roots, again.folders, |_, _| Content::Other);
         assert_eq!((third.opened, third.files), (0, 1));
     }

@@ -1,4 +1,4 @@
-//! Libraries in ZIP archives, honest and hostile.
+//! Libraries in ZIP archives, valid and hostile.
 
 use super::{find, paths, reasons, symbols};
 use crate::symbolize::cache::Cache;
@@ -8,10 +8,10 @@ use crate::symbolize::find::{Finder, Mode, Places, WhyNot};
 
 const PATH: &str = "/data/app/~~r==/com.example-q==/base.apk!lib/arm64-v8a/libfoo.so";
 
-/// A member of more than what is unpacked at first sight.
+/// Makes a member larger than the part that is decompressed for identification.
 fn large(build_id: &[u8]) -> Vec<u8> {
     let mut file = elf(build_id, FULL);
-    // The table of sections moves to the end.
+    // Move the section table to the end.
     let at = u64::from_le_bytes(file[40..48].try_into().unwrap()) as usize;
     let table = file.split_off(at);
     file.resize(300_000, 0);
@@ -111,7 +111,7 @@ fn what_a_compressed_member_knows_is_remembered() {
         Finder::new(places).find(&library(PATH, &ID))
     };
     assert_eq!(find().candidates[0].knowledge, Knowledge::Dwarf);
-    // Its end can no longer be unpacked; nobody tries.
+    // Its end can no longer be decompressed, but nothing tries to.
     let mut broken = archive.clone();
     let middle = archive.len() / 2;
     broken[middle..middle + 8].fill(0xff);
@@ -147,7 +147,7 @@ fn names_of_members_lead_nowhere() {
         paths(&found, root.path()),
         ["evil.zip!a\u{fffd}[2Jlibbar.so"]
     );
-    // Reading wrote nothing.
+    // Reading did not write anything.
     assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1);
 }
 
@@ -180,7 +180,7 @@ fn members_that_lie_about_their_size_are_damaged() {
 
 #[test]
 fn bombs_are_not_unpacked() {
-    // 300 MB of zeros behind an ELF header without a build ID, many times.
+    // 300 MB of zeros after an ELF header without a build ID, many times.
     let mut bomb = elf(&[], FULL);
     bomb.resize(300 << 20, 0);
     let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
@@ -199,7 +199,7 @@ fn bombs_are_not_unpacked() {
     put(root.path(), "bomb.zip", &archive);
     let found = find(symbols(&[root.path()]), PATH, &ID);
     assert!(found.candidates.is_empty());
-    // One was looked into, the others are refused unseen.
+    // One was examined, and the others are refused without examination.
     assert_eq!(reasons(&found)[..2], ["no-build-id", "damaged"]);
 }
 

@@ -1,4 +1,4 @@
-//! Files that a symbol file names are found through the places.
+//! Supplementary files are found through the places.
 
 use super::{find, symbols};
 use crate::symbolize::file::{Bytes, DebugLink, Supplement, SupplementaryRef};
@@ -6,7 +6,7 @@ use crate::symbolize::find::sample_files::{FULL, ID, NAMES, OTHER, elf, put, zip
 use crate::symbolize::find::{Found, Places};
 use heaptap_model::units::BuildId;
 
-/// The bytes of the companion whose bytes are `right`, if it is found.
+/// Returns the bytes of the supplementary file if its bytes are `right`.
 fn companion(found: &Found, reference: &SupplementaryRef<'_>, right: &[u8]) -> Option<Bytes> {
     let fits = |bytes: &Bytes| **bytes == *right;
     let companion = found.candidates[0].companions().find(reference, &fits);
@@ -17,7 +17,7 @@ fn companion(found: &Found, reference: &SupplementaryRef<'_>, right: &[u8]) -> O
 fn debug_files_packages_and_units_are_found_in_trees_by_name() {
     let root = tempfile::tempdir().unwrap();
     let library = put(root.path(), "lib/libfoo.so", &elf(&ID, NAMES));
-    // Beside it lies one of the same name that does not fit.
+    // Next to it is a file of the same name that does not match.
     put(root.path(), "lib/libfoo.dbg", &elf(&OTHER, NAMES));
     let right = elf(&[], FULL);
     put(root.path(), "symbols/libfoo.dbg", &right);

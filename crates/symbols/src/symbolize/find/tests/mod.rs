@@ -1,5 +1,5 @@
-//! A fixture for each kind of place: small trees in a temporary folder, from ELF files that
-//! hold no more than what a search asks for.
+//! One fixture for each kind of place: small trees in a temporary directory, with ELF files that
+//! contain only what a search reads.
 
 mod archives;
 mod companions;
@@ -12,7 +12,7 @@ use super::sample_files::library;
 use super::{Finder, Found, Place, Places};
 use std::path::Path;
 
-/// The places with `--symbols` of these roots only.
+/// Returns places with only these `--symbols` roots.
 fn symbols(roots: &[impl AsRef<Path>]) -> Places {
     Places {
         symbols: roots.iter().map(|root| root.as_ref().to_owned()).collect(),
@@ -24,7 +24,7 @@ fn find(places: Places, path: &str, build_id: &[u8]) -> Found {
     Finder::new(places).find(&library(path, build_id))
 }
 
-/// Paths of the candidates below `root`, with forward slashes.
+/// Returns the paths of the candidates below `root`, with forward slashes.
 fn paths(found: &Found, root: &Path) -> Vec<String> {
     let root = format!("{}/", root.display()).replace('\\', "/");
     let candidates = found.candidates.iter();

@@ -1,5 +1,5 @@
-//! The rules over all places: the build ID decides, then knowledge, then order; everything
-//! else leaves a reason.
+//! The rules for all places: the build ID decides, then the amount of information, then the order;
+//! every other outcome is recorded with a reason.
 
 use super::{find, paths, reasons, symbols};
 use crate::symbolize::file::Knowledge;
@@ -42,7 +42,7 @@ fn the_file_that_knows_most_wins_over_all_places_then_the_first() {
     let mut found = finder.find(&foo);
     let first = ["d", "b", "c", "a"].map(|below| format!("{below}/libfoo.so"));
     assert_eq!(paths(&found, root.path()), first);
-    // Should that one be damaged after all, the search goes on where it stopped.
+    // If that one turns out to be damaged, the search continues from there.
     assert!(finder.search_on(&foo, &mut found));
     assert_eq!(
         paths(&found, root.path())[..2],
@@ -80,7 +80,7 @@ fn files_without_build_id_are_taken_by_wish_only_and_marked() {
     let mut places = symbols(&roots);
     places.allow_no_build_id = true;
     let found = find(places, "/lib/libfoo.so", &ID);
-    // Verified goes before unverified, however much that one knows.
+    // Verified files come before unverified ones, whatever their amount of information.
     assert_eq!(
         paths(&found, root.path()),
         ["two/libfoo.so", "one/libfoo.so"]
@@ -143,7 +143,7 @@ fn a_recording_without_build_ids_is_compared_with_nothing() {
     places.allow_no_build_id = true;
     let found = find(places, "/lib/libfoo.so", &[]);
     assert!(!found.candidates[0].verified);
-    // Memory without a file has nothing to be looked for.
+    // There is nothing to search for memory without a file.
     let found = find(symbols(&[root.path()]), "/[anon:scudo]", &[]);
     assert!(found.attempts.is_empty());
 }

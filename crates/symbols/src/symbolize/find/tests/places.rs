@@ -1,4 +1,4 @@
-//! Each kind of place finds what it is there for.
+//! Each kind of place finds its files.
 
 use super::{find, paths, places_of, reasons, symbols};
 use crate::symbolize::cache::{Cache, Origin};
@@ -30,7 +30,7 @@ fn a_folder_of_symbols_is_searched_by_build_id_too() {
     put(root.path(), "some/where/renamed.so.dbg", &elf(&ID, FULL));
     put(root.path(), "libfoo.so", &elf(&ID, STRIPPED));
     let found = find(symbols(&[root.path()]), PATH, &ID);
-    // The one in the five places is found first, and knows less.
+    // The one in the five places is found first, and has less information.
     let expected = ["some/where/renamed.so.dbg", "libfoo.so"];
     assert_eq!(paths(&found, root.path()), expected);
 }
@@ -93,7 +93,7 @@ fn the_path_of_the_mapping_is_looked_up_on_this_host() {
     };
     let found = find(places.clone(), path, &OTHER);
     assert_eq!(reasons(&found), ["other-build-id"]);
-    // Paths that must not be asked for are not even attempts.
+    // Forbidden paths are not even listed as attempts.
     for odd in ["/proc/self/exe", "/dev/stdin", "libfoo.so", "/a/../b.so"] {
         let found = find(places.clone(), odd, &ID);
         assert_eq!(found.attempts, [], "{odd}");
@@ -189,13 +189,13 @@ fn build_id_trees_hold_debug_files_and_libraries() {
     ] {
         let root = tempfile::tempdir().unwrap();
         put(root.path(), &below, &elf(&ID, FULL));
-        // The tree of a system is not walked: it is large, and by build ID anyway.
+        // The tree of the system is not walked: it is large, and it is arranged by build ID.
         put(root.path(), "elsewhere/libfoo.so", &elf(&ID, FULL));
         let places = Places {
             build_id_trees: vec![root.path().to_owned()],
             ..Places::default()
         };
-        // No name is needed.
+        // A name is not needed.
         let found = find(places, "/[vdso]", &ID);
         assert_eq!(paths(&found, root.path()), [below]);
     }
@@ -221,7 +221,7 @@ fn breakpad_files_are_found_by_either_id() {
         let found = find(places, PATH, &ID);
         assert_eq!(paths(&found, root.path()), [below.as_str()]);
         assert_eq!(found.candidates[0].knowledge, Knowledge::Lines);
-        // Recordings of programs with Breakpad's IDs have those as text.
+        // Recordings of programs with Breakpad's IDs have them as text.
         let found = find(symbols(&[root.path()]), PATH, id.as_bytes());
         assert_eq!(paths(&found, root.path()), [below.as_str()]);
         let found = find(symbols(&[root.path()]), PATH, &OTHER);
@@ -297,7 +297,7 @@ fn many_libraries_that_are_nowhere_leave_a_line_a_place() {
         let found = finder.find(&library(&format!("/lib/lib{at}.so"), &ID));
         assert_eq!(found.attempts.len(), roots.len());
     }
-    // Many files of the right name are counted, not listed.
+    // Many files with the right name are counted, not listed.
     let found = finder.find(&library("/lib/libfoo.so", &ID));
     assert_eq!(found.attempts.len(), 4 * roots.len());
     assert_eq!(found.attempts[3].why_not, WhyNot::AndMore(6));

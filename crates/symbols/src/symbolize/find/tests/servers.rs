@@ -1,4 +1,4 @@
-//! debuginfod: a server on the loopback that counts what it is asked.
+//! debuginfod, with a server on the loopback interface that counts requests.
 
 use super::{places_of, reasons};
 use crate::symbolize::cache::Cache;
@@ -12,23 +12,23 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Ends an answer after which the connection stays open.
+/// End of a response after which the connection stays open.
 const STALL: &[u8] = b"HTTP/1.1 200 and then nothing";
 
-/// Answers requests until it is dropped; every request is remembered.
+/// Server that runs until it is dropped and records every request.
 struct Server {
     url: String,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
-    /// A server whose answer to each path is what `answer` gives: the bytes of a whole response.
+    /// Makes a server that responds to each path with the bytes from `answer`.
     fn new(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&asked);
-        // The thread ends with the process of the tests.
+        // The thread ends with the test process.
         std::thread::spawn(move || {
             let mut stalled = Vec::new();
             for stream in listener.incoming().flatten() {
@@ -68,7 +68,7 @@ fn response(status: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// A search of servers only, with a cache of its own.
+/// Search of servers only, with a separate cache.
 struct Search {
     cache: tempfile::TempDir,
     urls: Vec<String>,
@@ -104,7 +104,7 @@ impl Search {
     }
 }
 
-/// Attempts at servers only.
+/// Returns the attempts at servers only.
 fn at_servers(found: &Found) -> Vec<String> {
     let attempts = found
         .attempts
@@ -139,9 +139,9 @@ fn what_is_missing_is_asked_for_once_in_ten_minutes() {
     });
     let search = Search::new(&[&first.url, &second.url]);
     let found = search.find();
-    // The library itself at least has names.
+    // The library itself has at least names.
     assert_eq!(found.candidates[0].knowledge, Knowledge::Symtab);
-    assert_eq!(at_servers(&found), ["not there", "not there"]);
+    assert_eq!(at_servers(&found), ["not found", "not found"]);
     assert_eq!((first.asked(), second.asked()), (2, 2));
     let again = search.find();
     assert_eq!(places_of(&again), [Place::Cache]);
@@ -159,7 +159,7 @@ fn another_file_than_the_one_asked_for_is_not_kept() {
         let found = Search::new(&[&server.url]).find();
         assert!(found.candidates.is_empty());
         let told = at_servers(&found);
-        assert!(told[0].starts_with("gave something else"), "{told:?}");
+        assert!(told[0].starts_with("sent the wrong file"), "{told:?}");
     }
 }
 
@@ -181,14 +181,14 @@ fn servers_that_fail_are_told_and_not_asked_again() {
     assert!(found.candidates.is_empty());
     let told = at_servers(&found);
     assert_eq!(told.len(), 3);
-    assert_eq!(told[1], "answered with HTTP status 503");
-    assert!(told[2].starts_with("broke off"), "{told:?}");
+    assert_eq!(told[1], "returned HTTP status 503");
+    assert!(told[2].starts_with("transfer failed"), "{told:?}");
     assert_eq!(
         reasons(&found).iter().filter(|r| **r == "server").count(),
         3
     );
     let found = finder.find(&library("/x/libbar.so", &OTHER));
-    assert_eq!(at_servers(&found)[0], "did not answer before");
+    assert_eq!(at_servers(&found)[0], "did not respond earlier");
 }
 
 #[test]
@@ -206,7 +206,11 @@ fn files_have_a_largest_size() {
         search.largest = 4999;
         let found = search.find();
         assert!(found.candidates.is_empty());
-        assert_eq!(at_servers(&found), ["has more than 4.9 KiB"], "{is_told}");
+        assert_eq!(
+            at_servers(&found),
+            ["file is larger than 4.9 KiB"],
+            "{is_told}"
+        );
     }
 }
 
@@ -232,7 +236,7 @@ fn no_server_is_asked_where_a_place_has_the_best() {
         places_of(&finder.find(&library("/x/libfoo.so", &ID))),
         [Place::Symbols]
     );
-    // Nor where there is nothing to ask for.
+    // Without a build ID, no server is queried either.
     let nameless = finder.find(&library("/x/libbar.so", &[]));
     assert!(
         nameless
@@ -250,9 +254,9 @@ fn servers_that_stop_are_left() {
         let whole = response("200 OK", &elf(&ID, FULL));
         [&whole[..whole.len() - 100], STALL].concat()
     });
-    // The second must have the time to begin, on however busy a machine.
+    // The second needs enough time to begin, even on a busy machine.
     for (server, timeout, expected) in [
-        (silent, 100, "did not answer in time"),
+        (silent, 100, "did not respond in time"),
         (stopping, 2000, "stopped sending"),
     ] {
         let mut search = Search::new(&[&server.url]);
@@ -261,7 +265,7 @@ fn servers_that_stop_are_left() {
         let found = finder.find(&library("/x/libfoo.so", &ID));
         assert_eq!(at_servers(&found), [expected]);
         let found = finder.find(&library("/x/libbar.so", &OTHER));
-        assert_eq!(at_servers(&found), ["did not answer before"]);
+        assert_eq!(at_servers(&found), ["did not respond earlier"]);
         assert_eq!(server.asked(), 1);
     }
 }
@@ -282,7 +286,7 @@ fn a_server_may_lead_to_another_path_but_not_on_and_on() {
     );
     let circle = Server::new(move |_| moved("/again"));
     let found = Search::new(&[&circle.url]).find();
-    assert_eq!(at_servers(&found), ["leads on and on"]);
+    assert_eq!(at_servers(&found), ["too many redirects"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Trees of folders: what is remembered of them, what is walked and what never.
+//! Directory trees: remembered data, walked directories, and skipped ones.
 
 use super::{find, paths, reasons, symbols};
 use crate::symbolize::cache::Cache;
@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 const PATH: &str = "/data/app/libfoo.so";
 
-/// A folder with an index in a cache, searched by one process after the other.
+/// Directory with an index in a cache, searched by one process after the other.
 struct Tree {
     root: tempfile::TempDir,
     cache: tempfile::TempDir,
@@ -25,14 +25,14 @@ impl Tree {
         }
     }
 
-    /// Writes a file that was changed an hour ago, as were all folders above.
+    /// Writes a file with a time one hour ago, and sets the same time for all directories above.
     fn put(&self, below: &str, bytes: &[u8]) -> PathBuf {
         let path = put(self.root.path(), below, bytes);
         self.settle(&path, 3600);
         path
     }
 
-    /// Sets the time of a file and of all folders above it, so many seconds ago.
+    /// Sets the time of a file and of all directories above it to a number of seconds ago.
     fn settle(&self, path: &Path, seconds: u64) {
         let time = SystemTime::now() - Duration::from_secs(seconds);
         for path in path.ancestors() {
@@ -50,7 +50,7 @@ impl Tree {
         }
     }
 
-    /// As another process would.
+    /// Searches like another process.
     fn find(&self) -> (Found, Looked) {
         let finder = Finder::new(self.places());
         let found = finder.find(&library(PATH, &ID));
@@ -93,7 +93,7 @@ fn changes_are_seen_by_size_and_time() {
     tree.put("a/x.so", &elf(&OTHER, FULL));
     tree.put("a/y.so", &elf(&[9; 20], FULL));
     assert!(tree.find().0.candidates.is_empty());
-    // Another content of the same size, in place: only the file's own time tells.
+    // Other content of the same size, written in place: only the time of the file differs.
     let folder_time = std::fs::metadata(tree.root.path().join("a")).unwrap();
     let path = put(tree.root.path(), "a/x.so", &elf(&ID, FULL));
     tree.settle(&path, 1800);
@@ -101,14 +101,14 @@ fn changes_are_seen_by_size_and_time() {
     let (found, looked) = tree.find();
     assert_eq!(paths(&found, tree.root.path()), ["a/x.so"]);
     assert_eq!(looked.opened, Some(1));
-    // A new file, and one that is gone.
+    // A new file, and a deleted one.
     tree.put("a/z.so", &elf(&ID, FULL));
     std::fs::remove_file(&path).unwrap();
     tree.settle(&tree.root.path().join("a"), 900);
     let (found, looked) = tree.find();
     assert_eq!(paths(&found, tree.root.path()), ["a/z.so"]);
     assert_eq!(looked.opened, Some(1));
-    // A whole folder is gone.
+    // A deleted directory.
     std::fs::remove_dir_all(tree.root.path().join("a")).unwrap();
     let (found, looked) = tree.find();
     assert!(found.candidates.is_empty());
@@ -182,7 +182,7 @@ fn version_control_and_node_modules_are_passed_over() {
     put(root.path(), ".hidden/x.so", &elf(&ID, FULL));
     let found = find(symbols(&[root.path()]), PATH, &ID);
     assert_eq!(paths(&found, root.path()), [".hidden/x.so"]);
-    // One that is named is searched.
+    // A directory passed explicitly is searched.
     let found = find(symbols(&[root.path().join(".git")]), PATH, &ID);
     assert_eq!(paths(&found, root.path()), [".git/x.so"]);
 }
@@ -206,7 +206,7 @@ fn links_are_followed_once_and_never_in_circles() {
     symlink(elsewhere.path(), elsewhere.path().join("deep/back")).unwrap();
     let finder = Finder::new(symbols(&[root.path()]));
     let found = finder.find(&library(PATH, &ID));
-    // The same folder by two links, in whichever order: at most once more.
+    // The same directory by two links, in any order: at most once more.
     assert!(matches!(paths(&found, root.path()).len(), 1 | 2));
     assert!(found.candidates[0].path.ends_with("x.so"));
     assert!(finder.looked()[0].files.unwrap() < 10);
@@ -232,12 +232,12 @@ fn pipes_devices_and_unreadable_files_are_never_waited_for() {
     let is_root = File::open(&secret).is_ok();
     let found = find(symbols(&[root.path()]), PATH, &ID);
     if is_root {
-        // Nothing is closed to root.
+        // root can read everything.
         assert_eq!(paths(&found, root.path()), ["secret/libfoo.so"]);
     } else {
         assert_eq!(reasons(&found), ["unreadable"]);
     }
-    // Nor is a pipe that is named.
+    // A pipe passed explicitly does not block either.
     let found = find(symbols(&[&pipe]), PATH, &ID);
     assert!(found.candidates.is_empty());
     assert_eq!(found.attempts.len(), 1);
@@ -282,7 +282,7 @@ fn the_target_of_a_link_may_come_later() {
     assert!(tree.find().0.candidates.is_empty());
     std::fs::write(&target, elf(&ID, FULL)).unwrap();
     assert_eq!(paths(&tree.find().0, tree.root.path()), ["a/x.so"]);
-    // It goes, and a whole folder comes.
+    // The target is deleted, and a directory is created.
     std::fs::remove_file(&target).unwrap();
     assert!(tree.find().0.candidates.is_empty());
     put(elsewhere.path(), "folder/y.so", &elf(&ID, FULL));
