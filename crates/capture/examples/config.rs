@@ -21,7 +21,7 @@ fn config(app: &str, duration: Duration) -> Result<String, ConfigError> {
         ..Options::default()
     };
     let spec = resolve(None, &options)?.spec;
-    // Limits of a device go into the config; without a device there are none.
+    // Limits of a device affect the config; the default has no limits.
     Ok(spec.encode(&DeviceLimits::default())?.text)
 }
 

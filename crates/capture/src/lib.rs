@@ -1,15 +1,15 @@
-//! Recording: from options to a trace on this computer. The crate encodes configs, checks whether
-//! processes can be profiled, runs sessions on a device, and reads samples and the log meanwhile.
-//! It does not decode what was recorded, and it does not print; it emits events.
+//! Recording: from options to a trace on the host. The crate encodes configs, checks whether
+//! processes can be profiled, runs sessions on a device, and reads memory samples and the log
+//! meanwhile. It does not decode traces, and it does not print; it emits events.
 //!
 //! | module | owns |
 //! |---|---|
 //! | [`config`] | options, presets, txtproto, YAML; their rules; the encoded TraceConfig |
-//! | [`eligibility`] | which processes can be profiled, the reason if not, and what helps |
-//! | [`session`] | a session's life on the device: start, snapshot, stop, pull; its journal on the host |
-//! | [`observe`] | samples of memory and the log, while a recording runs or alone |
+//! | [`eligibility`] | processes that can be profiled, the reasons if not, and the fixes |
+//! | [`session`] | lifecycle of a session on the device: start, snapshot, stop, pull; its journal on the host |
+//! | [`observe`] | samples of memory and the log, during a recording or alone |
 //! | [`jdwp`] | recent allocations of a Java runtime, over its debugger connection |
-//! | [`provoke`] | actions that bring leaks out: rotations, restarts, trims, input |
+//! | [`provoke`] | actions that provoke leaks: rotations, restarts, trims, input |
 //!
 //! # The method
 //!
@@ -19,14 +19,14 @@
 //! device ─► eligibility ───┘        session ◄─────────┘
 //!                                   journal ─► start ─► follow ─► stop ─► pull
 //! ```
-//!
 //! The journal is written and synced before the first request to the device, so a later process can
-//! finish a session that this one started. Everything on the device is reached through
+//! finish a session that this one started. All access to the device goes through
+//! `heaptap_adb::Device`; nothing here opens a socket.
 //! `heaptap_adb::Device`; nothing here opens a socket.
 //!
 //! # A worked example
-//!
-//! Options become a config for the tracing service. Rules refuse what the service would refuse, and
+//! Options become a config for the tracing service. Rules reject values that the service would
+//! reject, and values that it would accept but ignore:
 //! what it would accept but not do:
 //!
 //! ```
@@ -45,7 +45,7 @@
 //! assert_eq!(config.config.duration_ms, Some(30_000));
 //! assert!(config.text.contains("sampling_interval_bytes: 4096"));
 //!
-//! assert!(resolve(None, &Options::default()).is_err(), "no process is named");
+//! assert!(resolve(None, &Options::default()).is_err(), "no target process is given");
 //! # Ok::<(), heaptap_capture::config::ConfigError>(())
 //! ```
 

@@ -1,10 +1,9 @@
-//! What Perfetto itself records of memory beside the heaps, in the same trace: resident memory
-//! of processes, the phone's memory, collections of the Java runtime. Owns these sources' config
-//! and their buffers.
+//! Perfetto's own companion data in the same trace: resident memory of processes, the device's
+//! memory, garbage collections of the Java runtime. Owns the config and the buffers of these
+//! sources.
 //!
-//! Each source has a buffer of its own, so that none of them can push out a dump, and no dump
-//! can push out their figures. A source that a template has already, and that records the same,
-//! is left as it is.
+//! Each source has its own buffer, so that sources and dumps cannot overwrite each other. A
+//! source that a template already has, and that records the same, is left unchanged.
 
 use std::time::Duration;
 
@@ -18,20 +17,20 @@ use heaptap_proto::perfetto::{
 
 const SYS_STATS: &str = "linux.sys_stats";
 const FTRACE: &str = "linux.ftrace";
-/// What ART calls its collections and its heap's size under.
+/// atrace category in which ART reports its collections and its heap size.
 const DALVIK: &str = "dalvik";
 
-/// A sample of 500 processes is some 20 KiB, and the service drains each second.
+/// A sample of 500 processes has some 20 KiB, and the service drains each second.
 const PROCESS_STATS_BUFFER_KB: u32 = 4 << 10;
 const SYS_STATS_BUFFER_KB: u32 = 512;
 /// Every process with a Java heap reports each collection, and each time its heap grows by a
 /// thread's next buffer.
 const FTRACE_BUFFER_KB: u32 = 16 << 10;
 
-/// traced_probes takes shorter periods for these.
+/// Minimum periods of traced_probes.
 const LEAST_PROCESS_PERIOD: Duration = Duration::from_millis(100);
 const LEAST_SYSTEM_PERIOD: Duration = Duration::from_millis(10);
-/// And no longer ones.
+/// Maximum period of traced_probes.
 const LONGEST_PERIOD: Duration = Duration::from_secs(3600);
 
 const COUNTERS: [MeminfoCounters; 5] = [
@@ -42,31 +41,31 @@ const COUNTERS: [MeminfoCounters; 5] = [
     MeminfoCounters::MeminfoSwapFree,
 ];
 
-/// What is recorded beside the heaps, in the same trace.
+/// Companion data to record in the same trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CompanionSources {
-    /// Resident memory and swap of every process, with this period (`linux.process_stats`).
+    /// Period of the resident memory and swap of every process (`linux.process_stats`).
     pub processes: Option<Duration>,
-    /// The phone's free and available memory, with this period (`linux.sys_stats`).
+    /// Period of the device's free and available memory (`linux.sys_stats`).
     pub system: Option<Duration>,
-    /// Each collection of each Java heap, and the heap's size (`linux.ftrace`, atrace category
-    /// `dalvik`).
+    /// Record each collection of each Java heap, and the heap's size (`linux.ftrace`,
+    /// atrace category `dalvik`).
     pub collections: bool,
 }
 
 impl CompanionSources {
-    /// The usual period.
+    /// Default period.
     pub const PERIOD: Duration = Duration::from_secs(1);
 
-    /// Whether nothing is recorded beside.
+    /// Returns whether no companion data is recorded.
     pub fn is_empty(&self) -> bool {
         *self == CompanionSources::default()
     }
 
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         for (option, period, least) in [
-            ("processes' period", self.processes, LEAST_PROCESS_PERIOD),
-            ("the system's period", self.system, LEAST_SYSTEM_PERIOD),
+            ("the process period", self.processes, LEAST_PROCESS_PERIOD),
+            ("the system period", self.system, LEAST_SYSTEM_PERIOD),
         ] {
             let Some(period) = period else { continue };
             rules::check_millis(option, period)?;
@@ -74,15 +73,15 @@ impl CompanionSources {
                 return Err(ConfigError::bad_value(
                     option,
                     format!("{period:?}"),
-                    format!("the phone samples at most every {least:?} and at least every hour"),
-                    "1s is usual",
+                    format!("the period must be between {least:?} and one hour"),
+                    "use `1s`",
                 ));
             }
         }
         Ok(())
     }
 
-    /// Adds the sources that are wanted and not there yet.
+    /// Adds the requested sources that are missing.
     pub(super) fn put(&self, config: &mut TraceConfig) {
         if let Some(period) = self.processes
             && !config.data_sources.iter().any(polls_processes)
@@ -92,8 +91,8 @@ impl CompanionSources {
                 proc_stats_poll_ms: Some(millis(period)),
                 ..ProcessStatsConfig::default()
             };
-            // The list of names has its own source; those of processes that start later come
-            // with their first figures.
+            // The name list has its own source; names of processes that start later come with
+            // their first figures.
             stats.push_quirks(Quirks::DisableInitialDump);
             stats.push_quirks(Quirks::DisableOnDemand);
             source.config.get_or_insert_default().process_stats_config = Some(stats);
@@ -114,7 +113,7 @@ impl CompanionSources {
         if self.collections && !config.data_sources.iter().any(traces_dalvik) {
             let source = add(config, FTRACE, FTRACE_BUFFER_KB);
             source.config.get_or_insert_default().ftrace_config = Some(FtraceConfig {
-                // atrace's categories imply it; said so, it needs no table of theirs.
+                // atrace categories imply it; if it is explicit, it does not need their table.
                 ftrace_events: vec!["ftrace/print".to_owned()],
                 atrace_categories: vec![DALVIK.to_owned()],
                 ..FtraceConfig::default()
@@ -151,7 +150,7 @@ fn polls_memory(source: &DataSource) -> bool {
                 |counter: &MeminfoCounters| stats.meminfo_counters().any(|c| c == *counter);
             sources::is(SYS_STATS)(source)
             && stats.meminfo_period_ms() > 0
-            // None named means all.
+            // An empty list means all.
             && (stats.meminfo_counters.is_empty() || COUNTERS.iter().all(wanted))
         })
 }
@@ -163,7 +162,7 @@ fn traces_dalvik(source: &DataSource) -> bool {
         .is_some_and(|ftrace| {
             let mut categories = ftrace.atrace_categories.iter();
             sources::is(FTRACE)(source) && categories.any(|c| c == DALVIK || c == "*")
-            // A filter may leave out what is needed.
+            // A filter might exclude the needed events.
             && ftrace.print_filter.is_none()
         })
 }
@@ -193,7 +192,7 @@ mod tests {
         }
     }
 
-    /// Names of the sources, each with its buffer.
+    /// Returns the names of the sources, each with its buffer.
     fn sources(spec: &CaptureSpec) -> Vec<(String, u32)> {
         let config = spec.encode(&DeviceLimits::default()).unwrap().config;
         let sources = config
@@ -271,7 +270,7 @@ mod tests {
         for name in ["linux.process_stats", "linux.sys_stats", "linux.ftrace"] {
             assert_eq!(count(name, &same), 1, "{name}");
         }
-        // A source that records something else stays, and ours stands beside it.
+        // A source that records something else stays, and ours is added.
         let other = template
             .replace("proc_stats_poll_ms: 500", "")
             .replace(

@@ -1,58 +1,53 @@
-//! Why a config is refused.
+//! Errors of a config.
 
 use std::io;
 use std::path::PathBuf;
 
 use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 
-/// Why a config is refused.
+/// Reason to refuse a config.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// Nothing says which process to profile.
-    #[error("no process is named")]
+    /// No target process is given.
+    #[error("no target process is given")]
     NoTarget,
-    /// A value is known to fail or to harm.
-    #[error("{option} {value} cannot work: {why}")]
+    /// A value would fail or do harm.
+    #[error("cannot use {option} {value}: {why}")]
     BadValue {
-        /// The option as it may be typed.
+        /// The option as typed.
         option: String,
-        /// Its value.
         value: String,
-        /// What would happen.
+        /// The effect of the value.
         why: String,
-        /// What to do instead.
+        /// The alternative.
         help: String,
     },
     /// Two options exclude each other.
-    #[error("{first} and {second} exclude each other: {why}")]
+    #[error("cannot combine {first} with {second}: {why}")]
     Conflict {
-        /// One.
         first: &'static str,
-        /// The other.
         second: &'static str,
-        /// Why.
         why: &'static str,
     },
-    /// This phone's Android cannot do it.
-    #[error("{option} needs Android {needs}, this device runs {}: {why}", release(*sdk))]
+    /// The Android release of the device does not support it.
+    #[error("{option} needs Android {needs}, but the device runs {}: {why}", release(*sdk))]
     TooOld {
-        /// The option.
         option: &'static str,
-        /// The first release that has it.
+        /// The first release that supports it.
         needs: u32,
         /// The device's API level.
         sdk: u32,
-        /// What would happen instead.
+        /// The effect on this device.
         why: &'static str,
     },
-    /// `--set` names no field, or not in its form.
-    #[error("--set {setting}: {why}")]
+    /// `--set` has an unknown field or an invalid form.
+    #[error("cannot apply --set {setting}: {why}")]
     BadSetting {
         /// As typed.
         setting: String,
-        /// What is wrong.
+        /// The problem.
         why: String,
-        /// Which there are.
+        /// The valid fields or values.
         help: String,
     },
     /// Neither a file nor a preset.
@@ -60,33 +55,31 @@ pub enum ConfigError {
     NoSuchFile {
         /// As typed.
         path: PathBuf,
-        /// The presets.
+        /// All preset names.
         presets: String,
-        /// The preset that is spelt much like it.
+        /// The preset with a similar name.
         similar: Option<&'static str>,
     },
     /// The config file cannot be read.
-    #[error("could not read the config {}", path.display())]
+    #[error("cannot read the config {}", path.display())]
     Unreadable {
-        /// The file.
         path: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
-    /// The config file is no config.
+    /// The config file is invalid.
     #[error("{origin}: {why}")]
     BadFile {
-        /// The file, with line and column where known.
+        /// The file, with line and column if known.
         origin: String,
-        /// What is wrong.
+        /// The problem.
         why: String,
-        /// What to do.
+        /// The next step.
         help: String,
     },
 }
 
-/// Releases as people call them.
+/// Formats an API level as the release that people know.
 fn release(sdk: u32) -> String {
     let name = match sdk {
         26 | 27 => "8",
@@ -119,7 +112,7 @@ impl ConfigError {
         ConfigError::BadFile {
             origin: origin.to_owned(),
             why,
-            help: "docs/config.md lists what a config may hold; configs/ has examples".to_owned(),
+            help: "see docs/config.md for the supported keys, and configs/ for examples".to_owned(),
         }
     }
 }
@@ -128,34 +121,36 @@ impl Classified for ConfigError {
     fn facts(&self) -> ErrorFacts {
         match self {
             ConfigError::NoTarget => ErrorFacts::new(ErrorClass::Usage, "no-target").with_help(
-                "name one with -n NAME, -p PID or --package PKG; `heaptap apps` lists packages",
+                "use `-n NAME`, `-p PID` or `--package PKG`; `heaptap apps` lists packages",
             ),
             ConfigError::BadValue { help, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "bad-value").with_help(help)
             }
             ConfigError::Conflict { first, second, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "option-conflict")
-                    .with_help(format!("leave out {first} or {second}"))
+                    .with_help(format!("omit {first} or {second}"))
             }
             ConfigError::TooOld { option, .. } => {
                 ErrorFacts::new(ErrorClass::NotEligible, "android-too-old")
-                    .with_help(format!("leave out {option}, or use a newer device"))
+                    .with_help(format!("omit {option}, or use a newer device"))
             }
             ConfigError::BadSetting { help, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "bad-setting").with_help(help)
             }
             ConfigError::NoSuchFile {
                 presets, similar, ..
-            } => ErrorFacts::new(ErrorClass::Usage, "config-not-found").with_help(match similar {
-                Some(name) => format!("did you mean `{name}`? The presets are {presets}"),
-                None => format!("the presets are {presets}"),
-            }),
+            } => {
+                ErrorFacts::new(ErrorClass::BadInput, "config-not-found").with_help(match similar {
+                    Some(name) => format!("did you mean `{name}`? The presets are {presets}"),
+                    None => format!("choose a file or one of the presets {presets}"),
+                })
+            }
             ConfigError::Unreadable { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "config-unreadable")
                     .with_help("check the path and its permissions")
             }
             ConfigError::BadFile { help, .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "config-invalid").with_help(help)
+                ErrorFacts::new(ErrorClass::BadInput, "config-invalid").with_help(help)
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Single fields of the heapprofd config by name, as `--set` and a config file give them.
+//! Single fields of the heapprofd config by name, as given by `--set` and config files.
 
 use prost_reflect::{
     DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage as _, Value,
@@ -11,7 +11,7 @@ use heaptap_model::near::nearest;
 use heaptap_model::units::ByteSize;
 use heaptap_proto::perfetto::{HeapprofdConfig, TraceConfig};
 
-/// One field of HeapprofdConfig by name.
+/// Assignment to one field of HeapprofdConfig.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldSetting {
     /// `skip_symbol_prefix`, `continuous_dump_config.dump_phase_ms`.
@@ -24,16 +24,16 @@ impl FieldSetting {
     /// Parses `heapprofd.FIELD=VALUE`.
     ///
     /// # Errors
-    /// Where it does not have that form.
+    /// Returns an error if the text does not have that form.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         let bad = |why: &str| ConfigError::BadSetting {
             setting: text.to_owned(),
             why: why.to_owned(),
-            help: "the form is --set heapprofd.FIELD=VALUE, such as \
-                   heapprofd.max_heapprofd_memory_kb=200000"
+            help: "use `--set heapprofd.FIELD=VALUE`, such as \
+                   `heapprofd.max_heapprofd_memory_kb=200000`"
                 .to_owned(),
         };
-        let (path, value) = text.split_once('=').ok_or_else(|| bad("it has no ="))?;
+        let (path, value) = text.split_once('=').ok_or_else(|| bad("`=` is missing"))?;
         let path = path
             .trim()
             .strip_prefix("heapprofd.")
@@ -45,8 +45,8 @@ impl FieldSetting {
     }
 }
 
-/// Sets fields of the heapprofd config by name. A repeated field is replaced by the first
-/// setting that names it and extended by the others; several values go with commas.
+/// Sets fields of the heapprofd config by name. The first setting of a repeated field replaces
+/// it, the others extend it; commas separate several values.
 pub(super) fn apply_settings(
     config: &mut TraceConfig,
     settings: &[FieldSetting],
@@ -83,7 +83,11 @@ fn set_field(
     if let Some((head, rest)) = path.split_first() {
         let field = find(&message.descriptor(), head, setting)?;
         if !matches!(field.kind(), Kind::Message(_)) || field.is_list() {
-            return Err(bad(setting, format!("{head} has no fields"), String::new()));
+            return Err(bad(
+                setting,
+                format!("{head} does not have fields"),
+                String::new(),
+            ));
         }
         return match message.get_field_mut(&field) {
             Value::Message(inner) => set_field(inner, rest, last, setting, first),
@@ -95,7 +99,7 @@ fn set_field(
         return Err(bad(
             setting,
             format!("{last} is a message; set one of its fields"),
-            format!("they are {}", names(&inner, &format!("{last}."))),
+            format!("the fields are {}", names(&inner, &format!("{last}."))),
         ));
     }
     if !field.is_list() {
@@ -124,12 +128,11 @@ fn find(
     message.get_field_by_name(name).ok_or_else(|| {
         let known: Vec<String> = message.fields().map(|f| f.name().to_owned()).collect();
         let hint = nearest(name, known.iter().map(String::as_str))
-            .map(|n| format!("did you mean {n}? "))
-            .unwrap_or_default();
+            .map_or_else(|| "the".to_owned(), |n| format!("did you mean {n}? The"));
         bad(
             setting,
-            format!("{} has no field {name:?}", message.name()),
-            format!("{hint}the fields are {}", names(message, "")),
+            format!("{} does not have a field {name:?}", message.name()),
+            format!("{hint} fields are {}", names(message, "")),
         )
     })
 }
@@ -159,10 +162,10 @@ fn parse_value(
         bad(
             setting,
             format!("{text:?} is not {wants}"),
-            format!("{} takes {wants}", field.name()),
+            format!("{} must be {wants}", field.name()),
         )
     };
-    // Bytes may be given as people write sizes.
+    // Byte fields accept sizes with units.
     let number = || {
         if field.name().contains("bytes") || field.name().contains("interval") {
             ByteSize::parse(text).ok().map(|size| size.0)
@@ -182,6 +185,6 @@ fn parse_value(
             .map(Value::U32)
             .ok_or_else(|| wrong("a number below 4294967296")),
         Kind::String => Ok(Value::String(text.to_owned())),
-        _ => Err(wrong("a value that --set knows")),
+        _ => Err(wrong("a value that `--set` supports")),
     }
 }

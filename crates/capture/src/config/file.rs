@@ -1,28 +1,29 @@
-//! `--config FILE`: what the file is, by its content, and the reading of it.
+//! `--config FILE`: detects the type of the file by its content, and reads it.
 
 use std::fs;
 use std::path::Path;
 
 use super::{ConfigError, Options, preset, text, yaml};
+use heaptap_model::units::ByteSize;
 use heaptap_proto::perfetto::TraceConfig;
 
-/// Larger files are no configs.
+/// Maximum size of a config file.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// A config file, read.
+/// A parsed config file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ConfigFile {
-    /// heaptap's YAML: options, as flags have them.
+    /// heaptap's YAML: the same options as flags.
     Options(Box<Options>),
     /// Perfetto's text or binary: a whole TraceConfig.
     Template(Box<TraceConfig>),
 }
 
 impl ConfigFile {
-    /// Reads a file, or the preset of that name where there is no such file.
+    /// Reads a file, or the preset of that name if there is no such file.
     ///
     /// # Errors
-    /// Where it cannot be read, or holds something that is not known.
+    /// Returns an error if the file cannot be read or contains unknown keys or fields.
     pub fn load(path: &Path) -> Result<ConfigFile, ConfigError> {
         if !path.exists() {
             return match path.to_str().and_then(preset::find) {
@@ -42,17 +43,21 @@ impl ConfigFile {
         if size > MAX_BYTES {
             return Err(ConfigError::bad_file(
                 &path.display().to_string(),
-                format!("a config of {size} bytes is none"),
+                format!(
+                    "file is {}; the limit is {}",
+                    ByteSize(size),
+                    ByteSize(MAX_BYTES)
+                ),
             ));
         }
         let bytes = fs::read(path).map_err(unreadable)?;
         ConfigFile::parse(&bytes, &path.display().to_string())
     }
 
-    /// Reads the content of a config; `origin` names it in errors.
+    /// Parses the content of a config; `origin` names it in errors.
     ///
     /// # Errors
-    /// Where it holds something that is not known.
+    /// Returns an error if it contains unknown keys or fields.
     pub fn parse(bytes: &[u8], origin: &str) -> Result<ConfigFile, ConfigError> {
         let template = |config| ConfigFile::Template(Box::new(config));
         match std::str::from_utf8(bytes) {
@@ -68,15 +73,15 @@ impl ConfigFile {
             _ => text::parse_binary(bytes).map(template).map_err(|why| {
                 ConfigError::bad_file(
                     origin,
-                    format!("it is neither text nor a serialized TraceConfig: {why}"),
+                    format!("the file is neither text nor a serialized TraceConfig: {why}"),
                 )
             }),
         }
     }
 }
 
-/// Text of Perfetto opens a message with a brace, or sets a field that only a TraceConfig
-/// has; YAML does neither.
+/// Detects Perfetto's text format: it opens a message with a brace, or sets a field that only a
+/// TraceConfig has; YAML does neither.
 fn looks_like_text_proto(text: &str) -> bool {
     let code: Vec<&str> = text
         .lines()

@@ -1,12 +1,12 @@
-//! What to ask `am dumpheap` for, and what each release of Android makes of it.
+//! Spec of heap files from `am dumpheap`, adapted to each Android release.
 
 use super::rules::{self, Notice};
 use super::{ConfigError, Targets};
 
-/// The format in which the contents of bitmaps are dumped along.
+/// Format for the contents of bitmaps in a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BitmapFormat {
-    /// Without loss.
+    /// Lossless.
     Png,
     /// At quality 90.
     Jpeg,
@@ -15,7 +15,7 @@ pub enum BitmapFormat {
 }
 
 impl BitmapFormat {
-    /// As `am` has it.
+    /// Returns the format as `am` spells it.
     pub fn as_str(self) -> &'static str {
         match self {
             BitmapFormat::Png => "png",
@@ -25,34 +25,33 @@ impl BitmapFormat {
     }
 }
 
-/// Heap files of processes.
+/// Heap files to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeapFileSpec {
-    /// Which processes.
     pub targets: Targets,
-    /// The Java heap, as HPROF.
+    /// Dump the Java heap as HPROF.
     pub hprof: bool,
-    /// What malloc says of itself.
+    /// Dump the output of `malloc_info`.
     pub malloc_info: bool,
     /// Collect garbage first.
     pub gc: bool,
-    /// The contents of bitmaps.
+    /// Format for the contents of bitmaps, if they are dumped.
     pub bitmaps: Option<BitmapFormat>,
-    /// The Android user that `am` is told.
+    /// The Android user for `am`.
     pub user: Option<u32>,
 }
 
-/// First API levels: `-g`, `-m`, `-b`; `am` that waits until the file is there.
+/// First API levels with `-g`, `-m`, `-b`, and with an `am` that waits for the file.
 const GC_SDK: u32 = 27;
 const MALLOC_SDK: u32 = 28;
 const BITMAPS_SDK: u32 = 35;
 const WAITS_SDK: u32 = 29;
 
 impl HeapFileSpec {
-    /// Refuses what names no process.
+    /// Rejects specs without a process.
     ///
     /// # Errors
-    /// The first rule that is broken, with its reason.
+    /// Returns an error for the first broken rule, with its reason.
     pub fn validate(&self) -> Result<(), ConfigError> {
         if self.targets.is_empty() {
             return Err(ConfigError::NoTarget);
@@ -60,10 +59,10 @@ impl HeapFileSpec {
         rules::check_target_names(&self.targets)
     }
 
-    /// What a phone of API level `sdk` makes of it.
+    /// Adapts this spec to a device of API level `sdk`.
     ///
     /// # Errors
-    /// Where it lacks what was asked for.
+    /// Returns an error if the device does not support the request.
     pub fn for_sdk(&self, sdk: u32) -> Result<(HeapFileSpec, Vec<Notice>), ConfigError> {
         let too_old = |option, needs, why| {
             Err(ConfigError::TooOld {
@@ -77,11 +76,11 @@ impl HeapFileSpec {
             return too_old(
                 "--bitmaps",
                 15,
-                "its bitmaps keep their pixels out of the Java heap, and nothing brings them in",
+                "its bitmaps store their pixels outside the Java heap, so a dump lacks them",
             );
         }
         if self.malloc_info && sdk < MALLOC_SDK {
-            return too_old("--malloc-info", 9, "am dumpheap has no such option");
+            return too_old("--malloc-info", 9, "am dumpheap does not have this option");
         }
         let mut spec = self.clone();
         let mut notices = Vec::new();
@@ -89,19 +88,19 @@ impl HeapFileSpec {
             spec.gc = false;
             notices.push(Notice::new(
                 "no-gc-first",
-                "before Android 8.1 no garbage is collected first: the file holds it, too",
+                "before Android 8.1 garbage is not collected first, so the file contains it",
             ));
         }
         Ok((spec, notices))
     }
 
-    /// Whether `am` of API level `sdk` returns only once the file is there.
+    /// Returns whether `am` of API level `sdk` returns only after the file is written.
     pub fn am_waits(sdk: u32) -> bool {
         sdk >= WAITS_SDK
     }
 
-    /// Flags of `am dumpheap` for the HPROF. A format always follows `-b`: else the process
-    /// would be taken for one.
+    /// Returns the flags of `am dumpheap` for the HPROF. A format always follows `-b`; otherwise
+    /// `am` would parse the process as the format.
     pub fn hprof_flags(&self) -> String {
         let mut flags = self.user_flag();
         if self.gc {
@@ -113,7 +112,7 @@ impl HeapFileSpec {
         flags.join(" ")
     }
 
-    /// Flags of `am dumpheap` for malloc's words.
+    /// Returns the flags of `am dumpheap` for `malloc_info`.
     pub fn malloc_flags(&self) -> String {
         let mut flags = self.user_flag();
         flags.push("-m".to_owned());

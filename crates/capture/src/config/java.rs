@@ -1,11 +1,11 @@
-//! What to dump of a Java heap, and the TraceConfig for it: Perfetto's java_heap_dump, option
-//! by option. Where a value differs from that tool's, the constant here says why.
+//! Spec of a Java heap dump, and its TraceConfig, which follows Perfetto's java_heap_dump option
+//! by option. If a value differs from that tool's, the comment on the constant has the reason.
 
 use std::time::Duration;
 
-use super::encode::{self, DeviceLimits, EncodedConfig, Lists};
 use super::rules::{self, Notice};
 use super::sources;
+use super::trace_config::{self, DeviceLimits, EncodedConfig, Lists};
 use super::{ConfigError, Targets};
 use heaptap_model::units::ByteSize;
 use heaptap_proto::perfetto::trace_config::trigger_config::{Trigger, TriggerMode};
@@ -14,64 +14,63 @@ use heaptap_proto::perfetto::{JavaHprofConfig, TraceConfig, java_hprof_config};
 
 /// The data source that dumps Java heaps.
 pub const JAVA_HPROF: &str = "android.java_hprof";
-/// The one that dumps a heap when an app runs out of memory.
+/// The data source that dumps a heap when an app runs out of memory.
 pub const JAVA_HPROF_OOM: &str = "android.java_hprof.oom";
-/// What the runtime calls out when that happens.
+/// Trigger that the runtime sends for an OutOfMemoryError.
 const OOM_TRIGGER: &str = "com.android.telemetry.art-outofmemory";
-/// As java_heap_dump: the session ends so soon after the trigger, and waits for the dump.
+/// As java_heap_dump: delay from the trigger to the end; the session waits for the dump.
 const OOM_STOP_DELAY_MS: u32 = 500;
 
 /// First API level whose tracing service waits until a dump is written.
 const WAITS_SDK: u32 = 31;
-/// First API level that has the source, and the one for OutOfMemoryErrors.
+/// First API levels with the source, and with the one for OutOfMemoryErrors.
 const JAVA_SDK: u32 = 30;
 const OOM_SDK: u32 = 34;
 
-/// As java_heap_dump: the session may end at once, since it waits for the dumps.
+/// As java_heap_dump: the session can end at once, because it waits for the dumps.
 const DURATION_MS: u32 = 1000;
-/// As java_heap_dump: so long it waits for them.
+/// As java_heap_dump: maximum waiting time for the dumps.
 const STOP_TIMEOUT_MS: u32 = 100_000;
-/// As java_heap_dump, where nothing waits for the dump (Android 11).
+/// As java_heap_dump, if nothing waits for the dump (Android 11).
 const BLIND_DURATION_MS: u32 = 20_000;
-/// The service waits no longer for a trigger.
+/// Maximum waiting time of the service for a trigger.
 const MAX_TRIGGER_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// java_heap_dump's default.
+/// As java_heap_dump.
 const BUFFER_BYTES: u64 = 256 << 20;
-/// A ring ends up whole in memory, so a small phone gets a smaller one.
+/// A ring buffer stays in memory as a whole, so a small device gets a smaller one.
 const LEAST_BUFFER_BYTES: u64 = 64 << 20;
-/// No phone has more to give, and the field holds no more.
+/// Limit of the field; no device has more memory to spare.
 const MOST_BUFFER_BYTES: u64 = 4 << 30;
-/// The service drains the buffer into the file this often. java_heap_dump has no file to write
-/// into: there the buffer has to hold the whole dump, and what does not fit is cut off without
-/// a word. An app writes its heap at some 100 MB/s at most, so that the buffer never fills.
+/// The service drains the buffer into the file with this period. java_heap_dump does not have a
+/// file to write into: there the buffer must hold the whole dump, and the rest is cut off
+/// silently. An app writes its heap at 100 MB/s at most, so the buffer never fills.
 const FILE_WRITE_PERIOD_MS: u32 = 250;
 const FLUSH_TIMEOUT_MS: u32 = 30_000;
 
-/// What is to be dumped of Java heaps, independent of how it was asked for.
+/// Request for Java heap dumps, independent of its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JavaSpec {
-    /// Which processes.
     pub targets: Targets,
-    /// Size of the buffer between app and file, bytes; by the phone's memory where `None`.
+    /// Size of the buffer between app and file, bytes; `None` derives it from the device's memory.
     pub buffer_bytes: Option<u64>,
-    /// Dump again and again with this period, until stopped.
+    /// Period of repeated dumps, until stopped.
     pub continuous: Option<Duration>,
-    /// Record which memory the process has mapped, too.
+    /// Record the memory mappings of the process.
     pub dump_smaps: bool,
-    /// Let the session end with the dumps; by the API level where `None`.
+    /// The session ends with the dumps; `None` derives it from the API level.
     pub stop_when_done: Option<bool>,
-    /// How long the phone may take for a dump.
+    /// Time limits for a dump.
     pub timeout_factor: TimeoutFactor,
-    /// Record the list of packages.
+    /// Record the package list.
     pub packages_list: bool,
-    /// Record the names of processes.
+    /// Record process names.
     pub process_names: bool,
-    /// Dump when an app runs out of memory instead of now, and wait so long for it.
+    /// Waiting time for an OutOfMemoryError that triggers the dump, instead of a dump now.
     pub wait_for_oom: Option<Duration>,
 }
 
-/// How long the phone may take for a dump, in units of java_heap_dump's times.
+/// Factor on java_heap_dump's time limits for a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeoutFactor(pub u32);
 
@@ -93,10 +92,10 @@ impl Default for JavaSpec {
 }
 
 impl JavaSpec {
-    /// Refuses what is known to fail or to record nothing.
+    /// Rejects specs that would fail or record nothing.
     ///
     /// # Errors
-    /// The first rule that is broken, with its reason.
+    /// Returns an error for the first broken rule, with its reason.
     pub fn validate(&self) -> Result<(), ConfigError> {
         if self.wait_for_oom.is_some() {
             self.check_oom()?;
@@ -111,8 +110,8 @@ impl JavaSpec {
             return Err(ConfigError::bad_value(
                 "--buffer-size",
                 bytes,
-                "a buffer has 1 KiB to 4 GiB",
-                format!("the default is {}", ByteSize(BUFFER_BYTES)),
+                "a buffer must have 1 KiB to 4 GiB",
+                format!("use the default of {}", ByteSize(BUFFER_BYTES)),
             ));
         }
         if let Some(period) = self.continuous {
@@ -132,27 +131,30 @@ impl JavaSpec {
         if !self.targets.pids.is_empty() {
             return conflict(
                 "--pid",
-                "who runs out of memory is known by name; -n '*' means every app",
+                "OutOfMemoryErrors are matched by process name; -n '*' matches every app",
             );
         }
         if self.continuous.is_some() {
-            return conflict("--continuous-dump", "an app dies of it once");
+            return conflict("--continuous-dump", "an app runs out of memory only once");
         }
         if self.dump_smaps {
             return conflict(
                 "--dump-smaps",
-                "the app itself writes that dump, and no smaps",
+                "the app itself writes that dump, without smaps",
             );
         }
         if self.stop_when_done == Some(false) {
-            return conflict("--no-stop-when-done", "it ends when the dump is done");
+            return conflict(
+                "--no-stop-when-done",
+                "the session always ends with the dump",
+            );
         }
         if self.targets.names.is_empty() && self.targets.packages.is_empty() {
             return Err(ConfigError::bad_value(
                 "--wait-for-oom",
                 "",
-                "it needs the name of a process",
-                "give one with -n, or -n '*' for every app",
+                "it needs a process name",
+                "name one with `-n`, or use `-n '*'` for every app",
             ));
         }
         match self.wait_for_oom {
@@ -161,17 +163,17 @@ impl JavaSpec {
                     "--oom-wait-seconds",
                     wait.as_secs(),
                     "the tracing service waits 1 second to 7 days",
-                    "give the seconds, 60 for one",
+                    "give the time in seconds, such as `60`",
                 ))
             }
             _ => Ok(()),
         }
     }
 
-    /// Whether a phone of API level `sdk` can do it, and what should be known of that.
+    /// Adapts this spec to a device of API level `sdk`, with notices about its limits.
     ///
     /// # Errors
-    /// Where it would record something else than asked for.
+    /// Returns an error if the device would record something else than requested.
     pub fn for_sdk(&self, sdk: u32) -> Result<(JavaSpec, Vec<Notice>), ConfigError> {
         let too_old = |option, needs, why| {
             Err(ConfigError::TooOld {
@@ -182,13 +184,13 @@ impl JavaSpec {
             })
         };
         if sdk < JAVA_SDK {
-            return too_old("a Java heap dump", 11, "its system has no such data source");
+            return too_old("a Java heap dump", 11, "it does not have this data source");
         }
         if self.wait_for_oom.is_some() && sdk < OOM_SDK {
             return too_old(
                 "--wait-for-oom",
                 14,
-                "its runtime tells nobody of an OutOfMemoryError",
+                "its runtime does not report OutOfMemoryErrors",
             );
         }
         let mut spec = self.clone();
@@ -196,7 +198,7 @@ impl JavaSpec {
         if sdk < WAITS_SDK && self.stop_when_done == Some(true) {
             notices.push(Notice::new(
                 "option-ignored",
-                "--stop-when-done has no effect before Android 12: the phone cannot tell when a \
+                "`--stop-when-done` has no effect before Android 12, which does not report when a \
                  dump is done",
             ));
         }
@@ -204,12 +206,12 @@ impl JavaSpec {
         Ok((spec, notices))
     }
 
-    /// Whether the session ends by itself once its dumps are complete.
+    /// Returns whether the session ends by itself when its dumps are complete.
     pub fn ends_when_done(&self) -> bool {
         self.continuous.is_none() && self.stop_when_done != Some(false)
     }
 
-    /// How long the session records by itself; `None` until it is stopped.
+    /// Returns the duration that the session records by itself; `None` means until it is stopped.
     pub fn duration(&self) -> Option<Duration> {
         self.duration_ms()
             .map(|ms| Duration::from_millis(ms.into()))
@@ -217,15 +219,15 @@ impl JavaSpec {
 
     fn duration_ms(&self) -> Option<u32> {
         match (self.continuous, self.wait_for_oom, self.ends_when_done()) {
-            // Triggers forbid one.
+            // Triggers do not allow a duration.
             (Some(_), _, _) | (_, Some(_), _) => None,
-            // Whoever starts the dumps may be slow to come up.
+            // Processes that write dumps might start slowly.
             (_, _, true) => Some(DURATION_MS.saturating_mul(self.timeout_factor.0)),
             (_, _, false) => Some(BLIND_DURATION_MS.saturating_mul(self.timeout_factor.0)),
         }
     }
 
-    /// The buffer on a phone with so much memory.
+    /// Returns the buffer size on a device with this memory, bytes.
     pub fn buffer_on(&self, device: &DeviceLimits) -> u64 {
         self.buffer_bytes.unwrap_or_else(|| {
             device.memory_bytes.map_or(BUFFER_BYTES, |memory| {
@@ -234,10 +236,10 @@ impl JavaSpec {
         })
     }
 
-    /// The config for a device.
+    /// Encodes the config for a device.
     ///
     /// # Errors
-    /// Where [`JavaSpec::validate`] refuses the spec.
+    /// Returns an error if [`JavaSpec::validate`] rejects the spec.
     pub fn encode(&self, device: &DeviceLimits) -> Result<EncodedConfig, ConfigError> {
         self.validate()?;
         Ok(self.trace_config(device).into())
@@ -246,7 +248,7 @@ impl JavaSpec {
     fn trace_config(&self, device: &DeviceLimits) -> TraceConfig {
         let mut config = TraceConfig::default();
         let kb = self.buffer_on(device).div_ceil(1024);
-        // Drained all the time, a discarding one would stop for good the first time it is full.
+        // The service keeps draining it; a discarding buffer would stop for good when first full.
         config
             .buffers
             .push(sources::ring(u32::try_from(kb).unwrap_or(u32::MAX)));
@@ -259,11 +261,11 @@ impl JavaSpec {
             packages: self.packages_list,
             processes: self.process_names,
         };
-        encode::put_lists(&mut config, lists);
+        trace_config::put_lists(&mut config, lists);
         config.duration_ms = self.duration_ms();
         config.write_into_file = Some(true);
         config.file_write_period_ms = Some(FILE_WRITE_PERIOD_MS);
-        // No flush goes with the writing: a heap comes in whole chunks, and the last one with
+        // Writing does not need a flush: a heap comes in whole chunks, and the last one with
         // the end of the dump.
         config.set_write_flush_mode(WriteFlushMode::WriteFlushDisabled);
         config.flush_timeout_ms = Some(FLUSH_TIMEOUT_MS);
@@ -274,13 +276,13 @@ impl JavaSpec {
         if let Some(wait) = self.wait_for_oom {
             config.trigger_config = Some(oom_trigger(wait));
         }
-        config.max_file_size_bytes = device.free_bytes.map(encode::max_file_bytes);
+        config.max_file_size_bytes = device.free_bytes.map(trace_config::max_file_bytes);
         config
     }
 
     fn java_hprof(&self) -> JavaHprofConfig {
         let mut names = self.targets.names.clone();
-        // A package that nobody expanded stands for its main process.
+        // A package that was not expanded stands for its main process.
         for package in &self.targets.packages {
             if !names.contains(package) {
                 names.push(package.clone());

@@ -1,6 +1,6 @@
-//! What to record: options, presets and Perfetto text become one [`CaptureSpec`], and that
-//! becomes the bytes of a TraceConfig. Owns every rule on which values are allowed; knows
-//! nothing of devices or files of a recording.
+//! Config of a recording: options, presets and Perfetto text become one [`CaptureSpec`], which
+//! becomes the bytes of a TraceConfig. Owns every rule for allowed values; independent of
+//! devices and of the files of a recording.
 //!
 //! ```text
 //! configs/*.yaml, preset ─┐
@@ -9,7 +9,7 @@
 //! ```
 
 mod companion_sources;
-mod encode;
+
 mod error;
 mod fields;
 mod file;
@@ -21,10 +21,10 @@ mod resolve;
 mod rules;
 mod sources;
 mod text;
+mod trace_config;
 mod yaml;
 
 pub use companion_sources::CompanionSources;
-pub use encode::{DeviceLimits, EncodedConfig};
 pub use error::ConfigError;
 pub use fields::FieldSetting;
 pub use file::ConfigFile;
@@ -36,76 +36,87 @@ pub use resolve::{Resolved, resolve};
 pub use rules::{JAVA_HEAP, Notice};
 pub use sources::HEAPPROFD;
 pub use text::{parse_text, print_text};
+pub use trace_config::{DeviceLimits, EncodedConfig};
 
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::time::Duration;
 
 use heaptap_proto::perfetto::TraceConfig;
 
-/// Which processes.
+/// Processes to record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Targets {
     /// Process names as given (`com.example.app`, `com.example.app:service`, with `*`).
     pub names: Vec<String>,
     /// Process ids.
     pub pids: Vec<u32>,
-    /// Packages all of whose processes are meant; whoever knows the device turns them into
-    /// names before encoding.
+    /// Packages; all processes of each are meant. The caller with access to the device replaces
+    /// them with names before encoding.
     pub packages: Vec<String>,
 }
 
 impl Targets {
-    /// Whether nothing is named.
+    /// Returns whether there are no targets.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty() && self.pids.is_empty() && self.packages.is_empty()
     }
 }
 
-/// What is to be recorded from a native heap, independent of how it was asked for.
+impl fmt::Display for Targets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pids = self.pids.iter().map(|pid| format!("process {pid}"));
+        let all: Vec<String> = pids
+            .chain(self.names.iter().chain(&self.packages).cloned())
+            .collect();
+        f.write_str(&all.join(", "))
+    }
+}
+
+/// Request for a native heap profile, independent of its source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaptureSpec {
-    /// Which processes.
     pub targets: Targets,
     /// Sampling interval in bytes.
     pub interval_bytes: u64,
-    /// Until stopped, where `None`.
+    /// Duration; `None` means until stopped.
     pub duration: Option<Duration>,
-    /// Continuous dumps at this period.
+    /// Period of continuous dumps.
     pub continuous: Option<Duration>,
     /// Heaps by name; empty means the default (`libc.malloc`).
     pub heaps: Vec<String>,
-    /// All heaps.
+    /// Record all heaps.
     pub all_heaps: bool,
-    /// Java allocations were asked for, and from whom.
+    /// Source of Java allocations, if requested.
     pub java_allocations: Option<JavaAllocations>,
     /// Shared memory for samples, bytes.
     pub shmem_bytes: u64,
-    /// Block the client when the shared memory is full.
+    /// Block the client if the shared memory is full.
     pub block_client: bool,
-    /// Give up blocking after this.
+    /// Timeout for blocking.
     pub block_client_timeout: Option<Duration>,
-    /// Do not hook processes that start later.
+    /// Skip processes that start later.
     pub no_startup: bool,
-    /// Do not hook processes that run already.
+    /// Skip processes that are already running.
     pub no_running: bool,
-    /// Dump the state at the maximum only.
+    /// Dump only the state at the maximum.
     pub dump_at_max: bool,
     /// Keep profiling across fork.
     pub disable_fork_teardown: bool,
-    /// Record the list of packages, for deobfuscation and eligibility.
+    /// Record the package list, for deobfuscation and eligibility.
     pub packages_list: bool,
-    /// Record the names of processes, so that the trace tells whose heap it holds.
+    /// Record process names, which identify the heaps in the trace.
     pub process_names: bool,
-    /// Other figures of the same time, in the same trace.
+    /// Companion data in the same trace.
     pub companions: CompanionSources,
-    /// A config to start from: what it sets and this struct does not know is kept.
+    /// Base config; its settings outside this struct are kept.
     pub template: TraceConfig,
 }
 
 impl Default for CaptureSpec {
-    /// heap_profile's defaults.
+    /// Returns the defaults of heap_profile.
     fn default() -> Self {
         CaptureSpec {
             targets: Targets::default(),

@@ -1,18 +1,18 @@
-//! What was asked for, piece by piece, as flags and config files have it.
+//! Individual options, as given by flags and config files.
 
 use std::time::Duration;
 
 use super::fields::FieldSetting;
 use super::{CaptureSpec, Targets};
 
-/// Who is to tell of Java allocations.
+/// Source of Java allocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JavaAllocations {
-    /// Whoever can on the phone: heapprofd, else the runtime's own tracking.
+    /// The source that the device supports: heapprofd, otherwise the runtime's own tracking.
     Any,
-    /// heapprofd, by ART's heap `com.android.art`.
+    /// heapprofd, from ART's heap `com.android.art`.
     Heap,
-    /// The runtime's own tracking, asked for as a debugger does.
+    /// The runtime's own tracking, requested like a debugger does.
     Tracking,
 }
 
@@ -28,14 +28,14 @@ pub enum Snapshots {
     Off,
 }
 
-/// Most dumps in a recording whose duration is known, unless its period would exceed
+/// Maximum number of dumps in a recording with a known duration, unless its period would exceed
 /// [`LONGEST_WAIT`].
 const DUMPS: u32 = 60;
-/// A dump more often than this costs the target time: `docs/recording.md` has the figures.
+/// More frequent dumps would slow the target down: `docs/recording.md` has the figures.
 const SHORTEST_WAIT: Duration = Duration::from_secs(2);
-/// Period while someone watches. A label waits as long again for the next flush.
+/// Period during an attended recording. A label waits up to twice as long, for the next flush.
 const USUAL_WAIT: Duration = Duration::from_secs(5);
-/// The state of the app that a label names is over if its dump comes later.
+/// If the dump came later, it would not show the state of the app at the label.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 impl Snapshots {
@@ -67,40 +67,40 @@ impl Snapshots {
 /// Options as given by flags or by a YAML config; `None` and empty mean not given.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Options {
-    /// Processes; those of a file and of flags add up.
+    /// Processes; those of a file and of flags are combined.
     pub targets: Targets,
     /// Bytes between two samples.
     pub interval_bytes: Option<u64>,
-    /// How long; zero means until stopped.
+    /// Duration; zero means until stopped.
     pub duration: Option<Duration>,
     /// Period of continuous dumps; zero means none.
     pub continuous: Option<Duration>,
     /// Heaps by name.
     pub heaps: Vec<String>,
-    /// All heaps.
+    /// Record all heaps.
     pub all_heaps: Option<bool>,
-    /// Java allocations instead of a native heap, with what suits them where nothing else is said.
+    /// Java allocations instead of a native heap, with suitable defaults for other options.
     pub java_allocations: Option<JavaAllocations>,
     /// Shared memory, bytes.
     pub shmem_bytes: Option<u64>,
-    /// Block the client when the shared memory is full.
+    /// Block the client if the shared memory is full.
     pub block_client: Option<bool>,
-    /// Give up blocking after this; zero means never.
+    /// Timeout for blocking; zero means never.
     pub block_client_timeout: Option<Duration>,
-    /// Do not hook processes that start later.
+    /// Skip processes that start later.
     pub no_startup: Option<bool>,
-    /// Do not hook processes that run already.
+    /// Skip processes that are already running.
     pub no_running: Option<bool>,
-    /// Dump the state at the maximum only.
+    /// Dump only the state at the maximum.
     pub dump_at_max: Option<bool>,
     /// Keep profiling across fork.
     pub disable_fork_teardown: Option<bool>,
-    /// Record the list of packages.
+    /// Record the package list.
     pub packages_list: Option<bool>,
     /// Start the app once the session is armed.
     pub launch: Option<bool>,
     /// Dumps for labels; a period of zero means none.
     pub snapshots: Option<Duration>,
-    /// Single fields.
+    /// Settings of single fields.
     pub settings: Vec<FieldSetting>,
 }

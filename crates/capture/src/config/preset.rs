@@ -1,11 +1,11 @@
-//! The presets of `configs/`, built in so that `--config NAME` works wherever heaptap does.
+//! The presets of `configs/`, embedded so that `--config NAME` works everywhere.
 
-/// A ready config.
+/// A predefined config.
 #[derive(Debug, Clone, Copy)]
 pub struct Preset {
-    /// As `--config` takes it.
+    /// Name for `--config`.
     pub name: &'static str,
-    /// The YAML, as in `configs/`.
+    /// YAML text of the file in `configs/`.
     pub text: &'static str,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn find(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }
 
-/// The preset whose name is at most two letters away from `name`.
+/// Returns the preset whose name is at most two letters away from `name`.
 pub(super) fn similar(name: &str) -> Option<&'static str> {
     let near = |preset: &&Preset| strsim::osa_distance(name, preset.name) <= 2;
     (name.len() < 64)

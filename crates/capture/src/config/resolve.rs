@@ -1,5 +1,4 @@
-//! How what was asked for becomes one spec: a config file first, flags over it, single fields
-//! last.
+//! Merges a request into one spec: a config file first, then flags, then single fields.
 
 use std::time::Duration;
 
@@ -9,27 +8,27 @@ use super::rules::{JAVA_HEAP, Notice};
 use super::sources::{heapprofd_in, heapprofd_of};
 use super::{CaptureSpec, ConfigError, fields};
 
-/// What suits Java allocations, as configs/java-allocations.yaml has it.
+/// Values for Java allocations, as in configs/java-allocations.yaml.
 const JAVA_INTERVAL: u64 = 16 << 10;
 const JAVA_SHMEM: u64 = 32 << 20;
 
-/// A spec, and what was asked for beside it.
+/// A spec with the options outside of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
-    /// What to record; not yet validated, since targets may still be expanded.
+    /// Spec; not validated yet, because targets might still be expanded.
     pub spec: CaptureSpec,
-    /// Start the app once the session is armed.
+    /// Start the app when the session is armed.
     pub launch: bool,
     /// Dumps for labels.
     pub snapshots: Snapshots,
-    /// What is allowed but probably not meant.
+    /// Notices about values that are allowed but probably unintended.
     pub notices: Vec<Notice>,
 }
 
-/// Makes one spec of a config file and of flags, which override it. Targets add up.
+/// Merges a config file with flags, which override it. Targets are combined.
 ///
 /// # Errors
-/// Where a field that is set does not exist, or the result breaks a rule.
+/// Returns an error if a field does not exist, or if the result breaks a rule.
 pub fn resolve(file: Option<&ConfigFile>, flags: &Options) -> Result<Resolved, ConfigError> {
     let mut spec = CaptureSpec::default();
     let mut asked = Options::default();
@@ -78,7 +77,7 @@ impl Options {
         over(&mut self.interval_bytes, &flags.interval_bytes);
         over(&mut self.duration, &flags.duration);
         over(&mut self.continuous, &flags.continuous);
-        // Which heaps is one choice: a flag for it replaces both ways of making it.
+        // The choice of heaps is one option: a flag for it replaces both forms.
         if !flags.heaps.is_empty() {
             self.heaps.clone_from(&flags.heaps);
             self.all_heaps = flags.all_heaps;
@@ -138,7 +137,7 @@ impl Options {
             spec.all_heaps = false;
             spec.java_allocations = self.java_allocations;
             if heapprofd_of(&spec.template).is_none() {
-                // Java code allocates much and often: as the preset has it.
+                // Java code allocates a lot; same values as the preset.
                 spec.interval_bytes = self.interval_bytes.unwrap_or(JAVA_INTERVAL);
                 spec.shmem_bytes = JAVA_SHMEM;
             }
@@ -153,7 +152,7 @@ impl Options {
     }
 }
 
-/// Appends what is not there yet.
+/// Appends missing items.
 fn add<T: Clone + PartialEq>(mine: &mut Vec<T>, theirs: &[T]) {
     for item in theirs {
         if !mine.contains(item) {

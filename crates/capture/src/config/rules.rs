@@ -1,5 +1,5 @@
-//! Which values are allowed, and what an Android release makes of them. Limits as of
-//! Perfetto v58; each rule says what would happen without it.
+//! Rules for allowed values and for Android releases. Limits as of Perfetto v58; each rule
+//! states the effect without it.
 
 use std::time::Duration;
 
@@ -7,12 +7,11 @@ use super::sources::heapprofd_of;
 use super::{CaptureSpec, ConfigError, JavaAllocations, Targets};
 use heaptap_model::units::ByteSize;
 
-/// Something the user should know about what was asked for; it is recorded all the same.
+/// A remark about the request that does not prevent the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// A stable word.
+    /// Stable identifier.
     pub kind: &'static str,
-    /// One sentence.
     pub message: String,
 }
 
@@ -25,29 +24,30 @@ impl Notice {
     }
 }
 
-/// The tracing service refuses longer sessions.
+/// Maximum session duration of the tracing service.
 const MAX_DURATION: Duration = Duration::from_secs(7 * 24 * 3600);
 const MAX_HEAPS: usize = 64;
 const MAX_HEAP_NAME_BYTES: usize = 63;
-/// heapprofd reads no more of a process's command line.
+/// Maximum length of a process's command line that heapprofd reads.
 const MAX_PROCESS_NAME_BYTES: usize = 511;
 const MIN_SHMEM: u64 = 8192;
-/// Above 500 MiB heapprofd cuts the size to 500 MiB, which is no power of two, and fails.
+/// Above 500 MiB heapprofd cuts the size to 500 MiB, which is not a power of two, and fails.
 const MAX_SHMEM: u64 = 256 << 20;
 const DEFAULT_HEAP: &str = "libc.malloc";
 
-/// The heap of Java allocations: ART reports them to heapprofd since Android 12.
+/// Name of the heap of Java allocations, which ART reports to heapprofd since Android 12.
 pub const JAVA_HEAP: &str = "com.android.art";
 
-/// What tracking is and leaves out, said before the recording.
-const TRACKING: &str = "Java allocations are tracked by the app's own runtime: exact, with class, thread, stack and \
-     line; but each label and the end have the last 65,535 allocations alone, and the app is \
-     slower meanwhile. What is freed is not known, so this finds churn, not leaks (heaptap dump \
-     finds those)";
+/// Properties and limits of tracking, printed before the recording.
+const TRACKING: &str = "\
+     the app's own runtime tracks Java allocations, exactly and with class, thread, stack and \
+     line. Each label and the end have only the last 65,535 allocations, and tracking slows the \
+     app down. What is freed is not known, so this finds churn, not leaks; use `heaptap dump` \
+     for leaks.";
 
 impl CaptureSpec {
-    /// Whether Java allocations are tracked by the runtime on a phone of that API level (`None`
-    /// where it is not known), so that heapprofd has nothing to do.
+    /// Returns whether the runtime tracks Java allocations on a device of that API level (`None`
+    /// if unknown), so that heapprofd is not needed.
     pub fn tracks(&self, sdk: Option<u32>) -> bool {
         match self.java_allocations {
             None | Some(JavaAllocations::Heap) => false,
@@ -56,10 +56,10 @@ impl CaptureSpec {
         }
     }
 
-    /// Refuses what is known to fail, to record nothing, or to harm the target.
+    /// Rejects specs that would fail, record nothing, or harm the target.
     ///
     /// # Errors
-    /// The first rule that is broken, with its reason.
+    /// Returns an error for the first broken rule, with its reason.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.check_targets()?;
         self.check_sampling()?;
@@ -86,7 +86,7 @@ impl CaptureSpec {
             return Err(ConfigError::Conflict {
                 first: "--no-running",
                 second: "-p",
-                why: "a process id names a process that runs already",
+                why: "a PID refers to a process that is already running",
             });
         }
         Ok(())
@@ -97,17 +97,17 @@ impl CaptureSpec {
             return Err(ConfigError::bad_value(
                 "--interval",
                 0,
-                "heapprofd refuses it, and on Android 10 and 11 it crashes the target",
-                "use 1 to record every allocation (slow), or 4096",
+                "heapprofd rejects it, and on Android 10 and 11 it crashes the target",
+                "use `4096`, or `1` to record every allocation (slow)",
             ));
         }
         let shmem = self.shmem_bytes;
         let why = if shmem < MIN_SHMEM {
-            "the shared memory needs at least 8 KiB"
+            "shared memory needs at least 8 KiB"
         } else if shmem > MAX_SHMEM {
-            "heapprofd fails to create so much shared memory"
+            "heapprofd cannot create that much shared memory"
         } else if !shmem.is_power_of_two() {
-            "the shared memory must be a power of two; heapprofd would record nothing"
+            "shared memory must be a power of two; otherwise heapprofd records nothing"
         } else {
             return Ok(());
         };
@@ -128,15 +128,15 @@ impl CaptureSpec {
             return Err(ConfigError::Conflict {
                 first: "--all-heaps",
                 second: "--heaps",
-                why: "all heaps leave none to choose",
+                why: "`--all-heaps` already includes every heap",
             });
         }
         if self.heaps.len() > MAX_HEAPS {
             return Err(ConfigError::bad_value(
                 "--heaps",
                 format!("with {} names", self.heaps.len()),
-                "heapprofd knows at most 64 heaps",
-                "use --all-heaps",
+                "heapprofd supports at most 64 heaps",
+                "use `--all-heaps`",
             ));
         }
         for heap in &self.heaps {
@@ -144,8 +144,8 @@ impl CaptureSpec {
                 return Err(ConfigError::bad_value(
                     "--heaps",
                     format!("{heap:?}"),
-                    "a heap's name has 1 to 63 bytes",
-                    "libc.malloc and com.android.art are the usual ones",
+                    "a heap name has 1 to 63 bytes",
+                    "use a name such as `libc.malloc` or `com.android.art`",
                 ));
             }
         }
@@ -159,8 +159,8 @@ impl CaptureSpec {
             return Err(ConfigError::bad_value(
                 "--duration",
                 format!("{} s", duration.as_secs()),
-                "the tracing service refuses sessions of more than 7 days",
-                "leave it out to record until stopped",
+                "the tracing service rejects sessions longer than 7 days",
+                "omit it to record until stopped",
             ));
         }
         let times = [
@@ -192,8 +192,8 @@ impl CaptureSpec {
             return Err(ConfigError::bad_value(
                 "heapprofd.stream_allocations",
                 true,
-                "a stream of single allocations is not a heap profile, and no tool reads it",
-                "leave it out",
+                "a stream of single allocations is not a heap profile, and no tool can read it",
+                "omit it",
             ));
         }
         let intervals = &heapprofd.heap_sampling_intervals;
@@ -202,18 +202,18 @@ impl CaptureSpec {
             return Err(ConfigError::bad_value(
                 "heapprofd.heap_sampling_intervals",
                 format!("{intervals:?}"),
-                "heapprofd wants one interval above 0 for each heap and else records nothing",
-                "give as many as --heaps has names",
+                "heapprofd needs one interval above 0 for each heap; otherwise it records nothing",
+                "give one interval for each name in `--heaps`",
             ));
         }
         Ok(())
     }
 
-    /// What this spec becomes on a device of API level `sdk`: options that it lacks are left
-    /// out where the recording is still what was asked for, and said to be so.
+    /// Adapts this spec to a device of API level `sdk`. Unsupported options are dropped with a
+    /// notice if the recording still matches the request.
     ///
     /// # Errors
-    /// Where it would record something else than asked for.
+    /// Returns an error if the device would record something else than requested.
     pub fn for_sdk(&self, sdk: u32) -> Result<(CaptureSpec, Vec<Notice>), ConfigError> {
         let mut spec = self.clone();
         let mut notices = Vec::new();
@@ -222,7 +222,7 @@ impl CaptureSpec {
                 option: "a native heap profile",
                 needs: 10,
                 sdk,
-                why: "it has no heapprofd",
+                why: "it does not have heapprofd",
             });
         }
         if spec.tracks(Some(sdk)) {
@@ -233,15 +233,15 @@ impl CaptureSpec {
                     option: "--java-allocations=heap",
                     needs: 12,
                     sdk,
-                    why: "its runtime tells heapprofd of no allocation; of a debuggable app \
-                          --java-allocations=tracking asks the runtime itself",
+                    why: "its runtime does not report allocations to heapprofd; for a debuggable \
+                          app, use --java-allocations=tracking",
                 });
             }
             notices.push(Notice::new(
                 "java-allocations",
-                "Java allocations come from heapprofd (heap com.android.art): with stacks and \
-                 sizes, without classes and threads; what is freed is not known, so this finds \
-                 churn, not leaks (heaptap dump finds those)",
+                "heapprofd reports Java allocations (heap com.android.art) with stacks and sizes, \
+                 without classes and threads. What is freed is not known, so this finds churn, \
+                 not leaks; use `heaptap dump` for leaks.",
             ));
         }
         if sdk < 31 {
@@ -267,7 +267,7 @@ impl CaptureSpec {
         if sdk == 30 && spec.dump_at_max {
             notices.push(Notice::new(
                 "dump-at-max-inexact",
-                "Android 11 counts wrongly with --dump-at-max: take the figures as a hint",
+                "Android 11 counts incorrectly with `--dump-at-max`; the figures are approximate",
             ));
         }
         if sdk < 30 {
@@ -295,7 +295,7 @@ impl CaptureSpec {
         Ok((spec, notices))
     }
 
-    /// Takes heapprofd's part out: the runtime tracks Java allocations.
+    /// Removes heapprofd's part, because the runtime tracks Java allocations.
     fn leave_to_runtime(&mut self) -> Vec<Notice> {
         self.java_allocations = Some(JavaAllocations::Tracking);
         self.heaps.clear();
@@ -308,22 +308,22 @@ impl CaptureSpec {
             if given {
                 notices.push(Notice::new(
                     "option-ignored",
-                    format!("{option} has no effect where the runtime tracks allocations"),
+                    format!("{option} has no effect if the runtime tracks allocations"),
                 ));
             }
         }
         notices
     }
 
-    /// What is allowed but probably not meant.
+    /// Returns notices about values that are allowed but probably unintended.
     pub fn notices(&self) -> Vec<Notice> {
         let mut notices = Vec::new();
         if self.interval_bytes < 512 {
             notices.push(Notice::new(
                 "interval-small",
                 format!(
-                    "an interval of {} bytes slows the target down and may overrun its buffer; \
-                     4096 is usual",
+                    "an interval of {} bytes slows down the target and might overflow its buffer; \
+                     the default is 4096",
                     self.interval_bytes
                 ),
             ));
@@ -331,7 +331,7 @@ impl CaptureSpec {
         if !self.block_client && self.block_client_timeout.is_some() {
             notices.push(Notice::new(
                 "timeout-without-block",
-                "--block-client-timeout has no effect with --no-block-client",
+                "`--block-client-timeout` has no effect with `--no-block-client`",
             ));
         }
         if self
@@ -340,14 +340,14 @@ impl CaptureSpec {
         {
             notices.push(Notice::new(
                 "dumps-frequent",
-                "dumps more often than every 500 ms may take longer than their period",
+                "dumps at a period below 500 ms might take longer than the period",
             ));
         }
         for name in &self.targets.names {
             if name.contains('@') {
                 notices.push(Notice::new(
                     "name-cut",
-                    format!("heapprofd compares process names up to the first @: {name}"),
+                    format!("heapprofd compares process names only up to the first @: {name}"),
                 ));
             }
         }
@@ -357,7 +357,7 @@ impl CaptureSpec {
         {
             notices.push(Notice::new(
                 "adaptive-unbounded",
-                "adaptive sampling without adaptive_sampling_max_sampling_interval_bytes may \
+                "adaptive sampling without adaptive_sampling_max_sampling_interval_bytes might \
                  double the interval until nothing is sampled",
             ));
         }
@@ -365,15 +365,15 @@ impl CaptureSpec {
     }
 }
 
-/// Names that no process can have.
+/// Rejects names that no process can have.
 pub(super) fn check_target_names(targets: &Targets) -> Result<(), ConfigError> {
     for name in targets.names.iter().chain(&targets.packages) {
         let why = if name.trim().is_empty() {
             "the name is empty"
         } else if name.len() > MAX_PROCESS_NAME_BYTES {
-            "heapprofd compares 511 bytes of a process name and would never match it"
+            "heapprofd compares only 511 bytes of a process name, so it would never match"
         } else if name.contains('\0') {
-            "a process name holds no NUL"
+            "a process name cannot contain NUL"
         } else {
             continue;
         };
@@ -381,21 +381,21 @@ pub(super) fn check_target_names(targets: &Targets) -> Result<(), ConfigError> {
             "-n",
             format!("{name:?}"),
             why,
-            "give the name as `heaptap apps` or `adb shell ps -A` shows it",
+            "use a name that `heaptap apps` or `adb shell ps -A` shows",
         ));
     }
     if targets.pids.contains(&0) {
         return Err(ConfigError::bad_value(
             "-p",
             0,
-            "no process has this id",
-            "see `adb shell ps -A`",
+            "no process has this PID",
+            "find the PID with `adb shell ps -A`",
         ));
     }
     Ok(())
 }
 
-/// A time that a field of whole milliseconds has to hold.
+/// Checks a time for a field of whole milliseconds.
 pub(super) fn check_millis(option: &str, value: Duration) -> Result<(), ConfigError> {
     check_whole(option, value, Duration::from_millis(1))
 }
@@ -408,8 +408,8 @@ fn check_whole(option: &str, value: Duration, unit: Duration) -> Result<(), Conf
     Err(ConfigError::bad_value(
         option,
         format!("{value:?}"),
-        format!("it is a whole number of {unit:?}, up to {}", u32::MAX),
-        "give it with a unit, such as 500ms or 10s",
+        format!("it must be {unit:?} to {} times that", u32::MAX),
+        "give a time with a unit, such as `500ms` or `10s`",
     ))
 }
 

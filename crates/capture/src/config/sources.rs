@@ -1,4 +1,4 @@
-//! Data sources and buffers of a TraceConfig: their names, finding one, making one.
+//! Data sources and buffers of a TraceConfig: names, lookup, construction.
 
 use heaptap_proto::perfetto::trace_config::buffer_config::FillPolicy;
 use heaptap_proto::perfetto::trace_config::{BufferConfig, DataSource};
@@ -9,7 +9,7 @@ pub const HEAPPROFD: &str = "android.heapprofd";
 pub(super) const PACKAGES_LIST: &str = "android.packages_list";
 pub(super) const PROCESS_STATS: &str = "linux.process_stats";
 
-/// The heapprofd part of a config, where it has one.
+/// Returns the heapprofd part of a config, if there is one.
 pub(super) fn heapprofd_of(config: &TraceConfig) -> Option<&HeapprofdConfig> {
     config
         .data_sources
@@ -21,7 +21,7 @@ pub(super) fn heapprofd_of(config: &TraceConfig) -> Option<&HeapprofdConfig> {
         .as_ref()
 }
 
-/// The heapprofd part of a config, made where it has none.
+/// Returns the heapprofd part of a config, and inserts it if it is missing.
 pub(super) fn heapprofd_in(config: &mut TraceConfig) -> &mut HeapprofdConfig {
     let at = match config.data_sources.iter().position(is(HEAPPROFD)) {
         Some(at) => at,
@@ -52,8 +52,8 @@ pub(super) fn source(name: &str, buffer: u32) -> DataSource {
     }
 }
 
-/// A ring: with a buffer that is drained all the time, a discarding one would stop for good
-/// the first time it is full.
+/// Creates a ring buffer. The service keeps draining it; a discarding buffer would stop for good
+/// when first full.
 pub(super) fn ring(size_kb: u32) -> BufferConfig {
     let mut buffer = BufferConfig {
         size_kb: Some(size_kb),

@@ -1,4 +1,4 @@
-//! The rules of configs, as tables: what comes out, what is refused, and why.
+//! The rules of configs, as tables: results, rejections and their reasons.
 
 use std::path::Path;
 use std::time::Duration;
@@ -52,7 +52,7 @@ fn the_defaults_are_those_of_heap_profile_with_safer_times() {
     assert_eq!(config.flush_period_ms, Some(5000));
     assert_eq!(config.data_source_stop_timeout_ms, Some(60_000));
     assert_eq!(config.max_file_size_bytes, None);
-    // The lists stand in a buffer of their own, which no dump can overwrite.
+    // The lists have a buffer of their own, which a dump cannot overwrite.
     assert_eq!(config.buffers.len(), 2);
     let buffers: Vec<_> = config
         .data_sources
@@ -163,7 +163,7 @@ fn names_with_quotes_survive_the_text_format() {
 fn known_bad_values_are_refused_with_the_reason() {
     let long = "x".repeat(64);
     let cases: Vec<(Options, &str, &str)> = vec![
-        (Options::default(), "no-target", "no process"),
+        (Options::default(), "no-target", "no target process"),
         (named(""), "bad-value", "empty"),
         (named(&"x".repeat(512)), "bad-value", "511"),
         (
@@ -196,7 +196,7 @@ fn known_bad_values_are_refused_with_the_reason() {
                 ..named("a")
             },
             "bad-value",
-            "so much",
+            "that much",
         ),
         (
             Options {
@@ -258,7 +258,7 @@ fn known_bad_values_are_refused_with_the_reason() {
                 ..named("a")
             },
             "bad-value",
-            "whole number",
+            "times that",
         ),
     ];
     for (options, kind, words) in cases {
@@ -378,29 +378,33 @@ fn single_fields_are_set_by_name() {
     for (setting, words, help) in [
         (
             "heapprofd.shmem_size=1",
-            "no field",
+            "does not have a field",
             "did you mean shmem_size_bytes",
         ),
-        ("heapprofd.foo=1", "no field", "sampling_interval_bytes"),
+        (
+            "heapprofd.foo=1",
+            "does not have a field",
+            "sampling_interval_bytes",
+        ),
         (
             "heapprofd.no_running=maybe",
             "true or false",
-            "no_running takes",
+            "no_running must be",
         ),
-        ("heapprofd.pid=x", "not a number", "pid takes"),
+        ("heapprofd.pid=x", "not a number", "pid must be"),
         (
             "heapprofd.continuous_dump_config=1",
             "is a message",
             "dump_phase_ms",
         ),
-        ("heapprofd.no_running.x=1", "has no fields", ""),
-        ("heapprofd.all", "no =", "--set heapprofd.FIELD=VALUE"),
+        ("heapprofd.no_running.x=1", "does not have fields", ""),
+        ("heapprofd.all", "is missing", "--set heapprofd.FIELD=VALUE"),
         ("ftrace.x=1", "only fields of heapprofd", "--set"),
         ("heapprofd.sampling_interval_bytes=0", "crashes", "4096"),
         (
             "heapprofd.stream_allocations=true",
             "not a heap profile",
-            "leave",
+            "omit",
         ),
         (
             "heapprofd.heap_sampling_intervals=4096",
@@ -572,9 +576,9 @@ fn unknown_names_in_files_are_refused_with_their_place() {
     ] {
         let error = ConfigFile::parse(text.as_bytes(), "t").expect_err(text);
         assert!(error.to_string().contains(words), "{text:?}: {error}");
-        assert_eq!(error.class(), ErrorClass::Usage);
+        assert_eq!(error.class(), ErrorClass::BadInput);
     }
-    // Field 200 of a TraceConfig, which nobody knows; then bytes that are no message.
+    // Field 200 of a TraceConfig, which does not exist; then bytes that are not a message.
     let error = ConfigFile::parse(&[0xc0, 0x0c, 0x01], "t").expect_err("unknown field");
     assert!(
         error.to_string().contains("field 200 of TraceConfig"),
@@ -604,10 +608,10 @@ fn java_allocations_are_arts_heap_with_what_suits_it() {
     assert_eq!(spec_of(&own).interval_bytes, 512);
     let (_, notices) = spec.for_sdk(34).unwrap();
     let told = &notices[0].message;
-    for lack in ["without classes and threads", "what is freed is not known"] {
+    for lack in ["without classes and threads", "What is freed is not known"] {
         assert!(told.contains(lack), "{told}");
     }
-    // Older phones have the runtime's own tracking alone.
+    // Older devices only have the runtime's own tracking.
     let (tracked, notices) = spec.for_sdk(30).unwrap();
     assert_eq!(tracked.java_allocations, Some(JavaAllocations::Tracking));
     assert!(

@@ -1,5 +1,5 @@
-//! Perfetto's text format, in and out: by reflection over the messages in `proto/`, so that a
-//! field added there is known here.
+//! Parser and printer of Perfetto's text format, by reflection over the messages in `proto/`, so
+//! that fields added there are supported here.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -22,11 +22,11 @@ pub(super) fn descriptor(name: &str) -> MessageDescriptor {
         .expect("proto/ declares the messages named here")
 }
 
-/// Reads a TraceConfig in Perfetto's text format. Fields that heaptap does not know are
-/// refused by name: a config that is half understood would record something else.
+/// Parses a TraceConfig in Perfetto's text format. Unknown fields are rejected by name: a
+/// partially understood config would record something else.
 ///
 /// # Errors
-/// The parser's words, which name the field.
+/// Returns the parser's message, which names the field.
 pub fn parse_text(text: &str) -> Result<TraceConfig, String> {
     let message = DynamicMessage::parse_text_format(descriptor("TraceConfig"), text)
         .map_err(|error| error.to_string())?;
@@ -35,12 +35,12 @@ pub fn parse_text(text: &str) -> Result<TraceConfig, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Reads a serialized TraceConfig; fields that heaptap does not know are refused by number.
+/// Parses a serialized TraceConfig; unknown fields are rejected by number.
 pub(super) fn parse_binary(bytes: &[u8]) -> Result<TraceConfig, String> {
     let message = DynamicMessage::decode(descriptor("TraceConfig"), bytes)
         .map_err(|error| error.to_string())?;
     if let Some(field) = first_unknown(&message) {
-        return Err(format!("it sets {field}, which heaptap does not know"));
+        return Err(format!("it sets {field}, which heaptap does not support"));
     }
     TraceConfig::decode(bytes).map_err(|error| error.to_string())
 }
@@ -60,8 +60,8 @@ fn first_unknown(message: &DynamicMessage) -> Option<String> {
     })
 }
 
-/// Writes a TraceConfig as `perfetto --txt -c -` takes it: one field a line, no lists in
-/// brackets, which its parser lacks.
+/// Formats a TraceConfig for `perfetto --txt -c -`: one field a line, without lists in
+/// brackets, which its parser does not support.
 pub fn print_text(config: &TraceConfig) -> String {
     let mut message = DynamicMessage::new(descriptor("TraceConfig"));
     message
@@ -111,7 +111,7 @@ fn print_field(field: &FieldDescriptor, value: &Value, depth: usize, text: &mut 
         Value::U64(v) => writeln!(text, "{indent}{name}: {v}"),
         Value::F32(v) => writeln!(text, "{indent}{name}: {v}"),
         Value::F64(v) => writeln!(text, "{indent}{name}: {v}"),
-        // The config has neither bytes, lists in lists nor maps.
+        // The config does not have bytes, lists in lists or maps.
         Value::Bytes(_) | Value::List(_) | Value::Map(_) => Ok(()),
     };
 }

@@ -1,4 +1,4 @@
-//! heaptap's YAML configs. The one place that knows serde_yaml.
+//! heaptap's YAML configs. The only module that uses serde_yaml.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use super::{ConfigError, Options, Targets};
 use heaptap_model::near::nearest;
 use heaptap_model::units::{ByteSize, parse_duration};
 
-/// Every key, as `docs/config.md` lists them.
+/// All keys; `docs/config.md` lists them.
 pub(super) const KEYS: &[&str] = &[
     "description",
     "names",
@@ -35,7 +35,7 @@ pub(super) const KEYS: &[&str] = &[
     "heapprofd",
 ];
 
-/// Reads a YAML config.
+/// Parses a YAML config.
 pub(super) fn parse(text: &str, origin: &str) -> Result<Options, ConfigError> {
     let fail = |error: serde_yaml::Error| {
         let place = error.location().map_or_else(
@@ -43,7 +43,7 @@ pub(super) fn parse(text: &str, origin: &str) -> Result<Options, ConfigError> {
             |at| format!("{origin}:{}:{}", at.line(), at.column()),
         );
         let why = error.to_string();
-        // The location stands in front already.
+        // The origin already contains the location.
         let why = why.split(" at line ").next().unwrap_or(&why);
         ConfigError::bad_file(&place, why.to_owned())
     };
@@ -56,7 +56,7 @@ pub(super) fn parse(text: &str, origin: &str) -> Result<Options, ConfigError> {
             "the config is empty".to_owned(),
         ));
     }
-    // First the keys alone: an unknown one is told with its place and the nearest known.
+    // Parse only the keys first, so that an unknown key is reported with its place and suggestion.
     serde_yaml::from_str::<BTreeMap<Key, IgnoredAny>>(text).map_err(fail)?;
     let document: Document = serde_yaml::from_str(text).map_err(fail)?;
     document
@@ -124,7 +124,7 @@ impl Document {
     }
 }
 
-/// `heapprofd:` holds fields as `--set` does; nested ones become dotted paths.
+/// Flattens the fields below `heapprofd:` into settings; nested ones become dotted paths.
 fn flatten(
     path: String,
     value: serde_yaml::Value,
@@ -142,7 +142,7 @@ fn flatten(
             for (name, inner) in fields {
                 let name = name
                     .as_str()
-                    .ok_or_else(|| format!("heapprofd.{path} has a key that is no name"))?;
+                    .ok_or_else(|| format!("heapprofd.{path} has a key that is not a string"))?;
                 flatten(format!("{path}.{name}"), inner.clone(), settings)?;
             }
         }
@@ -162,13 +162,13 @@ fn flatten(
     Ok(())
 }
 
-/// A key that is known.
+/// A known key.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Key(String);
 
 impl<'de> Deserialize<'de> for Key {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Within the visitor, where serde_yaml adds the place of the key.
+        // Checked within the visitor, because serde_yaml adds the place of the key there.
         deserializer.deserialize_str(Scalar(|key: &str| {
             if KEYS.contains(&key) {
                 return Ok(Key(key.to_owned()));

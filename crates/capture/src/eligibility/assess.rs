@@ -1,6 +1,5 @@
-//! From targets as given to a report on each process they mean, and to the names and pids
-//! that the config gets. Owns the order of the questions; the answers are decided in
-//! `decide`.
+//! Assessment of targets: a report on each process they mean, and the names and PIDs for the
+//! config. Owns the order of the queries; `decide` makes the decisions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,10 +17,10 @@ use super::report::report;
 use crate::config::Targets;
 use heaptap_adb::Device;
 
-/// Assesses `targets`: two to four shell calls, about half a second on a phone.
+/// Assesses `targets` in two to four shell calls, about half a second on a device.
 ///
 /// # Errors
-/// Where the phone is lost or silent.
+/// Returns an error if the device is lost or does not answer.
 pub async fn assess(
     device: &Device,
     facts: &DeviceFacts,
@@ -63,8 +62,8 @@ pub async fn assess(
     Ok(build_assessment(facts, &specs, &snapshot, options))
 }
 
-/// A name matches in every user, but packages were listed for one: adds those that only
-/// other users have.
+/// Adds packages that only other users have: a name matches in every user, but packages were
+/// listed for one.
 async fn other_users(
     device: &Device,
     specs: &[TargetSpec],
@@ -92,7 +91,7 @@ async fn other_users(
     Ok(())
 }
 
-/// Patterns with a root are compared with the whole argv0, which `ps` does not show.
+/// Reads the whole argv0, which `ps` does not show, for patterns with a root.
 async fn whole_names(
     device: &Device,
     targets: &Targets,
@@ -125,7 +124,7 @@ fn add_details(snapshot: &mut Snapshot, details: &BTreeMap<Pid, ProcDetails>) {
     }
 }
 
-/// A cached app may be frozen; where the kernel did not tell, the activity manager is asked.
+/// Asks the activity manager whether cached apps are frozen, if the kernel does not show it.
 async fn ask_about_cached(
     device: &Device,
     matched: &[Pid],
@@ -145,10 +144,10 @@ async fn ask_about_cached(
     Ok(())
 }
 
-/// The pids that `targets` mean right now: what a recording asks again just before it starts.
+/// Returns the current PIDs of `targets`; a recording calls this again just before it starts.
 ///
 /// # Errors
-/// Where the phone is lost or silent.
+/// Returns an error if the device is lost or does not answer.
 pub async fn resolve_pids(
     device: &Device,
     facts: &DeviceFacts,
@@ -158,19 +157,19 @@ pub async fn resolve_pids(
     Ok(resolve_each(device, facts, targets, user).await?.found)
 }
 
-/// The processes that targets mean right now.
+/// Running processes of targets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Resolved {
-    /// Their pids and names, in order.
+    /// PIDs and names, sorted.
     pub found: Vec<(Pid, String)>,
-    /// Targets of which nothing runs, as they were typed.
+    /// Targets without a running process, as typed.
     pub missing: Vec<String>,
 }
 
-/// The processes that `targets` mean right now, and which of them mean none.
+/// Returns the running processes of `targets`, and the targets without any.
 ///
 /// # Errors
-/// Where the phone is lost or silent.
+/// Returns an error if the device is lost or does not answer.
 pub async fn resolve_each(
     device: &Device,
     facts: &DeviceFacts,
@@ -187,7 +186,7 @@ pub async fn resolve_each(
     }
     whole_names(device, targets, &mut snapshot).await?;
     let mut resolved = Resolved::default();
-    // A word may stand for a process and for a package.
+    // The same text can be a target both as a process and as a package.
     let mut met: BTreeMap<String, bool> = BTreeMap::new();
     for spec in list_targets(targets) {
         let of_it = matching(&spec, &snapshot, user);

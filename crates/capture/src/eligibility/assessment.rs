@@ -1,5 +1,5 @@
-//! What is asked of an assessment, and what it says: a report on each target and each of its
-//! processes, and what follows from them. Pure.
+//! Options and result of an assessment: a report on each target and each of its processes,
+//! and the conclusions from them. Pure.
 
 use std::collections::BTreeSet;
 
@@ -12,29 +12,29 @@ use super::packages::Package;
 use super::processes::Process;
 use crate::config::{CaptureSpec, Targets};
 
-/// What becomes of targets that do not run yet.
+/// Treatment of targets that are not running yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Startup {
     /// They are an error: only running processes are recorded (`--no-startup`).
     Off,
-    /// They are recorded once they start, if they are installed.
+    /// They are recorded when they start, if they are installed.
     #[default]
     Allowed,
-    /// They are what is asked for (`--no-running`, `--launch`).
+    /// They are requested explicitly (`--no-running`, `--launch`).
     Asked,
 }
 
-/// How to assess.
+/// Options of an assessment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AssessOptions {
-    /// The user or profile; without it every user's processes match.
+    /// The user or profile; without it, processes of every user match.
     pub user: Option<u32>,
-    /// What becomes of targets that do not run.
+    /// Treatment of targets that are not running.
     pub startup: Startup,
 }
 
 impl AssessOptions {
-    /// What a recording asks for. (`--launch` asks for [`Startup::Asked`] too.)
+    /// Returns the options for a recording. (`--launch` needs [`Startup::Asked`] too.)
     pub fn of_spec(spec: &CaptureSpec, user: Option<u32>) -> AssessOptions {
         AssessOptions {
             user,
@@ -47,13 +47,13 @@ impl AssessOptions {
     }
 }
 
-/// How a target was given.
+/// Form in which a target was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TargetKind {
-    /// A process name, perhaps with `*`.
+    /// A process name, which can contain `*`.
     Name,
-    /// A process id.
+    /// A process ID.
     Pid,
     /// A package: all its processes.
     Package,
@@ -62,10 +62,9 @@ pub enum TargetKind {
 /// One process of a target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProcessReport {
-    /// The process.
     #[serde(flatten)]
     pub process: Process,
-    /// Package it belongs to, where that is certain.
+    /// Package it belongs to, if that is certain.
     pub package: Option<String>,
     /// Native heap profile.
     pub native: Answer,
@@ -77,14 +76,14 @@ pub struct ProcessReport {
     pub findings: Vec<Finding>,
 }
 
-/// What is known of one target.
+/// Assessment of one target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TargetReport {
-    /// As given (safe to show).
+    /// As given, sanitized.
     pub target: String,
-    /// How it was given.
+    /// Form in which it was given.
     pub kind: TargetKind,
-    /// Whether a process or an installed package was found for it.
+    /// A process or an installed package was found for it.
     pub found: bool,
     /// Packages involved.
     pub packages: Vec<Package>,
@@ -100,20 +99,20 @@ pub struct TargetReport {
     pub findings: Vec<Finding>,
 }
 
-/// What is known of a phone and the targets on it, before anything is recorded.
+/// Assessment of a device and the targets on it before a recording.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Assessment {
-    /// Findings about the phone.
+    /// Findings about the device.
     pub device: Vec<Finding>,
-    /// A report per target, in the order given: names, pids, packages.
+    /// One report per target, in the order given: names, PIDs, packages.
     pub targets: Vec<TargetReport>,
-    /// What the config gets: names without `*`, and pids.
+    /// Targets for the config: names without `*`, and PIDs.
     #[serde(skip)]
     pub resolved: Targets,
 }
 
 impl Assessment {
-    /// The answer for a target or process of this kind of profile.
+    /// Returns the answer for this kind of profile.
     fn answer(scope: Scope, native: Answer, java: Answer) -> Answer {
         match scope {
             Scope::Native => native,
@@ -122,7 +121,8 @@ impl Assessment {
         }
     }
 
-    /// Whether every process of every target is eligible: what `check` exits with.
+    /// Returns whether every process of every target is eligible: this decides the exit code
+    /// of `check`.
     pub fn all_eligible(&self, scope: Scope) -> bool {
         self.targets.iter().all(|t| {
             let own = Self::answer(scope, t.native, t.java) != Answer::No;
@@ -133,8 +133,8 @@ impl Assessment {
         })
     }
 
-    /// Why a recording makes no sense: the phone cannot, or no target may be profiled.
-    /// `None` where at least one may, or might.
+    /// Returns the reason to refuse a recording: the device or every target is not eligible.
+    /// Returns `None` if at least one target is eligible or might be.
     pub fn refusal(&self, scope: Scope) -> Option<EligibilityError> {
         let hopeless = self
             .targets
@@ -143,7 +143,7 @@ impl Assessment {
         (hopeless && !self.targets.is_empty()).then(|| self.not_eligible(scope))
     }
 
-    /// The refusal that it amounts to, with the first reason.
+    /// Builds the refusal, with the first reason.
     fn not_eligible(&self, scope: Scope) -> EligibilityError {
         let names: Vec<&str> = self.targets.iter().map(|t| t.target.as_str()).collect();
         let findings = self.findings(scope);
@@ -154,7 +154,7 @@ impl Assessment {
         EligibilityError::NotEligible {
             targets: names.join(", "),
             why: reason.map_or_else(
-                || "nothing of it can be profiled".to_owned(),
+                || "no process can be profiled".to_owned(),
                 |f| format!("{} ({})", f.what, f.why),
             ),
             fix: reason.and_then(|f| f.fix.clone()),
@@ -162,8 +162,8 @@ impl Assessment {
         }
     }
 
-    /// Why a dump of what runs now makes no sense: nothing does. `None` where something may be
-    /// dumped.
+    /// Returns the reason to refuse a dump of running processes: none is running. Returns `None`
+    /// if a target has processes.
     pub fn nothing_runs(&self) -> Option<EligibilityError> {
         let none = self.targets.iter().all(|t| t.processes.is_empty());
         (none && !self.targets.is_empty()).then(|| EligibilityError::NotRunning {
@@ -176,7 +176,8 @@ impl Assessment {
         })
     }
 
-    /// Why `am dumpheap` would be refused for every target; `None` where it may work for one.
+    /// Returns the refusal if `am dumpheap` would fail for every target, or `None` if it might
+    /// work for one.
     pub fn heap_file_refusal(&self) -> Option<EligibilityError> {
         if let Some(error) = self.nothing_runs() {
             let missing = self.targets.iter().all(|t| !t.found);
@@ -201,8 +202,8 @@ impl Assessment {
         })
     }
 
-    /// Every finding that is to be shown for this kind of profile, graver ones first, with
-    /// the target it belongs to; each text once.
+    /// Returns every finding for this kind of profile, the most severe first, with its target;
+    /// each text once.
     pub fn findings(&self, scope: Scope) -> Vec<(Option<&str>, &Finding)> {
         let mut all: Vec<(Option<&str>, &Finding)> =
             self.device.iter().map(|f| (None, f)).collect();

@@ -1,9 +1,9 @@
-//! The decision: who may be profiled by a session of adb's shell. Pure functions over facts.
+//! Decides which processes a session of the adb shell can profile. Pure functions over facts.
 //!
-//! On builds other than `user` heapprofd asks nobody, and only SELinux's list of processes
-//! that nobody profiles is left. On `user` builds the uid decides: below 10000 never; apps
-//! (10000..=19999) and, from Android 13 on, their SDK sandboxes (20000..=29999) as the
-//! manifest says; isolated processes and all others never.
+//! On builds other than `user`, heapprofd does not check permissions, and only SELinux's list of
+//! never-profiled processes applies. On `user` builds the UID decides: below 10000 never; apps
+//! (10000..=19999) and, from Android 13, their SDK sandboxes (20000..=29999) depending on the
+//! manifest; isolated processes and all others never.
 
 use serde::Serialize;
 
@@ -12,24 +12,24 @@ use super::finding::{Finding, Scope};
 use super::packages::{AppType, PER_USER, Package};
 use super::processes::{CACHED_ADJ, Process, ProcessKind, is_zygote_name};
 
-/// Whether a process can be profiled.
+/// Eligibility of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// Now.
+    /// Eligible now.
     Yes,
-    /// It does not run; it can be recorded from its start.
+    /// Not running; can be recorded from its start.
     OnlyFromStartup,
-    /// It does not run; once it does, its Java heap can be dumped.
+    /// Not running; its Java heap can be dumped once it runs.
     OnceRunning,
-    /// The facts were not to be had.
+    /// The facts could not be read.
     Unknown,
-    /// It would be empty.
+    /// The profile would be empty.
     No,
 }
 
 impl Answer {
-    /// The answer as scripts see it, such as `only-from-startup`.
+    /// Returns the answer as scripts see it, such as `only-from-startup`.
     pub fn as_str(self) -> &'static str {
         match self {
             Answer::Yes => "yes",
@@ -41,7 +41,7 @@ impl Answer {
     }
 }
 
-/// What was decided of one process, or of what would be one.
+/// Decision about one process, existing or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// Native heap profile.
@@ -54,19 +54,19 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
 }
 
-/// First SDK levels: native heap profiles, Java heap dumps, choice of heaps.
+/// First SDK level with native heap profiles: Android 10.
 pub const NATIVE_SDK: u32 = 29;
-/// Android 11.
+/// First SDK level with Java heap dumps: Android 11.
 pub const JAVA_SDK: u32 = 30;
-/// Android 12.
+/// First SDK level with a choice of heaps: Android 12.
 pub const HEAPS_SDK: u32 = 31;
 
-/// Below this much free space a recording may end early.
+/// Free space below which a recording might end early, in bytes.
 const LITTLE_SPACE: u64 = 128 << 20;
-/// Sessions that the tracing service takes of one uid.
+/// Sessions that the tracing service allows per UID.
 const SESSIONS_PER_UID: usize = 5;
 
-/// What is to be said of the phone as a whole. Findings that block do so for every process.
+/// Returns the findings about the device as a whole. Blocking ones apply to every process.
 pub fn decide_device(d: &DeviceFacts) -> Vec<Finding> {
     let mut findings = Vec::new();
     if d.api().is_some_and(|sdk| sdk < NATIVE_SDK) {
@@ -114,13 +114,13 @@ fn sessions(d: &DeviceFacts) -> Option<Finding> {
             };
             let age = match (s.start_realtime_ns, d.clock_s) {
                 (Some(start), Some(now)) if now > start / 1_000_000_000 => {
-                    format!(", since {} s", now - start / 1_000_000_000)
+                    format!(", running for {} s", now - start / 1_000_000_000)
                 }
                 _ => String::new(),
             };
             let uid = s
                 .uid
-                .map_or_else(String::new, |uid| format!(" of uid {uid}"));
+                .map_or_else(String::new, |uid| format!(" with UID {uid}"));
             format!("{name}{uid}{age}")
         })
         .collect();
@@ -131,13 +131,13 @@ fn sessions(d: &DeviceFacts) -> Option<Finding> {
             format!(" (sessions: {})", list.join("; "))
         };
         return Some(Finding::busy(format!(
-            "A heap profile is being recorded on this phone already{whose}"
+            "another session is already recording a heap profile{whose}"
         )));
     }
     (!list.is_empty()).then(|| Finding::other_sessions(&list.join("; ")))
 }
 
-/// Whether one of `findings` blocks profiles of this kind.
+/// Returns whether one of `findings` blocks profiles of this kind.
 pub fn blocked(findings: &[Finding], scope: Scope) -> bool {
     use super::finding::Severity;
     findings
@@ -145,8 +145,8 @@ pub fn blocked(findings: &[Finding], scope: Scope) -> bool {
         .any(|f| f.severity == Severity::Blocks && (f.scope == scope || f.scope == Scope::Both))
 }
 
-/// Decides over a running process. `packages` are those that share its appid (its sandbox's,
-/// for an SDK sandbox), in the phone's order.
+/// Decides about a running process. `packages` are those with its appid (for an SDK sandbox,
+/// the appid of its app), in the device's order.
 pub fn decide_process(d: &DeviceFacts, p: &Process, packages: &[&Package]) -> Verdict {
     let mut findings = Vec::new();
     let mut unknown = false;
@@ -211,7 +211,7 @@ pub fn decide_process(d: &DeviceFacts, p: &Process, packages: &[&Package]) -> Ve
     }
 }
 
-/// Decides over an app that does not run: what a process of `package` called `name` would be.
+/// Decides about an app that is not running, as if `name` were a process of `packages`.
 pub fn decide_app(d: &DeviceFacts, name: &str, packages: &[&Package], uid: Option<u32>) -> Verdict {
     let mut findings: Vec<Finding> = malloc_hooks(d, name).into_iter().collect();
     let mut unknown = false;
@@ -241,8 +241,8 @@ pub fn decide_app(d: &DeviceFacts, name: &str, packages: &[&Package], uid: Optio
     }
 }
 
-/// The activity manager's own rule for `am dumpheap`, on every release: a phone that is
-/// debuggable as a whole, or an app that is. Profileable is not enough.
+/// Applies the activity manager's own rule for `am dumpheap`, on every release: the device or the
+/// app must be debuggable. Profileable is not enough.
 fn may_dumpheap(d: &DeviceFacts, packages: &[&Package], yes: Answer) -> Answer {
     if d.debuggable == Some(true) {
         return yes;
@@ -264,7 +264,7 @@ enum Gate {
     Unknown(Finding),
 }
 
-/// Processes that SELinux, or the process itself, keeps from being profiled on every build.
+/// Checks processes that SELinux or the process itself excludes from profiling on every build.
 fn domain_gate(d: &DeviceFacts, p: &Process) -> Gate {
     let permissive = matches!(d.selinux, Some(Selinux::Permissive | Selinux::Disabled));
     let user = d.is_user_build() != Some(false);
@@ -283,8 +283,8 @@ fn domain_gate(d: &DeviceFacts, p: &Process) -> Gate {
     Gate::Allowed
 }
 
-/// SELinux's never-profile domains, and what they do not hold before Android 12. Where the
-/// domain could not be read, the program's name stands for it.
+/// Returns whether the process is in one of SELinux's never-profile domains, of which there are
+/// fewer before Android 12. If the domain could not be read, the program's name decides.
 fn is_never_profiled(p: &Process, sdk: u32) -> bool {
     const ALWAYS: [&str; 9] = [
         "bpfloader",
@@ -325,7 +325,7 @@ fn is_never_profiled(p: &Process, sdk: u32) -> bool {
                     .any(|prefix| domain.starts_with(prefix)))
 }
 
-/// heapprofd's own check, `CanProfile`: the build type, else the uid, else the manifest.
+/// Applies heapprofd's own check, `CanProfile`: the build type, then the UID, then the manifest.
 fn uid_gate(d: &DeviceFacts, name: &str, uid: Option<u32>, packages: &[&Package]) -> Gate {
     match d.is_user_build() {
         Some(false) => return Gate::Allowed,
@@ -344,8 +344,8 @@ fn uid_gate(d: &DeviceFacts, name: &str, uid: Option<u32>, packages: &[&Package]
     }
 }
 
-/// What the manifests of the packages with one appid say: the first in `packages.list`
-/// decides for all, and its order is not known here; so they must agree.
+/// Checks the manifests of the packages with one appid. The first in `packages.list` decides
+/// for all, and its order is not known here; therefore they must agree.
 fn manifest_gate(name: &str, packages: &[&Package]) -> Gate {
     let Some(first) = packages.first() else {
         return Gate::Unknown(Finding::unknown(name));
@@ -379,15 +379,15 @@ fn manifest_gate(name: &str, packages: &[&Package]) -> Gate {
     Gate::Unknown(Finding::unknown(name))
 }
 
-/// Whether a process of this name is surely one of `package`: its own name, or that and a
-/// `:suffix`. (Manifests may name processes freely: `false` proves nothing.)
+/// Returns whether a process with this name certainly belongs to `package`: its own name, or
+/// that and a `:suffix`. (Manifests can name processes freely: `false` proves nothing.)
 pub fn is_process_of(name: &str, package: &str) -> bool {
     name.strip_prefix(package).is_some_and(|rest| {
         rest.is_empty() || rest.starts_with(':') || is_zygote_name(name) && rest == "_zygote"
     })
 }
 
-/// Debugging of malloc takes the hooks that heapprofd needs.
+/// Checks for malloc debugging, which occupies the hooks that heapprofd needs.
 fn malloc_hooks(d: &DeviceFacts, name: &str) -> Option<Finding> {
     let program = d.malloc_debug_program.as_deref();
     if d.malloc_debug.is_some() && program.is_none_or(|program| name.contains(program)) {

@@ -1,48 +1,40 @@
-//! Why a recording is refused before it starts.
+//! Reasons to refuse a recording before it starts.
 
 use heaptap_adb::DeviceError;
 use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 
-/// Why eligibility could not be found out, or is not given.
+/// Failure to determine eligibility, or lack of it.
 #[derive(Debug, thiserror::Error)]
 pub enum EligibilityError {
-    /// The phone was lost, or silent.
+    /// The device was lost or did not answer.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The package manager lists nothing.
-    #[error("the phone lists no packages for user {user}")]
-    NoPackages {
-        /// The user.
-        user: u32,
-    },
-    /// No target may be profiled.
+    /// The package manager does not list any packages.
+    #[error("the device does not list any packages for user {user}")]
+    NoPackages { user: u32 },
+    /// No target can be profiled.
     #[error("cannot profile {targets}: {why}")]
     NotEligible {
-        /// The targets.
         targets: String,
         /// The first reason.
         why: String,
-        /// What would help.
+        /// The next step.
         fix: Option<String>,
-        /// Whether the targets do not even exist.
+        /// None of the targets exists.
         missing: bool,
     },
     /// `am dumpheap` refuses the targets.
-    #[error("am dumpheap refuses {targets}: {}", if *native { "it has no Java runtime" } else { "it is not debuggable" })]
+    #[error("am dumpheap refuses {targets}: {}", if *native { "no Java runtime" } else { "not debuggable" })]
     NotDebuggable {
-        /// The targets.
         targets: String,
         /// They are native programs.
         native: bool,
-        /// Perfetto may dump their Java heap all the same.
+        /// Perfetto can dump their Java heap nevertheless.
         graph: bool,
     },
-    /// The targets may be profiled, but none of them runs.
-    #[error("{targets} does not run, and a heap dump is of what runs now")]
-    NotRunning {
-        /// The targets.
-        targets: String,
-    },
+    /// The targets can be profiled, but none of them is running.
+    #[error("cannot dump the heap of {targets}: no running process")]
+    NotRunning { targets: String },
 }
 
 impl Classified for EligibilityError {
@@ -51,8 +43,8 @@ impl Classified for EligibilityError {
             EligibilityError::Device(error) => error.facts(),
             EligibilityError::NoPackages { .. } => {
                 ErrorFacts::new(ErrorClass::Device, "no-packages").with_help(
-                    "see whether the phone has that user: adb shell pm list users; a phone that \
-                     is still booting needs a moment",
+                    "check the user with `adb shell pm list users`, or wait until the device has \
+                     finished booting",
                 )
             }
             EligibilityError::NotEligible { missing, fix, .. } => match missing {
@@ -60,13 +52,13 @@ impl Classified for EligibilityError {
                 false => ErrorFacts::new(ErrorClass::NotEligible, "not-eligible"),
             }
             .with_help(match fix {
-                Some(fix) => format!("{fix}; --force records anyway"),
-                None => "--force records anyway".to_owned(),
+                Some(fix) => format!("{fix}; use `--no-check` to record anyway"),
+                None => "use `--no-check` to record anyway".to_owned(),
             }),
             EligibilityError::NotRunning { .. } => {
                 ErrorFacts::new(ErrorClass::NotEligible, "not-running").with_help(
-                    "start the app first; `heaptap apps` shows which run, --wait-for-oom waits \
-                     for one that runs out of memory",
+                    "start the app first (`heaptap apps` shows running apps), or wait for an \
+                     OutOfMemoryError with `--wait-for-oom`",
                 )
             }
             EligibilityError::NotDebuggable { native: true, .. } => {
@@ -74,11 +66,11 @@ impl Classified for EligibilityError {
             }
             EligibilityError::NotDebuggable { graph, .. } => {
                 ErrorFacts::new(ErrorClass::NotEligible, "not-debuggable").with_help(format!(
-                    "use a debug build of the app (android:debuggable) or a userdebug phone{}",
+                    "use a debug build of the app (android:debuggable) or a userdebug device{}",
                     match graph {
                         true =>
-                            "; `heaptap dump` without --hprof may dump it as it is: profileable is \
-                             enough for that",
+                            ", or run `heaptap dump` without `--hprof`, for which profileable is \
+                             enough",
                         false => "",
                     }
                 ))

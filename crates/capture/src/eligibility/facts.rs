@@ -1,8 +1,8 @@
-//! What is known of a phone. Owns [`DeviceFacts`] and how the answers of its shell become
-//! them; judges nothing.
+//! Facts about a device. Owns [`DeviceFacts`] and their parsing from the answers of its shell;
+//! does not judge.
 //!
-//! Every field is an `Option` or says "unknown" by itself: vendor builds leave out tools and
-//! properties, and what could not be read is never guessed. Texts are safe to show.
+//! Every field is an `Option` or has a value for "unknown": vendor builds omit tools and
+//! properties, and unread facts are never guessed. Texts are sanitized.
 
 use std::time::Duration;
 
@@ -16,18 +16,18 @@ use heaptap_model::untrusted::sanitize_bytes;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BuildType {
-    /// A production build; heapprofd takes an empty type for this one too.
+    /// A user build; heapprofd treats an empty type as this one too.
     User,
-    /// A production build with root access for developers.
+    /// A user build with root access for developers.
     Userdebug,
-    /// A developer's build.
+    /// A developer build.
     Eng,
     /// Anything else; heapprofd treats it like `userdebug`.
     #[serde(untagged)]
     Other(String),
 }
 
-/// What `getenforce` says.
+/// Output of `getenforce`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Selinux {
@@ -35,11 +35,11 @@ pub enum Selinux {
     Enforcing,
     /// Denials are only logged.
     Permissive,
-    /// Not there.
+    /// SELinux is off.
     Disabled,
 }
 
-/// How commands can be run as root.
+/// Method to run commands as root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Root {
@@ -49,40 +49,37 @@ pub enum Root {
     Su,
 }
 
-/// A user or profile of the phone.
+/// A user or profile of the device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AndroidUser {
     /// The user's number; uids are `id * 100000 + appid`.
     pub id: u32,
-    /// Its name.
     pub name: String,
-    /// Whether it is running.
     pub running: bool,
 }
 
 /// A session of the tracing service, as `perfetto --query-raw` lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TracingSession {
-    /// The service's number.
+    /// Number that the service gave it.
     pub id: u64,
-    /// Uid of who started it; 2000 is adb's shell.
+    /// UID of the user that started it; 2000 is the adb shell.
     pub uid: Option<u32>,
     /// `STARTED`, `CONFIGURED`, …
     pub state: String,
-    /// Its unique name, often empty.
+    /// Unique name, often empty.
     pub name: String,
-    /// When it started, ns since the epoch by the phone's clock.
+    /// Start, ns since the epoch by the device's clock.
     pub start_realtime_ns: Option<i64>,
 }
 
-/// What is known of a phone. `None` means: could not be read.
+/// Facts about a device. `None` means that the fact could not be read.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DeviceFacts {
-    /// Serial number.
     pub serial: String,
     /// `ro.product.model`.
     pub model: Option<String>,
-    /// `ro.serialno`: unlike the serial by which adb knows it, the same by cable and network.
+    /// `ro.serialno`: unlike the serial that adb uses, the same by cable and by network.
     #[serde(skip)]
     pub hardware_serial: Option<String>,
     /// `ro.build.fingerprint`.
@@ -93,27 +90,25 @@ pub struct DeviceFacts {
     pub release: Option<String>,
     /// `ro.build.version.codename` of a preview; `None` on a release.
     pub preview: Option<String>,
-    /// `ro.build.type`; `None` where properties could not be read.
+    /// `ro.build.type`; `None` if properties could not be read.
     pub build_type: Option<BuildType>,
     /// `ro.debuggable` (the build type decides, not this).
     pub debuggable: Option<bool>,
     /// ABIs, the preferred one first.
     pub abis: Vec<String>,
-    /// The library that translates foreign code, where there is one.
+    /// Library that translates code of other processors, if there is one.
     pub native_bridge: Option<String>,
-    /// Whether this is an emulator.
     pub emulator: bool,
-    /// SELinux mode.
     pub selinux: Option<Selinux>,
-    /// Uid of adb's shell: 2000, or 0 after `adb root`.
+    /// UID of the adb shell: 2000, or 0 after `adb root`.
     pub shell_uid: Option<u32>,
-    /// How root is reached; `None` where it is not.
+    /// Method to run commands as root; `None` without root access.
     pub root: Option<Root>,
-    /// Whether the tracing daemon runs.
+    /// The tracing daemon is running.
     pub tracing_on: Option<bool>,
     /// `libc.debug.malloc.options`.
     pub malloc_debug: Option<String>,
-    /// `libc.debug.malloc.program`: the only program that `malloc_debug` is for.
+    /// `libc.debug.malloc.program`: the only program that `malloc_debug` applies to.
     pub malloc_debug_program: Option<String>,
     /// `wrap.NAME` properties: process name and wrapper command.
     pub wraps: Vec<(String, String)>,
@@ -121,25 +116,24 @@ pub struct DeviceFacts {
     pub users: Vec<AndroidUser>,
     /// The user in the foreground.
     pub current_user: Option<u32>,
-    /// Identity of this boot.
+    /// Random ID of this boot.
     pub boot_id: Option<String>,
     /// Time since boot.
     #[serde(rename = "uptime_s", serialize_with = "as_seconds")]
     pub uptime: Option<Duration>,
-    /// The phone's clock, seconds since the epoch.
+    /// Clock of the device, seconds since the epoch.
     pub clock_s: Option<i64>,
-    /// Memory of the phone, bytes.
+    /// Memory of the device, bytes.
     pub memory_bytes: Option<u64>,
-    /// Free bytes where traces are written (`/data/misc/perfetto-traces`).
+    /// Free bytes of the directory for traces (`/data/misc/perfetto-traces`).
     pub free_bytes: Option<u64>,
-    /// Whether the screen is on.
     pub screen_on: Option<bool>,
-    /// Version of the phone's perfetto, such as `45.0`.
+    /// Version of perfetto on the device, such as `45.0`.
     pub perfetto_version: Option<String>,
     /// Sessions of the tracing service.
     pub sessions: Option<Vec<TracingSession>>,
-    /// Whether a property shows that a heap profiling session is running; `false` is no proof
-    /// that none is, since builds may hide these properties from adb's shell.
+    /// A property shows a running heap profiling session. `false` does not prove that
+    /// there is none, because builds might hide these properties from the adb shell.
     pub heap_session: bool,
     /// Names that a running session waits for (`heapprofd.enable.NAME`).
     pub armed_names: Vec<String>,
@@ -150,7 +144,7 @@ fn as_seconds<S: serde::Serializer>(d: &Option<Duration>, s: S) -> Result<S::Ok,
 }
 
 impl DeviceFacts {
-    /// The facts that the script `gather::BASE` answers.
+    /// Parses the output of the script `gather::BASE`.
     pub fn read(serial: &str, output: &[u8]) -> DeviceFacts {
         let s = Sections::read(output);
         let p = Properties::read(s.bytes("getprop"));
@@ -227,7 +221,7 @@ impl DeviceFacts {
         }
     }
 
-    /// Adds what `gather::SERVICES` answers.
+    /// Adds the facts in the output of `gather::SERVICES`.
     pub fn read_services(&mut self, output: &[u8]) {
         let s = Sections::read(output);
         self.users = s.lines("users").iter().filter_map(|l| user(l)).collect();
@@ -243,7 +237,7 @@ impl DeviceFacts {
         self.perfetto_version = s.lines("version").iter().find_map(|l| version(l));
     }
 
-    /// Adds what `su root id -u` answered.
+    /// Adds root access, if `su root id -u` printed 0.
     pub fn read_su(&mut self, stdout: &[u8]) {
         let works = super::sections::text_lines(stdout).iter().any(|l| l == "0");
         if self.root.is_none() && works {
@@ -251,8 +245,8 @@ impl DeviceFacts {
         }
     }
 
-    /// Adds what `perfetto --query-raw` answered: a `TracingServiceState`. An answer proves
-    /// that the tracing daemon runs.
+    /// Adds the sessions that `perfetto --query-raw` printed: a `TracingServiceState`. A valid
+    /// answer proves that the tracing daemon is running.
     pub fn read_query(&mut self, stdout: &[u8]) {
         use heaptap_proto::perfetto::TracingServiceState;
         use prost::Message as _;
@@ -278,7 +272,7 @@ impl DeviceFacts {
         );
     }
 
-    /// The SDK level that decides what works: a preview counts as the level it will be.
+    /// Returns the SDK level that decides about features: a preview counts as its future level.
     pub fn api(&self) -> Option<u32> {
         let sdk = self.sdk?;
         Some(if self.preview.is_some() {
@@ -288,18 +282,18 @@ impl DeviceFacts {
         })
     }
 
-    /// Whether heapprofd asks the manifest (`user`, or no type) and not the build; `None`
-    /// where the properties could not be read.
+    /// Returns whether heapprofd checks the manifest (`user`, or no type) instead of the build;
+    /// `None` if the properties could not be read.
     pub fn is_user_build(&self) -> Option<bool> {
         self.build_type.as_ref().map(|t| *t == BuildType::User)
     }
 
-    /// Whether the preferred ABI has 64 bits.
+    /// Returns whether the preferred ABI is a 64-bit one.
     pub fn is_64_bit(&self) -> Option<bool> {
         self.abis.first().map(|abi| abi.contains("64"))
     }
 
-    /// `Android 14 (SDK 34, user)`, for people.
+    /// Formats the system for people: `Android 14 (SDK 34, user)`.
     pub fn system(&self) -> String {
         let or_unknown = |v: Option<String>| v.unwrap_or_else(|| "?".to_owned());
         format!(
@@ -326,7 +320,7 @@ fn build_type(value: Option<&str>) -> BuildType {
     }
 }
 
-/// The daemon's state decides where init tells it; else the switch (2 = relay).
+/// Returns the daemon's state as reported by init, or otherwise the switch (2 = relay).
 fn tracing_on(p: &Properties) -> Option<bool> {
     match p.get("init.svc.traced") {
         Some("running") => return Some(true),
@@ -340,14 +334,14 @@ fn tracing_on(p: &Properties) -> Option<bool> {
     }
 }
 
-/// traced sets `traced.lazy.heapprofd` for as long as a session wants heapprofd, and
-/// heapprofd `heapprofd.enable` for as long as one waits for processes to start.
+/// Returns whether a session uses heapprofd. traced sets `traced.lazy.heapprofd` while a session
+/// needs heapprofd, and heapprofd sets `heapprofd.enable` while one waits for processes to start.
 fn heap_session(p: &Properties) -> bool {
     let on = |name| p.flag(name) == Some(true);
     on("traced.lazy.heapprofd") || on("heapprofd.enable")
 }
 
-/// `UserInfo{10:Work profile:1030} running`; a name may hold colons.
+/// Parses `UserInfo{10:Work profile:1030} running`; a name can contain colons.
 fn user(line: &str) -> Option<AndroidUser> {
     let (_, rest) = line.split_once("UserInfo{")?;
     let (inside, tail) = rest.rsplit_once('}')?;
@@ -360,7 +354,7 @@ fn user(line: &str) -> Option<AndroidUser> {
     })
 }
 
-/// `Perfetto v45.0-abcdef (…)`.
+/// Parses `Perfetto v45.0-abcdef (…)`.
 fn version(line: &str) -> Option<String> {
     let (_, rest) = line.split_once("erfetto v")?;
     let end = rest
@@ -370,14 +364,14 @@ fn version(line: &str) -> Option<String> {
     (!number.is_empty()).then(|| number.to_owned())
 }
 
-/// `MemTotal:        7831084 kB`.
+/// Parses `MemTotal:        7831084 kB`.
 fn memory_bytes(line: &str) -> Option<u64> {
     let figure = line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?;
     figure.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// `df -k`: the figure before the one with `%`, in KiB. Device names may be so long that the
-/// figures stand on a line of their own.
+/// Parses `df -k`: the figure before the one with `%`, in KiB. Long device names push the
+/// figures to the next line.
 fn free_bytes(lines: &[String]) -> Option<u64> {
     lines.iter().rev().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();

@@ -1,5 +1,5 @@
-//! What heaptap says of a phone or a target before anything is recorded: an id for scripts,
-//! and what, why and the fix for people. Owns the words; the rules are in `decide`.
+//! Findings about a device or a target before a recording: an ID for scripts, and a problem,
+//! a reason and a fix for people. This module owns the texts; the rules are in `decide`.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use super::processes::Process;
 use heaptap_model::units::ByteSize;
 use heaptap_model::untrusted::shell::{Shell, quoted};
 
-/// Stable ids of findings; `docs/eligibility.md` lists them.
+/// Stable IDs of findings; `docs/eligibility.md` lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[allow(missing_docs)]
@@ -46,7 +46,7 @@ pub enum FindingId {
 }
 
 impl FindingId {
-    /// The id as scripts see it, such as `USER_RELEASE`.
+    /// Returns the ID as scripts see it, such as `USER_RELEASE`.
     pub fn as_str(self) -> &'static str {
         use FindingId as F;
         match self {
@@ -84,49 +84,45 @@ impl FindingId {
     }
 }
 
-/// How much a finding matters.
+/// Effect of a finding on a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Good to know.
+    /// Information without effect on the recording.
     Note,
-    /// May spoil or shorten the recording.
+    /// Might spoil or shorten the recording.
     Warning,
-    /// There would be nothing to see.
+    /// The recording would be empty.
     Blocks,
 }
 
-/// What a finding is about.
+/// Kind of profile that a finding concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Native heap profiles alone.
+    /// Native heap profiles only.
     Native,
-    /// Java heap dumps alone.
+    /// Java heap dumps only.
     Java,
-    /// Both.
     Both,
 }
 
-/// One thing to say, with its reason and its remedy. Texts are safe to show.
+/// A problem with its reason and its fix. Texts are sanitized.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// For scripts.
     pub id: FindingId,
-    /// How much it matters.
     pub severity: Severity,
-    /// Which kind of profile it is about.
     pub scope: Scope,
-    /// What is the matter.
+    /// The problem; starts with the process name, if it concerns one.
     pub what: String,
-    /// Why that matters.
+    /// The reason, or the effect.
     pub why: String,
-    /// What would help.
+    /// The next step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
 
-/// What goes into the manifest of an app that adb may profile.
+/// Manifest element of an app that adb can profile.
 pub const MANIFEST_SNIPPET: &str = "<profileable android:shell=\"true\"/>";
 
 impl Finding {
@@ -154,16 +150,16 @@ impl Finding {
     pub(super) fn sdk_low(scope: Scope, system: &str) -> Finding {
         let (kind, needs) = match scope {
             Scope::Java => ("Java heap dumps", "Android 11"),
-            _ => ("Native heap profiles", "Android 10"),
+            _ => ("native heap profiles", "Android 10"),
         };
         Finding::new(
             FindingId::SdkLow,
             Severity::Blocks,
             scope,
-            format!("{kind} need {needs}; this phone runs {system}"),
+            format!("{kind} need {needs}; the device runs {system}"),
         )
-        .why("its system has no such data source")
-        .fix(format!("use a phone or an emulator with {needs} or newer"))
+        .why("its system does not have this data source")
+        .fix(format!("use a device or an emulator with {needs} or newer"))
     }
 
     pub(super) fn not_installed(name: &str, user: u32, similar: &[&str]) -> Finding {
@@ -171,13 +167,13 @@ impl Finding {
             FindingId::NotInstalled,
             Severity::Blocks,
             Scope::Both,
-            format!("No package {name} is installed for user {user}, and no process has that name"),
+            format!("user {user} does not have a package {name}, and no process has that name"),
         )
         .why("there is nothing to profile");
         if similar.is_empty() {
-            f.fix("`heaptap apps` lists what is installed; `--user ID` looks at another user")
+            f.fix("list the apps with `heaptap apps`, or choose another user with `--user ID`")
         } else {
-            f.fix(format!("did you mean {}?", similar.join(", or ")))
+            f.fix(format!("did you mean {}?", similar.join(" or ")))
         }
     }
 
@@ -186,15 +182,15 @@ impl Finding {
             FindingId::NotRunning,
             severity,
             Scope::Both,
-            format!("No process matches {name}"),
+            format!("no process matches {name}"),
         );
         match severity {
             Severity::Blocks => f
-                .why("--no-startup records running processes alone")
-                .fix("start it first, or record from its start: --no-running, or --launch"),
+                .why("`--no-startup` records only running processes")
+                .fix("start it first, or record from its start with `--no-running` or `--launch`"),
             _ => f
-                .why("a recording waits for it to start; a Java heap dump needs it running")
-                .fix("start it, now or once the recording runs; `record --launch` starts it"),
+                .why("a recording waits for it to start; a Java heap dump needs a running process")
+                .fix("start it before or during the recording, or use `record --launch`"),
         }
     }
 
@@ -203,13 +199,13 @@ impl Finding {
             FindingId::NotRunning,
             Severity::Blocks,
             Scope::Both,
-            format!("No process matches {name}"),
+            format!("no process matches {name}"),
         )
-        .why("no program that runs and no installed app has that name");
+        .why("no running program and no installed app has that name");
         if similar.is_empty() {
-            f.fix("start it first; `heaptap apps` lists the apps")
+            f.fix("start it first, or list the apps with `heaptap apps`")
         } else {
-            f.fix(format!("did you mean {}?", similar.join(", or ")))
+            f.fix(format!("did you mean {}?", similar.join(" or ")))
         }
     }
 
@@ -219,14 +215,14 @@ impl Finding {
             FindingId::OtherUser,
             Severity::Blocks,
             Scope::Both,
-            format!("The phone has no user {user}"),
+            format!("the device does not have user {user}"),
         )
         .why(match users.as_slice() {
             [only] => format!("its only user is {only}"),
             [rest @ .., last] => format!("its users are {} and {last}", rest.join(", ")),
-            [] => "it names none".to_owned(),
+            [] => "it does not list any users".to_owned(),
         })
-        .fix("leave out --user, or name one of those")
+        .fix("omit `--user`, or choose a user of the device")
     }
 
     pub(super) fn no_match(pattern: &str) -> Finding {
@@ -234,10 +230,10 @@ impl Finding {
             FindingId::NotRunning,
             Severity::Blocks,
             Scope::Both,
-            format!("No process matches {pattern}"),
+            format!("no process matches {pattern}"),
         )
-        .why("patterns are resolved to the processes that run")
-        .fix("start it first, or give its whole name: that can be recorded from its start")
+        .why("patterns match only running processes")
+        .fix("start it first, or give its full name to record it from its start")
     }
 
     pub(super) fn pid_gone(pid: u32) -> Finding {
@@ -245,10 +241,10 @@ impl Finding {
             FindingId::NotRunning,
             Severity::Blocks,
             Scope::Both,
-            format!("No process has the pid {pid}"),
+            format!("no process has PID {pid}"),
         )
-        .why("it has ended, or the number is wrong")
-        .fix("name the process instead: a name also matches after a restart")
+        .why("the process has ended, or the number is wrong")
+        .fix("use the process name, which also matches after a restart")
     }
 
     pub(super) fn subprocesses(name: &str, others: &[&str], package: &str) -> Finding {
@@ -263,7 +259,7 @@ impl Finding {
             _ => format!("the name {name} does not cover them"),
         })
         .fix(format!(
-            "add them: -n {}; or all of them: --package {}",
+            "use `-n {}` to include other processes, or `--package {}` to include all",
             quoted(format!("{name},{}", others.join(","))),
             quoted(package)
         ))
@@ -277,9 +273,9 @@ impl Finding {
             Scope::Both,
             format!("{name} runs for users {}", list(users)),
         )
-        .why("a name matches in all of them")
+        .why("a name matches processes of all users")
         .fix(format!(
-            "single one out with --user, or by pid ({})",
+            "select one with `--user`, or by PID ({})",
             list(pids)
         ))
     }
@@ -291,9 +287,9 @@ impl Finding {
                 FindingId::PlatformOnly,
                 Severity::Blocks,
                 Scope::Both,
-                format!("{name} lets only the system profile it"),
+                format!("{name} can be profiled only by the system"),
             )
-            .why("this is a production build, which refuses sessions of adb then")
+            .why("the device runs a user build, which then refuses profiling from adb")
             .fix(manifest_fix());
         }
         Finding::new(
@@ -302,9 +298,7 @@ impl Finding {
             Scope::Both,
             format!("{name} is neither debuggable nor profileable from adb"),
         )
-        .why(
-            "this is a production build, which asks the app's manifest; the profile would be empty",
-        )
+        .why("user builds profile only apps whose manifest allows it; the profile would be empty")
         .fix(manifest_fix())
     }
 
@@ -313,10 +307,10 @@ impl Finding {
             FindingId::SystemUid,
             Severity::Blocks,
             Scope::Both,
-            format!("{name} runs as a user of the platform (uid {uid})"),
+            format!("{name} runs with a system UID ({uid})"),
         )
-        .why("production builds never let adb profile those, whatever a manifest says")
-        .fix("use a userdebug build, or an emulator image without Google Play")
+        .why("user builds never let adb profile system processes, regardless of the manifest")
+        .fix("use a userdebug build or an emulator image without Google Play")
     }
 
     pub(super) fn uid_range(name: &str, uid: u32) -> Finding {
@@ -324,11 +318,9 @@ impl Finding {
             FindingId::UidRange,
             Severity::Blocks,
             Scope::Both,
-            format!(
-                "{name} runs with uid {uid}, which belongs to no package that allows profiling"
-            ),
+            format!("{name} runs with UID {uid}, which does not belong to a profileable package"),
         )
-        .why("production builds profile apps alone, and their SDK sandboxes from Android 13 on")
+        .why("user builds profile only apps and, from Android 13, their SDK sandboxes")
         .fix("use a userdebug build")
     }
 
@@ -339,7 +331,7 @@ impl Finding {
             Scope::Both,
             format!("{name} is an isolated process"),
         )
-        .why("its uid belongs to no package, so production builds refuse sessions of adb")
+        .why("its UID does not belong to a package, so user builds refuse profiling from adb")
         .fix("profile the app's main process, or use a userdebug build")
     }
 
@@ -348,12 +340,12 @@ impl Finding {
             FindingId::Critical,
             Severity::Blocks,
             Scope::Both,
-            format!("{name} may never be profiled"),
+            format!("{name} cannot be profiled"),
         )
         .why("SELinux forbids it on every build")
         .fix(
-            "on a userdebug build: --disable-selinux (`su root setenforce 0`; lowers the \
-             phone's security, undone afterwards)",
+            "on a userdebug build, use `--disable-selinux` (runs `su root setenforce 0`, which \
+             lowers the device's security until the end of the recording)",
         )
     }
 
@@ -366,12 +358,12 @@ impl Finding {
                 Severity::Blocks
             },
             Scope::Both,
-            format!("{name} is a zygote, from which apps are forked"),
+            format!("{name} is a zygote, which forks app processes"),
         )
         .why(if permissive {
-            "with SELinux permissive an attempt may work, and may take all apps down"
+            "with permissive SELinux an attempt might work, but it might also crash all apps"
         } else {
-            "it does not answer to the profiler, and SELinux forbids it"
+            "it does not respond to the profiler, and SELinux forbids profiling it"
         })
         .fix("profile the app's own processes")
     }
@@ -381,9 +373,9 @@ impl Finding {
             FindingId::Critical,
             Severity::Blocks,
             Scope::Both,
-            format!("{name} is a thread of the kernel"),
+            format!("{name} is a kernel thread"),
         )
-        .why("it has no heap of its own")
+        .why("it does not have a heap of its own")
     }
 
     pub(super) fn native_no_java(name: &str) -> Finding {
@@ -391,9 +383,9 @@ impl Finding {
             FindingId::NativeNoJava,
             Severity::Note,
             Scope::Java,
-            format!("{name} has no Java runtime"),
+            format!("{name} does not have a Java runtime"),
         )
-        .why("it is a native program: there is no Java heap to dump")
+        .why("a native program does not have a Java heap")
     }
 
     pub(super) fn arch_x86() -> Finding {
@@ -403,8 +395,8 @@ impl Finding {
             Scope::Native,
             "Android 10 cannot profile native heaps on x86",
         )
-        .why("its heapprofd does not unwind there")
-        .fix("use an x86 image of Android 11 or newer, or an ARM phone")
+        .why("heapprofd of Android 10 does not unwind x86 stacks")
+        .fix("use an x86 image with Android 11 or newer, or an ARM device")
     }
 
     pub(super) fn arch_32(name: &str) -> Finding {
@@ -412,10 +404,10 @@ impl Finding {
             FindingId::Arch,
             Severity::Blocks,
             Scope::Native,
-            format!("{name} has 32 bits on a phone of 64"),
+            format!("{name} is a 32-bit process on a 64-bit device"),
         )
-        .why("Android 10 and 11 profile no native heaps of 32 bits there")
-        .fix("install the app's 64-bit build (`adb install --abi arm64-v8a`), or use Android 12")
+        .why("Android 10 and 11 do not profile 32-bit native heaps on 64-bit devices")
+        .fix("install the 64-bit build (`adb install --abi arm64-v8a`) or use Android 12")
     }
 
     pub(super) fn native_bridge(bridge: &str) -> Finding {
@@ -423,10 +415,10 @@ impl Finding {
             FindingId::NativeBridge,
             Severity::Note,
             Scope::Native,
-            format!("Apps built for another processor are translated here ({bridge})"),
+            format!("the device translates apps built for another processor ({bridge})"),
         )
-        .why("stacks of translated code show the translator, not the app")
-        .fix("install a build for this phone's own ABI")
+        .why("callstacks of translated code show the translator instead of the app")
+        .fix("install a build for the device's own ABI")
     }
 
     pub(super) fn malloc_debug(name: &str, property: &str) -> Finding {
@@ -434,11 +426,11 @@ impl Finding {
             FindingId::MallocDebug,
             Severity::Blocks,
             Scope::Native,
-            format!("malloc debugging is switched on for {name} ({property})"),
+            format!("{name} has malloc debugging enabled ({property})"),
         )
-        .why("heapprofd and malloc_debug hook the same functions: it cannot attach")
+        .why("heapprofd cannot attach because malloc_debug hooks the same functions")
         .fix(format!(
-            "adb shell setprop {property} '\"\"', then restart the process"
+            "run `adb shell setprop {property} '\"\"'`, then restart the process"
         ))
     }
 
@@ -447,12 +439,12 @@ impl Finding {
             FindingId::Wrapped,
             Severity::Note,
             Scope::Native,
-            format!("{name} is started through a wrapper (wrap.{name})"),
+            format!("{name} starts through a wrapper (wrap.{name})"),
         )
-        .why("a sanitizer or another allocator in it would hide the heap from heapprofd")
+        .why("a sanitizer or another allocator in the wrapper would hide the heap from heapprofd")
         .fix(format!(
-            "adb shell setprop {} '\"\"', then restart the app",
-            // The shell of the phone reads it once more.
+            "run `adb shell setprop {} '\"\"'`, then restart the app",
+            // The shell of the device parses it a second time.
             quoted(Shell::Sh.quoted(format!("wrap.{name}")))
         ))
     }
@@ -462,10 +454,10 @@ impl Finding {
             FindingId::SharedUid,
             Severity::Warning,
             Scope::Both,
-            format!("{package} shares its uid with {}", others.join(", ")),
+            format!("{package} shares its UID with {}", others.join(", ")),
         )
-        .why("the first of them in the phone's list decides for all, and they differ")
-        .fix("make them all profileable, or see `heaptap check` for each")
+        .why("their manifests differ, and the first package in the device's list decides for all")
+        .fix("make all of them profileable, or run `heaptap check` for each")
     }
 
     pub(super) fn frozen(name: &str) -> Finding {
@@ -475,7 +467,7 @@ impl Finding {
             Scope::Both,
             format!("{name} is frozen"),
         )
-        .why("the profiler attaches only once it runs and allocates")
+        .why("the profiler attaches only when the process runs and allocates")
         .fix("bring the app to the foreground")
     }
 
@@ -487,9 +479,9 @@ impl Finding {
             format!("{name} is cached in the background"),
         )
         .why(if can_freeze {
-            "Android may freeze or kill it at any time; the profiler attaches once it runs and allocates"
+            "Android might freeze or kill it; the profiler attaches only when it runs and allocates"
         } else {
-            "Android may kill it at any time; the profiler attaches once it runs and allocates"
+            "Android might kill it; the profiler attaches only when it runs and allocates"
         })
         .fix("bring the app to the foreground")
     }
@@ -501,8 +493,8 @@ impl Finding {
             Scope::Both,
             format!("{} ({}) is stopped", process.name, process.pid),
         )
-        .why("a debugger or SIGSTOP holds it; the profiler attaches once it runs on")
-        .fix("let it continue")
+        .why("a debugger or SIGSTOP suspended it; the profiler attaches when it continues")
+        .fix("resume the process")
     }
 
     pub(super) fn screen_off() -> Finding {
@@ -510,10 +502,10 @@ impl Finding {
             FindingId::ScreenOff,
             Severity::Note,
             Scope::Both,
-            "The screen is off",
+            "the screen is off",
         )
         .why("apps do little then, and the profiler attaches only when they allocate")
-        .fix("adb shell input keyevent KEYCODE_WAKEUP")
+        .fix("run `adb shell input keyevent KEYCODE_WAKEUP`")
     }
 
     pub(super) fn traced_off() -> Finding {
@@ -521,16 +513,16 @@ impl Finding {
             FindingId::TracedOff,
             Severity::Blocks,
             Scope::Both,
-            "The phone's tracing daemon is off",
+            "the tracing daemon of the device is off",
         )
-        .why("nothing can be recorded without it")
-        .fix("adb shell setprop persist.traced.enable 1")
+        .why("a recording needs it")
+        .fix("run `adb shell setprop persist.traced.enable 1`")
     }
 
     pub(super) fn busy(what: String) -> Finding {
         Finding::new(FindingId::Busy, Severity::Warning, Scope::Native, what)
-            .why("a process can be in one heap profile at a time: the second gets no samples")
-            .fix("stop the other recording, or wait for it; `heaptap status` lists heaptap's own")
+            .why("a process can be in only one heap profile at a time; the second gets no samples")
+            .fix("stop the other session or wait for its end; `heaptap status` lists heaptap's own")
     }
 
     pub(super) fn other_sessions(list: &str) -> Finding {
@@ -538,9 +530,9 @@ impl Finding {
             FindingId::Busy,
             Severity::Note,
             Scope::Native,
-            format!("Other tracing sessions are running: {list}"),
+            format!("other tracing sessions are running: {list}"),
         )
-        .why("if one of them profiles the same process, that one keeps it")
+        .why("if one of them profiles the same process, only that session gets samples")
     }
 
     pub(super) fn session_limit(count: usize) -> Finding {
@@ -548,10 +540,10 @@ impl Finding {
             FindingId::SessionLimit,
             Severity::Blocks,
             Scope::Both,
-            format!("adb's shell has {count} tracing sessions running already"),
+            format!("the adb shell already has {count} running tracing sessions"),
         )
-        .why("the phone takes five of one user")
-        .fix("stop some: `heaptap status`, or adb shell killall -INT perfetto")
+        .why("the device allows five sessions per user")
+        .fix("stop a session that `heaptap status` lists, or run `adb shell killall -INT perfetto`")
     }
 
     pub(super) fn space(free: u64) -> Finding {
@@ -559,10 +551,10 @@ impl Finding {
             FindingId::Space,
             Severity::Warning,
             Scope::Both,
-            format!("Only {} are free on the phone", ByteSize(free)),
+            format!("the device has only {} of free space", ByteSize(free)),
         )
-        .why("the recording ends when its file cannot grow")
-        .fix("delete something on the phone, or record with a larger --interval")
+        .why("the recording ends if its file cannot grow")
+        .fix("delete files on the device, or record with a larger `--interval`")
     }
 
     pub(super) fn unknown(name: &str) -> Finding {
@@ -570,9 +562,9 @@ impl Finding {
             FindingId::Unknown,
             Severity::Warning,
             Scope::Both,
-            format!("It could not be found out whether {name} may be profiled"),
+            format!("{name} cannot be checked for eligibility"),
         )
-        .why("the phone did not answer; an empty profile would mean that it may not")
+        .why("the device did not answer; an empty profile would mean that profiling is not allowed")
         .fix(manifest_fix())
     }
 
@@ -581,21 +573,19 @@ impl Finding {
             FindingId::NoDump,
             Severity::Warning,
             Scope::Java,
-            format!("{name} gave no heap dump"),
+            format!("{name} did not produce a heap dump"),
         )
-        .why("it was busy, frozen or ended before it began to write, or has no Java heap")
-        .fix(
-            "bring the app to the front and dump again; `heaptap dump --hprof` asks it another way",
-        )
+        .why("it was busy, frozen or ended before it began to write, or does not have a Java heap")
+        .fix("bring the app to the foreground and dump again, or try `heaptap dump --hprof`")
     }
 
     pub(super) fn no_allocation(name: &str, heaps: &[String]) -> Finding {
         let why = if heaps.is_empty() {
-            "the profiler attaches at the first allocation, and counts from there".to_owned()
+            "the profiler attaches at the first allocation and counts from there".to_owned()
         } else {
             format!(
-                "the profiler attaches at the first allocation; and the process may have no heap \
-                 called {}",
+                "the profiler attaches at the first allocation, and the process might not have a \
+                 heap called {}",
                 heaps.join(", ")
             )
         };
@@ -603,10 +593,10 @@ impl Finding {
             FindingId::NoAllocation,
             Severity::Warning,
             Scope::Native,
-            format!("{name} allocated nothing that was sampled while it was recorded"),
+            format!("{name} had no sampled allocations"),
         )
         .why(why)
-        .fix("use the app while recording, record longer, or from its start: --launch")
+        .fix("use the app while recording, record longer, or record from its start with `--launch`")
     }
 
     pub(super) fn refused(line: &str) -> Finding {
@@ -614,15 +604,15 @@ impl Finding {
             FindingId::Refused,
             Severity::Blocks,
             Scope::Both,
-            format!("The phone's log says: {line}"),
+            format!("the device log reports: {line}"),
         )
-        .why("this is why there are no samples")
+        .why("this explains the missing samples")
     }
 }
 
 fn manifest_fix() -> String {
     format!(
-        "add {MANIFEST_SNIPPET} inside <application> of the app's manifest, or install a debug \
-         build, or use a userdebug phone"
+        "add `{MANIFEST_SNIPPET}` inside <application> of the app's manifest, install a debug \
+         build, or use a userdebug device"
     )
 }

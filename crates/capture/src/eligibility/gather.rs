@@ -1,5 +1,5 @@
-//! The shell calls. Each asks for many facts at once; whatever a phone lacks leaves a fact
-//! unknown. Only a lost or silent phone is an error.
+//! The shell calls. Each call queries many facts; tools that a device lacks leave facts
+//! unknown. Only a lost or silent device is an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,12 +21,12 @@ use heaptap_proto::perfetto::{
     trace_config::{BufferConfig, DataSource},
 };
 
-/// For what the shell and the kernel answer by themselves.
+/// Timeout for answers of the shell and the kernel.
 const QUICK: Duration = Duration::from_secs(10);
-/// For what a system service answers; a busy or dying phone takes its time.
+/// Timeout for answers of system services; a busy or dying device is slow.
 const SERVICE: Duration = Duration::from_secs(20);
 
-/// Answers of the shell and the kernel alone.
+/// Script for the facts that only need the shell and the kernel.
 pub(super) const BASE: &str = "\
     echo @@heaptap getprop; getprop; \
     echo; echo @@heaptap id; id -u; \
@@ -37,14 +37,14 @@ pub(super) const BASE: &str = "\
     echo; echo @@heaptap getenforce; getenforce; \
     echo; echo @@heaptap df; df -k /data/misc/perfetto-traces";
 
-/// Answers that system services have a part in.
+/// Script for the facts that need system services.
 pub(super) const SERVICES: &str = "\
     echo @@heaptap users; pm list users; \
     echo; echo @@heaptap current_user; am get-current-user; \
     echo; echo @@heaptap screen; dumpsys power | grep mWakefulness=; \
     echo; echo @@heaptap version; perfetto --version 2>&1";
 
-/// What the kernel says of the processes given as arguments.
+/// Script for the kernel's facts about the processes given as arguments.
 pub(super) const DETAILS: &str = "\
     for p in \"$@\"; do \
     echo; echo \"@@heaptap cmdline $p\"; cat /proc/$p/cmdline; \
@@ -54,23 +54,23 @@ pub(super) const DETAILS: &str = "\
     cat /sys/fs/cgroup/uid_*/pid_$p/cgroup.events /sys/fs/cgroup/*/uid_*/pid_$p/cgroup.events; \
     done";
 
-/// What the manifests of the packages given as arguments allow (Android 12 and later).
+/// Script for the app types of the packages given as arguments (Android 12 and later).
 const APP_TYPES: &str = "\
     for p in \"$@\"; do \
     echo; echo \"@@heaptap $p\"; simpleperf_app_runner \"$p\" --show-app-type; \
     done";
 
-/// More arguments than this go into another call, so that a command line never grows beyond
-/// what old phones take.
+/// Maximum number of arguments per call; it keeps command lines within the limit of old
+/// devices.
 const ARGUMENTS: usize = 200;
 
-/// Up to so many packages are asked for one by one.
+/// Maximum number of packages to query one by one.
 const FEW: usize = 40;
 
-/// Everything about the phone.
+/// Gathers all facts about the device.
 pub(super) async fn device_facts(device: &Device) -> Result<DeviceFacts, DeviceError> {
-    let base = Command::script(BASE).called("reading its properties");
-    let services = Command::script(SERVICES).called("asking its services");
+    let base = Command::script(BASE).called("reading device properties");
+    let services = Command::script(SERVICES).called("querying system services");
     let query = Command::program("perfetto").arg("--query-raw");
     let (base, services, query) = tokio::try_join!(
         device.run(&base, QUICK),
@@ -90,8 +90,8 @@ pub(super) async fn device_facts(device: &Device) -> Result<DeviceFacts, DeviceE
     Ok(facts)
 }
 
-/// `su` of production builds may open a dialogue on the phone's screen: it is left alone
-/// unless the build says that it is made for root.
+/// Runs `su` only if the build is made for root: `su` of user builds might open a dialog on
+/// the device's screen.
 async fn su_uid(device: &Device, facts: &DeviceFacts) -> Result<Option<Output>, DeviceError> {
     if facts.root.is_some() || facts.debuggable != Some(true) {
         return Ok(None);
@@ -100,7 +100,7 @@ async fn su_uid(device: &Device, facts: &DeviceFacts) -> Result<Option<Output>, 
     patient(device.run(&command, QUICK).await)
 }
 
-/// A service that does not answer in time leaves facts unknown; a lost phone is an error.
+/// Turns a service's timeout or refusal into `None`; a lost device is an error.
 fn patient(result: Result<Output, DeviceError>) -> Result<Option<Output>, DeviceError> {
     match result {
         Ok(out) => Ok(Some(out)),
@@ -109,7 +109,7 @@ fn patient(result: Result<Output, DeviceError>) -> Result<Option<Output>, Device
     }
 }
 
-/// All processes.
+/// Lists all processes.
 pub(super) async fn processes(
     device: &Device,
     facts: &DeviceFacts,
@@ -122,7 +122,7 @@ pub(super) async fn processes(
     ] {
         let out = device.run(&command, QUICK).await?;
         let rows = read_ps(&out.stdout);
-        // Old shells take any option for a filter and list nothing.
+        // Old shells parse any option as a filter and list nothing.
         if rows.len() > 1 {
             return Ok(build_processes(&rows, facts.is_64_bit()));
         }
@@ -130,7 +130,7 @@ pub(super) async fn processes(
     Ok(Vec::new())
 }
 
-/// What the kernel says of these processes.
+/// Reads the kernel's facts about these processes.
 pub(super) async fn details(
     device: &Device,
     pids: &[Pid],
@@ -138,7 +138,7 @@ pub(super) async fn details(
     let mut all = BTreeMap::new();
     for pids in pids.chunks(ARGUMENTS) {
         let command = Command::script(DETAILS)
-            .called("reading its processes")
+            .called("reading process details")
             .args(pids.iter().map(Pid::to_string));
         if let Some(out) = patient(device.run(&command, QUICK).await)? {
             all.extend(read_details(&out.stdout));
@@ -147,8 +147,8 @@ pub(super) async fn details(
     Ok(all)
 }
 
-/// Which processes of these packages are frozen, as the activity manager has it: for phones
-/// whose kernel does not show it to adb's shell.
+/// Asks the activity manager which processes of these packages are frozen: for devices
+/// whose kernel does not show it to the adb shell.
 pub(super) async fn frozen(
     device: &Device,
     packages: &BTreeSet<&str>,
@@ -163,15 +163,15 @@ pub(super) async fn frozen(
     Ok(all)
 }
 
-/// Which packages to list.
+/// Selection of packages to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PackageFilter {
     All,
     ThirdParty,
 }
 
-/// The packages installed for a user, in the phone's order; `None` where the package manager
-/// does not answer.
+/// Lists the packages installed for a user, in the device's order; `None` if the package
+/// manager does not answer.
 pub(super) async fn packages(
     device: &Device,
     user: u32,
@@ -189,7 +189,7 @@ pub(super) async fn packages(
     Ok((!list.is_empty()).then_some(list))
 }
 
-/// Fills in what the manifests of `wanted` allow, by the cheapest exact source the phone has.
+/// Fills in the app types of `wanted` from the cheapest exact source that the device has.
 pub(super) async fn app_types(
     device: &Device,
     facts: &DeviceFacts,
@@ -203,7 +203,7 @@ pub(super) async fn app_types(
         apply_rows(wanted, &rows, AppTypeSource::PackagesList);
     }
     let has_runner = facts.api().is_none_or(|sdk| sdk >= 31);
-    // The runner takes some 10 ms for each package, the trace half a second for all.
+    // The runner takes some 10 ms per package, the trace half a second for all.
     let traced_first = !has_runner || open(wanted) > FEW;
     if has_runner && !traced_first {
         app_runner(device, wanted).await?;
@@ -224,12 +224,12 @@ pub(super) async fn app_types(
     Ok(())
 }
 
-/// Packages whose manifest is not known yet.
+/// Returns the number of packages without a known app type.
 fn open(wanted: &[Package]) -> usize {
     wanted.iter().filter(|p| p.app_type.is_none()).count()
 }
 
-/// heapprofd looks up the first row with the appid, whatever its name.
+/// Applies the first row with the appid, whatever its name, as heapprofd does.
 fn apply_rows(wanted: &mut [Package], rows: &[PackageRow], source: AppTypeSource) {
     for package in wanted.iter_mut().filter(|p| p.app_type.is_none()) {
         let row = rows.iter().find(|row| match package.appid() {
@@ -277,7 +277,7 @@ async fn app_runner(device: &Device, wanted: &mut [Package]) -> Result<(), Devic
     Ok(())
 }
 
-/// A short trace of the phone's list of packages: the very file that heapprofd asks.
+/// Records a short trace of the device's package list: the very file that heapprofd checks.
 async fn packages_trace(
     device: &Device,
     wanted: &[Package],
@@ -314,8 +314,8 @@ fn packages_trace_config(names: Vec<String>) -> TraceConfig {
     }
 }
 
-/// `run-as` and `dumpsys package` prove what they affirm and nothing else; the manifest in
-/// the APK says all, and takes two more calls.
+/// Tries `run-as` and `dumpsys package`, which prove only what they affirm, and then the
+/// manifest in the APK, which is complete but needs two more calls.
 async fn weak_sources(device: &Device, package: &mut Package) -> Result<(), DeviceError> {
     let run_as = Command::program("run-as").args([package.name.as_str(), "id"]);
     let dumpsys = Command::program("dumpsys").args(["package", package.name.as_str()]);
@@ -358,12 +358,12 @@ async fn manifest_of_apk(device: &Device, name: &str) -> Result<Option<AppType>,
     Ok(out.and_then(|out| read_manifest(&out.stdout)))
 }
 
-/// The user whose packages count: the one asked for, else the one in the foreground.
+/// Returns the user whose packages count: the requested one, otherwise the one in the foreground.
 pub(super) fn user_of(facts: &DeviceFacts, asked: Option<u32>) -> u32 {
     asked.or(facts.current_user).unwrap_or(0)
 }
 
-/// Packages with this appid, in the order of the list.
+/// Returns the packages with this appid, in the order of the list.
 pub(super) fn of_appid(list: &[Package], appid: u32) -> impl Iterator<Item = &Package> {
     list.iter().filter(move |p| p.appid() == Some(appid))
 }

@@ -1,4 +1,4 @@
-//! The phone's packages with what may be profiled: what `apps` shows.
+//! Installed packages with their eligibility, for `apps`.
 
 use serde::Serialize;
 
@@ -11,49 +11,45 @@ use super::packages::{PER_USER, Package};
 use super::processes::{Pid, Process};
 use heaptap_adb::Device;
 
-/// Which packages to list.
+/// Selection of packages to list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ListOptions {
-    /// Only those whose name contains this (case does not matter), those of the system too.
+    /// Part of the package name, in any case; this includes system packages.
     pub filter: Option<String>,
-    /// Those of the system too, also without a filter.
+    /// Include system packages without a filter.
     pub all: bool,
-    /// The user or profile; without it the one in the foreground.
+    /// The user or profile; by default the one in the foreground.
     pub user: Option<u32>,
 }
 
-/// One package.
+/// One package with its eligibility.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InstalledApp {
-    /// The package.
     #[serde(flatten)]
     pub package: Package,
-    /// Whether it came with the system; `None` where the phone did not tell.
+    /// It came with the system; `None` if the device did not report it.
     pub system: Option<bool>,
-    /// Its running processes: those with its uid, and SDK sandboxes of it.
+    /// Running processes with its UID, and its SDK sandboxes.
     pub processes: Vec<RunningProcess>,
     /// Native heap profile.
     pub native: Answer,
     /// Java heap dump.
     pub java: Answer,
-    /// Why not, where an answer is no or unknown.
+    /// Reasons if an answer is no or unknown.
     pub findings: Vec<Finding>,
 }
 
 /// A process of an app.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunningProcess {
-    /// Its id.
     pub pid: Pid,
-    /// Its name.
     pub name: String,
 }
 
-/// Lists packages: three shell calls, and one more for all their manifests. In the order of
-/// their names.
+/// Lists packages, sorted by name: three shell calls, and one more for all their manifests.
 ///
 /// # Errors
-/// Where the phone is lost or silent, or its package manager does not answer.
+/// Returns an error if the device is lost or does not answer, or its package manager does not.
 pub async fn list_apps(
     device: &Device,
     facts: &DeviceFacts,
@@ -82,7 +78,7 @@ pub async fn list_apps(
         })
         .cloned()
         .collect();
-    // Packages that share a uid share a verdict: their manifests are asked too.
+    // Packages that share a UID share a verdict, so their manifests are queried too.
     let listed = wanted.len();
     let sharing: Vec<Package> = all
         .iter()

@@ -1,5 +1,5 @@
-//! What a package's own manifest allows, from the binary `AndroidManifest.xml` in its APK:
-//! the last resort, for phones that answer no other way.
+//! App type from the binary `AndroidManifest.xml` in an APK: the last resort, for devices
+//! that do not answer otherwise.
 //!
 //! The format (Android's `ResXMLTree`), little-endian, is a tree of chunks, each with a header
 //! of type u16, header size u16, size u32:
@@ -9,8 +9,8 @@
 //!                  0x0102 element start name = string index; attributes of 20 bytes each:
 //!                                       namespace, name, raw value, {size u16, 0 u8, type u8, data u32}
 //! ```
-//! Attributes are known by their resource id, not by their name. Nothing is allocated by a
-//! size that the file claims.
+//! Attributes are identified by their resource ID, not by their name. No allocation depends on
+//! a size that the file claims.
 
 use super::packages::AppType;
 
@@ -26,7 +26,7 @@ const SHELL: u32 = 0x0101_0594;
 
 const BOOLEAN: u8 = 0x12;
 
-/// Reads a binary manifest. `None` where it is none, or where an attribute that decides is
+/// Reads a binary manifest. Returns `None` if it is invalid, or if a relevant attribute is
 /// not a plain value.
 pub fn read_manifest(bytes: &[u8]) -> Option<AppType> {
     let (kind, header, whole) = chunk(bytes)?;
@@ -74,7 +74,7 @@ pub fn read_manifest(bytes: &[u8]) -> Option<AppType> {
     })
 }
 
-/// The chunk at the start of `bytes`: type, header size, and all its bytes.
+/// Returns the chunk at the start of `bytes`: type, header size, and all its bytes.
 fn chunk(bytes: &[u8]) -> Option<(u16, usize, &[u8])> {
     let header = usize::from(u16_at(bytes, 2)?);
     let size = usize::try_from(u32_at(bytes, 4)?).ok()?;
@@ -90,8 +90,8 @@ struct Element<'a> {
 }
 
 impl Element<'_> {
-    /// The attribute with a resource id, as a boolean: `Some(None)` where the element has no
-    /// such attribute, `None` where its value is no plain one.
+    /// Returns the boolean attribute with a resource ID: `Some(None)` if the element does not
+    /// have it, `None` if its value is not a plain boolean.
     fn flag(&self, id: u32) -> Option<Option<bool>> {
         let start = usize::from(u16_at(self.body, 8)?);
         let size = usize::from(u16_at(self.body, 10)?);
@@ -111,7 +111,7 @@ impl Element<'_> {
     }
 }
 
-/// String `index` of a pool, where it is short: the names looked for are.
+/// Returns string `index` of a pool if it is shorter than 128 bytes, as the relevant names are.
 fn string(pool: &[u8], index: u32) -> Option<String> {
     let header = usize::from(u16_at(pool, 2)?);
     if index >= u32_at(pool, 8)? {

@@ -1,4 +1,4 @@
-//! Which processes a target means, and what the config gets for it. Pure.
+//! Matching of targets to processes, and the config entries for each target. Pure.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::packages::Package;
 use super::processes::{Pid, Process, ProcessKind};
 use crate::config::Targets;
 
-/// The state of the phone that targets are matched against.
+/// State of the device that targets are matched against.
 pub(super) struct Snapshot {
     pub(super) processes: Vec<Process>,
     pub(super) packages: Option<Vec<Package>>,
@@ -24,7 +24,7 @@ pub(super) enum TargetSpec {
 }
 
 impl TargetSpec {
-    /// As it was typed.
+    /// Returns the target as it was typed.
     pub(super) fn typed(&self) -> String {
         match self {
             TargetSpec::Name(text) | TargetSpec::Package(text) => text.clone(),
@@ -40,7 +40,7 @@ pub(super) fn list_targets(targets: &Targets) -> Vec<TargetSpec> {
     names.chain(pids).chain(packages).collect()
 }
 
-/// The running processes that a target means. Zombies have no heap any more.
+/// Returns the running processes of a target. Zombies do not have a heap any more.
 pub(super) fn matching<'a>(
     spec: &TargetSpec,
     s: &'a Snapshot,
@@ -60,9 +60,9 @@ pub(super) fn matching<'a>(
         .collect()
 }
 
-/// Whether a process is one of a package: by uid, since manifests name processes freely; an
-/// SDK sandbox by the app's uid; an isolated process by its name. Of several packages with
-/// one uid, another one's own processes are not this one's.
+/// Returns whether a process belongs to a package: by UID, because manifests name processes
+/// freely; an SDK sandbox by the app's UID; an isolated process by its name. If several packages
+/// share a UID, processes named after another package do not belong to this one.
 pub(super) fn belongs_to(p: &Process, package: &str, list: Option<&[Package]>) -> bool {
     if is_process_of(&p.name, package) {
         return true;
@@ -82,7 +82,7 @@ pub(super) fn belongs_to(p: &Process, package: &str, list: Option<&[Package]>) -
     owner_appid(p) == Some(appid) && appid >= 10_000 && !of_another()
 }
 
-/// The appid of the app behind a process: an SDK sandbox's is 10000 higher.
+/// Returns the appid of the app behind a process: that of an SDK sandbox is 10000 higher.
 pub(super) fn owner_appid(p: &Process) -> Option<u32> {
     match p.appid()? {
         sandbox @ 20_000..=29_999 => Some(sandbox - 10_000),
@@ -90,12 +90,12 @@ pub(super) fn owner_appid(p: &Process) -> Option<u32> {
     }
 }
 
-/// The package that a process name starts with: `com.x` of `com.x:remote`.
+/// Returns the package that a process name starts with: `com.x` of `com.x:remote`.
 pub(super) fn package_of_name(name: &str) -> &str {
     name.split(':').next().unwrap_or(name)
 }
 
-/// Every package whose manifest matters to the decision.
+/// Returns every package whose manifest affects the decision.
 pub(super) fn wanted_packages(
     specs: &[TargetSpec],
     s: &Snapshot,
@@ -126,8 +126,8 @@ pub(super) fn wanted_packages(
         .collect()
 }
 
-/// What the config gets for a target. An exact name stays as it is, so that it also matches
-/// after a restart; patterns and packages become the names of their processes, or pids where
+/// Adds the config entries for a target. An exact name stays as it is, so that it also matches
+/// after a restart. Patterns and packages become the names of their processes, or PIDs if
 /// such a name would match other processes too.
 pub(super) fn resolve(
     spec: &TargetSpec,
@@ -150,7 +150,7 @@ pub(super) fn resolve(
             add_name(name);
             return;
         }
-        // Nothing runs yet: a user cannot be told apart beforehand.
+        // Nothing is running yet, so the process cannot be selected by user.
         TargetSpec::Name(name) if !names::is_pattern(name) && report.processes.is_empty() => {
             add_name(name);
             return;
@@ -165,7 +165,7 @@ pub(super) fn resolve(
     };
     let meant: BTreeSet<Pid> = report.processes.iter().map(|p| p.process.pid).collect();
     for p in &report.processes {
-        // Where none may be, --force means them all.
+        // If no process is eligible, `--no-check` selects all of them.
         if whole && p.native == Answer::No && report.native != Answer::No {
             continue;
         }

@@ -1,16 +1,16 @@
-//! Which processes may be profiled, why not, and what would help.
+//! Eligibility: the processes that can be profiled, the reasons if not, and the fixes.
 //!
 //! Three steps, so that everything but the shell calls is pure:
-//! 1. **facts**: [`facts`] asks the phone in two or three shell calls and gives
-//!    [`DeviceFacts`]; packages and processes are read in [`assess`] for the targets alone;
+//! 1. **facts**: [`facts`] queries the device in two or three shell calls and returns
+//!    [`DeviceFacts`]; [`assess`] reads packages and processes for the targets only;
 //! 2. **decision**: the rules of heapprofd and of the platform over those facts;
-//! 3. **words**: each [`Finding`] says what, why and the fix.
+//! 3. **texts**: each [`Finding`] has a problem, a reason and a fix.
 //!
 //! [`assess`] is the first step of a recording: it also resolves names with `*` and packages
-//! to the names and pids that the config gets. Nothing here records, prints or changes the
-//! phone.
+//! to the names and PIDs for the config. Nothing here records, prints or changes the
+//! device.
 //!
-//! Facts about the rules: `docs/eligibility.md`.
+//! The rules are documented in `docs/eligibility.md`.
 
 mod assess;
 mod assessment;
@@ -48,16 +48,16 @@ pub use processes::{Pid, Process, ProcessKind};
 
 use heaptap_adb::{Device, DeviceError};
 
-/// Asks a phone for everything that decides what may be profiled on it: three shell calls
-/// at once. What it does not answer stays unknown.
+/// Queries all facts of a device that decide about profiling, in three concurrent shell calls.
+/// Facts that the device does not report stay unknown.
 ///
 /// # Errors
-/// Where the phone is lost, or its shell is silent.
+/// Returns an error if the device is lost or its shell does not answer.
 pub async fn facts(device: &Device) -> Result<DeviceFacts, DeviceError> {
     gather::device_facts(device).await
 }
 
-/// What is to be said of a phone as a whole, whatever the target.
+/// Returns the findings about a device as a whole, independent of any target.
 pub fn about_device(facts: &DeviceFacts) -> Vec<Finding> {
     decide::decide_device(facts)
 }

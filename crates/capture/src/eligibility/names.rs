@@ -1,20 +1,20 @@
-//! How a process name in a config is compared with a process. Owns the rules of heapprofd
-//! and of ART's heap dumps; knows nothing of devices.
+//! Comparison of process names in a config with processes. Owns the rules of heapprofd
+//! and of ART's heap dumps; independent of devices.
 //!
-//! Both compare with argv0 (the first string of `/proc/PID/cmdline`), not with the thread
-//! name of 15 bytes nor with the executable:
+//! Both compare with argv0 (the first string of `/proc/PID/cmdline`), not with the 15-byte
+//! thread name or the executable:
 //! * **exact** (heapprofd on every version; Java dumps on Android 11 and 12): name and argv0
 //!   are each cut at the first `@`, then everything up to the last `/` is dropped;
 //! * **glob** (Java dumps from Android 13 on, for every name; heapprofd v57 and later, for
-//!   names with `*`): `fnmatch` without escapes, against the whole argv0 where the pattern
-//!   starts with `/`, else against what follows its last `/`. Nothing is cut at `@`.
+//!   names with `*`): `fnmatch` without escapes. A pattern that starts with `/` is compared with
+//!   the whole argv0, any other with the part after its last `/`. Nothing is cut at `@`.
 //!
 //! heaptap resolves names with `*` itself, so that they work on every version.
 
-/// argv0 is read up to this many bytes; longer ones never match the exact rule.
+/// Maximum length of argv0 in bytes; the exact rule never matches longer ones.
 const ARGV0_LIMIT: usize = 511;
 
-/// The name as heapprofd compares it: cut at the first `@`, then after the last `/`.
+/// Returns the name as heapprofd compares it: cut at the first `@`, then after the last `/`.
 pub fn normalized(name: &str) -> &str {
     let name = name.split('@').next().unwrap_or(name);
     basename(name)
@@ -24,12 +24,12 @@ fn basename(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Whether heaptap resolves this name to the processes it matches.
+/// Returns whether heaptap resolves this name to the processes it matches.
 pub fn is_pattern(name: &str) -> bool {
     name.contains('*')
 }
 
-/// Whether `name`, as given for a native profile, matches a process with this argv0.
+/// Returns whether `name`, as given for a native profile, matches a process with this argv0.
 pub fn matches_native(name: &str, argv0: &str) -> bool {
     if is_pattern(name) {
         matches_glob(name, argv0)
@@ -50,8 +50,8 @@ fn matches_glob(pattern: &str, argv0: &str) -> bool {
     }
 }
 
-/// `fnmatch(pattern, text, FNM_NOESCAPE)`: `*` and `?` match `/` too, `[a-z]` and `[!a-z]`
-/// are classes, `[` without `]` is itself. Linear in text × pattern.
+/// Implements `fnmatch(pattern, text, FNM_NOESCAPE)`: `*` and `?` match `/` too, `[a-z]` and
+/// `[!a-z]` are classes, `[` without `]` matches itself. Runs in O(text × pattern).
 pub fn fnmatch(pattern: &str, text: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let text: Vec<char> = text.chars().collect();
@@ -88,7 +88,7 @@ pub fn fnmatch(pattern: &str, text: &str) -> bool {
     pattern[p..].iter().all(|&c| c == '*')
 }
 
-/// Reads the class that opens at `open`: the index after its `]`, and whether `c` is in it.
+/// Parses the class that opens at `open`: the index after its `]`, and whether `c` is in it.
 fn class(pattern: &[char], open: usize, c: char) -> Option<(usize, bool)> {
     let mut at = open + 1;
     let negated = matches!(pattern.get(at), Some('!' | '^'));

@@ -1,6 +1,6 @@
-//! What is known of installed packages, and the texts it is read from: `pm list packages`,
+//! Installed packages, and parsers for their sources: `pm list packages`,
 //! `simpleperf_app_runner --show-app-type`, `packages.list`, the `android.packages_list`
-//! packet of a trace, `dumpsys package`. Pure: takes bytes, gives [`Package`]s.
+//! packet of a trace, `dumpsys package`. Pure functions from bytes to [`Package`]s.
 
 use std::collections::BTreeMap;
 
@@ -9,28 +9,28 @@ use serde::Serialize;
 use super::sections::{Sections, text_lines};
 use heaptap_model::untrusted::sanitize_bytes;
 
-/// What the manifest of a package allows, as the phone's own package manager sees it.
+/// Profiling that a package's manifest allows, as seen by the device's package manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AppType {
-    /// `android:debuggable`: adb may profile it.
+    /// `android:debuggable`: adb can profile it.
     Debuggable,
-    /// `<profileable android:shell="true"/>`: adb may profile it.
+    /// `<profileable android:shell="true"/>`: adb can profile it.
     Profileable,
-    /// Only the system may profile it.
+    /// Only the system can profile it.
     PlatformOnly,
-    /// Neither debuggable nor profileable by adb's shell.
+    /// Neither debuggable nor profileable by the adb shell.
     Closed,
 }
 
 impl AppType {
-    /// Whether a session of adb's shell may profile it on a production build.
+    /// Returns whether a session of the adb shell can profile it on a user build.
     pub fn allows_shell(self) -> bool {
         matches!(self, AppType::Debuggable | AppType::Profileable)
     }
 }
 
-/// Where [`Package::app_type`] was read.
+/// Source of [`Package::app_type`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AppTypeSource {
@@ -38,11 +38,11 @@ pub enum AppTypeSource {
     AppRunner,
     /// The packages list of a Perfetto trace.
     PackagesTrace,
-    /// `/data/system/packages.list`, which only root reads.
+    /// `/data/system/packages.list`, which only root can read.
     PackagesList,
-    /// `run-as`, which tells debuggable packages only.
+    /// `run-as`, which identifies only debuggable packages.
     RunAs,
-    /// `dumpsys package`, whose words prove what they say but whose silence proves nothing.
+    /// `dumpsys package`: a flag proves its fact, a missing flag proves nothing.
     Dumpsys,
     /// The manifest in the APK.
     Manifest,
@@ -51,20 +51,19 @@ pub enum AppTypeSource {
 /// An installed package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Package {
-    /// Its name.
     pub name: String,
     /// Uid of its processes: `user * 100000 + appid`.
     pub uid: Option<u32>,
     /// The package that installed it.
     pub installer: Option<String>,
-    /// What its manifest allows; `None` where it could not be read.
+    /// Profiling that its manifest allows; `None` if it could not be read.
     pub app_type: Option<AppType>,
-    /// Where that was read.
+    /// Source of `app_type`.
     pub app_type_source: Option<AppTypeSource>,
 }
 
 impl Package {
-    /// A package of which only the name is known.
+    /// Creates a package with only a name.
     pub fn named(name: &str) -> Package {
         Package {
             name: name.to_owned(),
@@ -75,18 +74,18 @@ impl Package {
         }
     }
 
-    /// The appid: the uid without the user.
+    /// Returns the appid: the UID without the user.
     pub fn appid(&self) -> Option<u32> {
         self.uid.map(|uid| uid % PER_USER)
     }
 }
 
-/// Uids of one user: `uid / PER_USER` is the user, `uid % PER_USER` the appid.
+/// Number of UIDs per user: `uid / PER_USER` is the user, `uid % PER_USER` the appid.
 pub const PER_USER: u32 = 100_000;
 
-/// Reads `pm list packages -U -i [--user N]`: lines of
-/// `package:NAME  installer=NAME  uid:10123`, in the phone's order. With several users and no
-/// `--user` the uids are a list; the first counts.
+/// Parses `pm list packages -U -i [--user N]`: lines of
+/// `package:NAME  installer=NAME  uid:10123`, in the device's order. With several users and no
+/// `--user` the UIDs are a list; the first counts.
 pub fn read_list(stdout: &[u8]) -> Vec<Package> {
     text_lines(stdout)
         .iter()
@@ -106,8 +105,8 @@ pub fn read_list(stdout: &[u8]) -> Vec<Package> {
         .collect()
 }
 
-/// Reads the answers of `simpleperf_app_runner PKG --show-app-type` by package. A package
-/// unknown to it, or a phone without it, has no entry.
+/// Parses the answers of `simpleperf_app_runner PKG --show-app-type` by package. A package
+/// that it does not know, or a device without it, has no entry.
 pub fn read_app_types(output: &[u8]) -> BTreeMap<String, AppType> {
     let sections = Sections::read(output);
     sections
@@ -127,13 +126,12 @@ pub fn read_app_types(output: &[u8]) -> BTreeMap<String, AppType> {
         .collect()
 }
 
-/// One row of the phone's list of packages, from a trace or from `packages.list`. heapprofd
+/// One row of the device's package list, from a trace or from `packages.list`. heapprofd
 /// decides by the first row with the appid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PackageRow {
-    /// Package name.
     pub name: String,
-    /// Appid; a user's uid where the phone wrote that.
+    /// Appid, or a user's UID if the device wrote that.
     pub uid: u32,
     /// `android:debuggable`.
     pub debuggable: bool,
@@ -144,7 +142,7 @@ pub struct PackageRow {
 }
 
 impl PackageRow {
-    /// What the row allows.
+    /// Returns the app type that the row amounts to.
     pub fn app_type(&self) -> AppType {
         if self.debuggable {
             AppType::Debuggable
@@ -158,8 +156,8 @@ impl PackageRow {
     }
 }
 
-/// Reads `/data/system/packages.list`: space-separated columns 0 name, 1 appid, 2 debuggable,
-/// 3 data folder, 4 seinfo, 5 gids, 6 profileable from shell (Android 10+), 7 version code,
+/// Parses `/data/system/packages.list`: space-separated columns 0 name, 1 appid, 2 debuggable,
+/// 3 data directory, 4 seinfo, 5 gids, 6 profileable from shell (Android 10+), 7 version code,
 /// 8 profileable by the platform (12+), 9 installer. Missing tail columns are tolerated, a
 /// line without the first three is not a row.
 pub fn read_packages_list(text: &[u8]) -> Vec<PackageRow> {
@@ -189,7 +187,7 @@ impl From<&heaptap_model::profile::Package> for PackageRow {
     fn from(package: &heaptap_model::profile::Package) -> PackageRow {
         PackageRow {
             name: sanitize_bytes(package.name.as_bytes()),
-            // No phone has such a uid: the row is nobody's.
+            // No device has such a UID, so the row matches no package.
             uid: u32::try_from(package.uid).unwrap_or(u32::MAX),
             debuggable: package.debuggable,
             profileable_from_shell: package.profileable_from_shell,
@@ -198,16 +196,16 @@ impl From<&heaptap_model::profile::Package> for PackageRow {
     }
 }
 
-/// Reads the rows of a trace that holds `android.packages_list`. `None` where the bytes are
-/// no such trace, or the phone could not read its list.
+/// Parses the rows of a trace that contains `android.packages_list`. Returns `None` if the
+/// bytes are not such a trace, or the device could not read its list.
 pub fn read_packages_trace(bytes: &[u8]) -> Option<Vec<PackageRow>> {
     let packages = perfetto_heap::read_packages(bytes);
     (!packages.is_empty()).then(|| packages.iter().map(PackageRow::from).collect())
 }
 
-/// What the first record of `dumpsys package PKG` proves: words in its flags count, missing
-/// ones prove nothing (many builds have no word for profileable). A second record is the one
-/// hidden below an updated system app.
+/// Returns what the first record of `dumpsys package PKG` proves: flags in it count, missing
+/// ones prove nothing (many builds have no flag for profileable). A second record belongs to
+/// the package hidden below an updated system app.
 pub fn read_dumpsys(stdout: &[u8], name: &str) -> Option<AppType> {
     let mut found = None;
     for word in read_flags(stdout, name)? {
@@ -220,14 +218,14 @@ pub fn read_dumpsys(stdout: &[u8], name: &str) -> Option<AppType> {
     found
 }
 
-/// Whether `dumpsys package PKG` says that the app has `android:largeHeap`; `None` where it has
-/// no flags of the package.
+/// Returns whether the app has `android:largeHeap`, according to `dumpsys package PKG`;
+/// `None` if the output has no flags of the package.
 pub fn read_large_heap(stdout: &[u8], name: &str) -> Option<bool> {
     let flags = read_flags(stdout, name).filter(|flags| !flags.is_empty())?;
     Some(flags.iter().any(|flag| flag == "LARGE_HEAP"))
 }
 
-/// The words of the flags of the first record of a package.
+/// Collects the flags of the first record of a package.
 fn read_flags(stdout: &[u8], name: &str) -> Option<Vec<String>> {
     let lines = text_lines(stdout);
     let head = format!("Package [{name}]");
@@ -251,8 +249,8 @@ fn read_flags(stdout: &[u8], name: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// What `run-as PKG id` proves: it runs for debuggable packages only. A refusal proves
-/// nothing, since the package may be profileable.
+/// Parses `run-as PKG id`, which succeeds only for debuggable packages. A refusal proves
+/// nothing, because the package might be profileable.
 pub fn read_run_as(stdout: &[u8]) -> Option<AppType> {
     text_lines(stdout)
         .iter()

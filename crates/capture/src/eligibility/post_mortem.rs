@@ -1,5 +1,5 @@
-//! Why a recording of a process came back empty: from the packages that were recorded with
-//! it, from what was found out before, and from the phone's log. Pure, but for the one call
+//! Reasons why a recording of a process is empty: from the packages recorded with
+//! it, from the findings before it, and from the device log. Pure, except for the one call
 //! that fetches the log.
 
 use std::time::Duration;
@@ -17,21 +17,19 @@ use super::sections::text_lines;
 use heaptap_adb::{Command, Device, DeviceError};
 use heaptap_model::untrusted::sanitize_bytes;
 
-/// A line of the phone's log.
+/// A line of the device log.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LogLine {
-    /// Seconds since the epoch, by the phone's clock.
+    /// Seconds since the epoch, by the device's clock.
     pub time_s: Option<f64>,
     /// Process that logged it.
     pub pid: Pid,
-    /// Its tag.
     pub tag: String,
-    /// The text.
     pub text: String,
 }
 
-/// Fetches what heapprofd, traced and libc logged since `since_s` (seconds since the epoch,
-/// by the phone's clock). A phone that does not answer has logged nothing.
+/// Fetches the log lines of heapprofd, traced and libc since `since_s` (seconds since the
+/// epoch, by the device's clock). If the device does not answer, the result is empty.
 ///
 /// # Errors
 /// [`DeviceError::Lost`].
@@ -58,8 +56,8 @@ pub async fn read_log(device: &Device, since_s: Option<i64>) -> Result<Vec<LogLi
     }
 }
 
-/// Reads `logcat -v epoch`, `  1707120000.123  1234  1240 I perfetto: text`, and the form
-/// that phones without it give, `11-20 09:00:00.000  1234  1240 I perfetto: text`.
+/// Parses `logcat -v epoch`, `  1707120000.123  1234  1240 I perfetto: text`, and the form
+/// of devices without it, `11-20 09:00:00.000  1234  1240 I perfetto: text`.
 pub fn parse_log(stdout: &[u8]) -> Vec<LogLine> {
     text_lines(stdout)
         .iter()
@@ -90,46 +88,41 @@ pub fn parse_log(stdout: &[u8]) -> Vec<LogLine> {
         .collect()
 }
 
-/// What was found out before a recording, in a form that a journal keeps: whoever finishes
-/// the recording may be another process on another day.
+/// Findings before a recording, in a form for the journal: another process might finish
+/// the recording on another day.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreflightFacts {
-    /// Whether manifests count on this phone; `None` where that is unknown.
+    /// Manifests count on this device; `None` if unknown.
     pub user_build: Option<bool>,
-    /// The phone's clock then, seconds since the epoch: [`read_log`] starts there.
+    /// Clock of the device then, seconds since the epoch: [`read_log`] starts there.
     pub clock_s: Option<i64>,
-    /// What blocks on the phone as a whole (`--force` went on regardless).
+    /// Blocking findings about the device as a whole (`--no-check` ignored them).
     pub device: Vec<Finding>,
     /// The targets as given.
     pub targets: Vec<KnownTarget>,
 }
 
-/// A target, as it was known.
+/// A target as known before the recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownTarget {
     /// As given.
     pub target: String,
-    /// Its processes.
     pub processes: Vec<KnownProcess>,
-    /// Findings about it as a whole.
+    /// Findings about the target as a whole.
     pub findings: Vec<Finding>,
 }
 
-/// A process, as it was known.
+/// A process as known before the recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownProcess {
-    /// Its id.
     pub pid: Pid,
-    /// Its name.
     pub name: String,
-    /// Its uid.
     pub uid: Option<u32>,
-    /// Findings about it.
     pub findings: Vec<Finding>,
 }
 
 impl Assessment {
-    /// What is worth keeping until the recording is finished.
+    /// Returns the facts to keep until the recording is finished.
     pub fn preflight_facts(&self, facts: &DeviceFacts) -> PreflightFacts {
         let blocking = self
             .device
@@ -160,34 +153,33 @@ impl KnownProcess {
     }
 }
 
-/// A process as the trace has it: at least one dump, perhaps without samples.
+/// A process in the trace: it has at least one dump, possibly without samples.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recorded {
-    /// Its id.
     pub pid: Pid,
-    /// Its name; empty where the trace has none.
+    /// Name; empty if the trace does not have one.
     pub name: String,
-    /// Whether a dump of it has samples.
+    /// A dump of it has samples.
     pub has_samples: bool,
-    /// Whether the trace says why it has none: what is said of its dumps tells.
+    /// The findings about its dumps explain the missing samples.
     pub is_told: bool,
 }
 
 /// A target, or a process of one, without samples.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EmptyTarget {
-    /// The process name, or the name that was asked for.
+    /// The process name, or the requested name.
     pub name: String,
-    /// Its pid, where a process was there.
+    /// PID, if there was a process.
     pub pid: Option<Pid>,
-    /// Its uid, where known.
+    /// UID, if known.
     pub uid: Option<u32>,
-    /// The trace says why it has none: what is said of its dumps tells.
+    /// The findings about its dumps explain the missing samples.
     pub is_told: bool,
 }
 
-/// Which targets have no samples. A process that was replaced by one of the same name is
-/// not missed.
+/// Returns the targets without samples. A process that another one of the same name replaced
+/// does not count as missing.
 pub fn empty_targets(preflight: &PreflightFacts, recorded: &[Recorded]) -> Vec<EmptyTarget> {
     let sampled = |pid: Pid, name: &str| {
         recorded
@@ -206,7 +198,7 @@ pub fn empty_targets(preflight: &PreflightFacts, recorded: &[Recorded]) -> Vec<E
                 });
             }
         }
-        // What started later is in the trace alone.
+        // Processes that started later are only in the trace.
         let came = |r: &&Recorded| {
             names::matches_native(&target.target, &r.name) || is_process_of(&r.name, &target.target)
         };
@@ -231,23 +223,23 @@ pub fn empty_targets(preflight: &PreflightFacts, recorded: &[Recorded]) -> Vec<E
     empty
 }
 
-/// Everything that may tell why.
+/// All evidence for the reason.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Evidence<'a> {
-    /// What was found out before the recording.
+    /// Findings before the recording.
     pub preflight: Option<&'a PreflightFacts>,
-    /// The packages list in the trace.
+    /// The package list in the trace.
     pub packages: &'a [PackageRow],
-    /// Heaps that were chosen; empty for the default.
+    /// Selected heaps; empty for the default.
     pub heaps: &'a [String],
-    /// Java heaps were dumped, not a native one sampled.
+    /// Java heaps were dumped instead of sampling native ones.
     pub java: bool,
-    /// The log since the start.
+    /// The device log since the start.
     pub log: &'a [LogLine],
 }
 
-/// Why this target has no samples, the surest cause first; none where its dumps tell why: what
-/// was to be feared before explains nothing then.
+/// Returns reasons why this target has no samples, the most certain first. Returns none if the
+/// dumps explain it: the risks known before the recording are then irrelevant.
 pub fn explain(target: &EmptyTarget, evidence: &Evidence<'_>) -> Vec<Finding> {
     if target.is_told {
         return Vec::new();
@@ -286,7 +278,7 @@ pub fn explain(target: &EmptyTarget, evidence: &Evidence<'_>) -> Vec<Finding> {
     causes
 }
 
-/// What was said of the target before.
+/// Returns the findings about the target before the recording.
 fn findings_before<'a>(
     target: &'a EmptyTarget,
     preflight: &'a PreflightFacts,
@@ -310,8 +302,8 @@ fn findings_before<'a>(
         })
 }
 
-/// heapprofd names the pid and the process that it refuses; libc, within the process, why it
-/// does not let itself be hooked.
+/// Returns the reasons in the log: heapprofd logs the PID and name of a process that it refuses;
+/// libc, within the process, why it does not allow hooks.
 fn logged_causes(target: &EmptyTarget, log: &[LogLine]) -> Vec<Finding> {
     let names_target = |line: &&LogLine| {
         let by_pid = target.pid.is_some_and(|pid| {
@@ -344,8 +336,8 @@ fn logged_causes(target: &EmptyTarget, log: &[LogLine]) -> Vec<Finding> {
         .collect()
 }
 
-/// What the packages list recorded with the trace says of the target, on a build where it
-/// counts.
+/// Returns the reason in the package list recorded with the trace, on a build where manifests
+/// count.
 fn manifest_cause(target: &EmptyTarget, evidence: &Evidence<'_>) -> Option<Finding> {
     if evidence.preflight.and_then(|k| k.user_build) == Some(false) {
         return None;
@@ -567,7 +559,7 @@ mod tests {
         };
         assert_eq!(ids(&told, &feared), [], "its dump says why");
         assert_eq!(ids(&target("com.x", 7), &none), [F::NoAllocation]);
-        // What hinders a Java dump alone explains nothing here.
+        // Obstacles to a Java dump alone explain nothing here.
         let ten = PreflightFacts {
             device: vec![Finding::sdk_low(Scope::Java, "Android 10")],
             ..PreflightFacts::default()

@@ -1,5 +1,5 @@
-//! What is known of running processes, and the texts it is read from: `ps` of every kind, and
-//! a few files below `/proc/PID`. Pure: takes bytes, gives [`Process`]es.
+//! Running processes, and parsers for their sources: all forms of `ps`, and a few files
+//! below `/proc/PID`. Pure functions from bytes to [`Process`]es.
 
 use std::collections::BTreeMap;
 
@@ -9,92 +9,86 @@ use super::packages::PER_USER;
 use super::sections::Sections;
 use heaptap_model::untrusted::sanitize_bytes;
 
-/// A process id on the phone.
+/// A process ID on the device.
 pub type Pid = u32;
 
 /// One row of `ps`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PsRow {
-    /// Process id.
     pub pid: Pid,
-    /// Parent.
+    /// Parent process.
     pub ppid: Option<Pid>,
-    /// Uid.
     pub uid: Option<u32>,
     /// One letter: R, S, D, T, Z, …
     pub state: Option<char>,
-    /// argv0 without its folders; `[name]` for kernel threads.
+    /// argv0 without its directories; `[name]` for kernel threads.
     pub name: String,
 }
 
-/// What kind of process it is, as far as that decides who may profile it.
+/// Kind of process, as far as it affects eligibility.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProcessKind {
-    /// A child of a zygote that runs an app, or one of its services.
+    /// A child of a zygote that runs an app or one of its services.
     App,
-    /// An app's process with a uid of its own (`isolatedProcess`, WebView's renderers).
+    /// An app process with a UID of its own (`isolatedProcess`, WebView renderers).
     Isolated,
     /// An SDK sandbox (Android 13 and later).
     SdkSandbox,
     /// `system_server`.
     SystemServer,
-    /// A zygote: what apps are forked from.
+    /// A zygote: apps are forked from it.
     Zygote,
     /// A native program: a daemon, or something started from a shell.
     Native,
-    /// A thread of the kernel.
+    /// A kernel thread.
     KernelThread,
 }
 
 /// A running process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Process {
-    /// Process id.
     pub pid: Pid,
-    /// Parent.
+    /// Parent process.
     pub ppid: Option<Pid>,
-    /// Uid.
     pub uid: Option<u32>,
-    /// argv0, whole where it was read from `/proc/PID/cmdline`, else without its folders.
+    /// argv0: whole if read from `/proc/PID/cmdline`, otherwise without its directories.
     pub name: String,
-    /// What kind of process it is.
     pub kind: ProcessKind,
-    /// 64 or 32, where the parent or the phone tells.
+    /// 64 or 32, if the parent or the device shows it.
     pub bits: Option<u8>,
     /// State letter of `ps`.
     pub state: Option<char>,
     /// `oom_score_adj`: from 900 on the process is cached.
     pub oom_score_adj: Option<i32>,
-    /// Whether the freezer holds it.
+    /// The freezer has stopped it.
     pub frozen: Option<bool>,
     /// SELinux domain, such as `untrusted_app_32`.
     pub domain: Option<String>,
 }
 
-/// From this `oom_score_adj` on, Android holds a process only to start it faster next time.
+/// Lowest `oom_score_adj` at which Android keeps a process only to start it faster next time.
 pub const CACHED_ADJ: i32 = 900;
 
 impl Process {
-    /// The uid without the user.
+    /// Returns the UID without the user.
     pub fn appid(&self) -> Option<u32> {
         self.uid.map(|uid| uid % PER_USER)
     }
 
-    /// The user.
     pub fn user(&self) -> Option<u32> {
         self.uid.map(|uid| uid / PER_USER)
     }
 
-    /// Whether it has an ART runtime.
+    /// Returns whether it has an ART runtime.
     pub fn has_art(&self) -> bool {
         !matches!(self.kind, ProcessKind::Native | ProcessKind::KernelThread)
     }
 }
 
-/// Reads `ps` in any of its forms, by its header: toybox (`PID PPID UID S NAME`,
-/// `USER PID PPID VSZ RSS WCHAN ADDR S NAME`) and the older toolbox, whose columns may be
-/// empty and whose state has no header. Rows that make no sense are left out.
+/// Parses `ps` in any of its forms, by its header: toybox (`PID PPID UID S NAME`,
+/// `USER PID PPID VSZ RSS WCHAN ADDR S NAME`) and the older toolbox, whose columns can be
+/// empty and whose state has no header. Invalid rows are skipped.
 pub fn read_ps(stdout: &[u8]) -> Vec<PsRow> {
     let text = String::from_utf8_lossy(stdout);
     let mut lines = text.lines().map(|l| l.trim_end_matches('\r'));
@@ -114,7 +108,7 @@ pub fn read_ps(stdout: &[u8]) -> Vec<PsRow> {
         .collect()
 }
 
-/// The last column takes the rest of the line: names hold blanks.
+/// Parses a row. The last column extends to the end of the line: names can contain blanks.
 fn row(line: &str, columns: &[&str]) -> Option<PsRow> {
     let mut rest = line;
     let mut cells = BTreeMap::new();
@@ -144,8 +138,8 @@ fn row(line: &str, columns: &[&str]) -> Option<PsRow> {
     })
 }
 
-/// `USER PID PPID VSIZE RSS [PCY] [WCHAN] PC S NAME`: the state is the first single capital
-/// after the fifth cell that stands alone, the name what follows.
+/// Parses `USER PID PPID VSIZE RSS [PCY] [WCHAN] PC S NAME`: the state is the first cell after
+/// the fifth that is a single capital letter, the name the rest of the line.
 fn toolbox_row(line: &str) -> Option<PsRow> {
     let mut at = 0;
     let mut cells = Vec::new();
@@ -173,8 +167,8 @@ fn toolbox_row(line: &str) -> Option<PsRow> {
     })
 }
 
-/// `u0_a123` is user 0, appid 10123; `u10_i5` is isolated. Other users of the system by the
-/// few names that matter.
+/// Parses a user name: `u0_a123` is user 0, appid 10123; `u10_i5` is isolated. Of the other
+/// system users it knows only the few that matter.
 fn uid_of_user(user: &str) -> Option<u32> {
     if let Some((id, app)) = user.strip_prefix('u').and_then(|r| r.split_once('_')) {
         let id: u32 = id.parse().ok()?;
@@ -201,20 +195,20 @@ fn uid_of_user(user: &str) -> Option<u32> {
     })
 }
 
-/// What the files below `/proc/PID` say of one process.
+/// Contents of the files below `/proc/PID` of one process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcDetails {
-    /// argv0, whole.
+    /// Whole argv0.
     pub argv0: Option<String>,
     /// `oom_score_adj`.
     pub oom_score_adj: Option<i32>,
-    /// Whether the freezer holds it.
+    /// The freezer has stopped it.
     pub frozen: Option<bool>,
     /// SELinux domain.
     pub domain: Option<String>,
 }
 
-/// Reads the answers of [`super::gather::DETAILS`], by pid.
+/// Parses the output of [`super::gather::DETAILS`], by PID.
 pub fn read_details(output: &[u8]) -> BTreeMap<Pid, ProcDetails> {
     let sections = Sections::read(output);
     let mut details: BTreeMap<Pid, ProcDetails> = BTreeMap::new();
@@ -254,9 +248,9 @@ pub fn read_details(output: &[u8]) -> BTreeMap<Pid, ProcDetails> {
     details
 }
 
-/// Reads `dumpsys activity processes`: which processes are frozen, where it tells
-/// (Android 11 and later): `ProcessRecord{1a2b 4711:com.example.app/u0a234}` opens a block,
-/// `isFrozen=true` stands in it.
+/// Parses `dumpsys activity processes` for frozen processes (Android 11 and later):
+/// `ProcessRecord{1a2b 4711:com.example.app/u0a234}` opens a block that can contain
+/// `isFrozen=true`.
 pub fn read_activity(stdout: &[u8]) -> BTreeMap<Pid, bool> {
     let mut frozen = BTreeMap::new();
     let mut open: Option<Pid> = None;
@@ -277,7 +271,7 @@ pub fn read_activity(stdout: &[u8]) -> BTreeMap<Pid, bool> {
     frozen
 }
 
-/// The processes of a phone, from the rows of `ps`. `is_64_bit` is the phone's preferred ABI.
+/// Builds the processes of a device from rows of `ps`. `is_64_bit` is about its preferred ABI.
 pub fn build_processes(rows: &[PsRow], is_64_bit: Option<bool>) -> Vec<Process> {
     let names: BTreeMap<Pid, &str> = rows.iter().map(|r| (r.pid, r.name.as_str())).collect();
     rows.iter()
@@ -299,7 +293,7 @@ pub fn build_processes(rows: &[PsRow], is_64_bit: Option<bool>) -> Vec<Process> 
         .collect()
 }
 
-/// Whether this is the name of a process that apps are forked from. App zygotes are called
+/// Returns whether processes with this name fork apps. App zygotes are called
 /// `PACKAGE_zygote`.
 pub fn is_zygote_name(name: &str) -> bool {
     matches!(
@@ -325,8 +319,8 @@ fn kind(row: &PsRow, parent: Option<&str>) -> ProcessKind {
     }
 }
 
-/// On a phone of 64 bits `zygote64` forks the apps of 64 bits and `zygote` those of 32; on
-/// one of 32 bits everything has 32.
+/// Derives the bitness. On a 64-bit device `zygote64` forks 64-bit apps and `zygote` 32-bit
+/// apps; on a 32-bit device every process is 32-bit.
 fn bits(name: &str, parent: Option<&str>, is_64_bit: Option<bool>) -> Option<u8> {
     if is_64_bit == Some(false) {
         return Some(32);

@@ -1,4 +1,4 @@
-//! `getprop`'s list of all system properties, and what it says of the phone.
+//! Parser for the list of system properties that `getprop` prints.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 pub struct Properties(BTreeMap<String, String>);
 
 impl Properties {
-    /// Reads `[name]: [value]` lines. A value may hold line ends: it goes on until a line
-    /// that ends in `]` and is followed by the next `[name]: [`, or by nothing.
+    /// Parses `[name]: [value]` lines. A value can contain line ends: it extends to a line
+    /// that ends in `]` and is followed by the next `[name]: [` or by the end.
     pub fn read(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
         let mut map = BTreeMap::new();
@@ -35,18 +35,18 @@ impl Properties {
         Properties(map)
     }
 
-    /// A property's value; `None` where it is not set, or is empty (Android knows no
-    /// difference).
+    /// Returns a property's value, or `None` if it is not set or empty (Android does not
+    /// distinguish these).
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(|v| v.trim()).filter(|v| !v.is_empty())
     }
 
-    /// A property as a number.
+    /// Returns a property as a number.
     pub fn number(&self, name: &str) -> Option<u32> {
         self.get(name)?.parse().ok()
     }
 
-    /// A property as Android's booleans are written.
+    /// Parses a property as an Android boolean.
     pub fn flag(&self, name: &str) -> Option<bool> {
         match self.get(name)? {
             "1" | "y" | "yes" | "on" | "true" => Some(true),
@@ -55,7 +55,7 @@ impl Properties {
         }
     }
 
-    /// The properties whose name starts with `prefix`: the rest of the name, and the value.
+    /// Returns properties whose name starts with `prefix`, as the rest of the name and the value.
     pub fn under<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.0
             .iter()
@@ -63,7 +63,7 @@ impl Properties {
             .filter(|(_, v)| !v.is_empty())
     }
 
-    /// Whether nothing could be read.
+    /// Returns whether no property could be read.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

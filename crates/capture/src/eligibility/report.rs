@@ -1,4 +1,4 @@
-//! What is said of one target: of each of its processes, or of a target without any. Pure.
+//! Report on one target: on each of its processes, or on a target without any. Pure.
 
 use std::collections::BTreeSet;
 
@@ -56,7 +56,7 @@ pub(super) fn report(
             .any(|n| n == names::normalized(&report.target))
         {
             report.findings.push(Finding::busy(format!(
-                "Another recording waits for {} to start",
+                "another recording is waiting for {} to start",
                 report.target
             )));
         }
@@ -101,7 +101,7 @@ fn process_report(facts: &DeviceFacts, p: &Process, list: &[Package]) -> Process
     }
 }
 
-/// What is to be said of a target without a process.
+/// Fills in the report on a target without a process.
 fn absent(
     facts: &DeviceFacts,
     spec: &TargetSpec,
@@ -150,7 +150,7 @@ fn absent(
     }
     let could_be_app = name.contains('.') && !name.starts_with('/') && !names::is_pattern(name);
     let answer = match (options.startup, facts.is_user_build()) {
-        // Nothing that adb's shell starts may be profiled on a production build; an app may
+        // User builds do not profile anything that the adb shell starts; but an app can
         // name its processes freely.
         (Startup::Asked, Some(true)) if could_be_app => Answer::Unknown,
         (Startup::Asked, Some(false)) => Answer::OnlyFromStartup,
@@ -188,8 +188,9 @@ fn absent(
     }
 }
 
-/// Names of packages or processes that a mistyped name may mean: those that share its last part, that
-/// hold it, or that differ in few letters. At most three.
+/// Returns up to three package or process names that a mistyped name might mean: names with
+/// the same last part, that contain the name or are contained in it, or that differ in few
+/// letters.
 fn similar_names<'a>(name: &str, list: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = name.to_ascii_lowercase();
     let last = wanted.rsplit('.').next().unwrap_or(&wanted).to_owned();
@@ -211,7 +212,7 @@ fn similar_names<'a>(name: &str, list: impl Iterator<Item = &'a str>) -> Vec<&'a
     scored.into_iter().map(|(_, name)| name).take(3).collect()
 }
 
-/// Levenshtein's distance, if it is at most `limit`.
+/// Returns the Levenshtein distance, if it is at most `limit`.
 fn edit_distance(a: &str, b: &str, limit: usize) -> Option<usize> {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     if a.len().abs_diff(b.len()) > limit || a.len() > 256 {
@@ -230,7 +231,7 @@ fn edit_distance(a: &str, b: &str, limit: usize) -> Option<usize> {
     row.last().copied().filter(|d| *d <= limit)
 }
 
-/// What a name covers besides what was meant, and what it does not cover.
+/// Reports users that a name also covers, and processes of its package that it does not cover.
 fn about_names(
     spec: &TargetSpec,
     matched: &[&Process],

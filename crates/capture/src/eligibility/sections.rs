@@ -1,20 +1,20 @@
-//! One shell call, many answers: a script prints a marker line before each answer, and this
-//! takes them apart again, whatever the shell did to line ends in between.
+//! Splits the output of one shell call with many answers: a script prints a marker line before
+//! each answer. The parser tolerates all line ends that shells produce.
 
 use std::collections::BTreeMap;
 
-/// What a script prints before each answer, followed by the answer's name.
+/// Marker before each answer, followed by the answer's name.
 const MARKER: &str = "@@heaptap ";
 
-/// Answers by name; bytes between the marker lines.
+/// Answers by name; each is the bytes between two marker lines.
 #[derive(Debug, Default)]
 pub struct Sections<'a> {
     by_name: BTreeMap<String, &'a [u8]>,
 }
 
 impl<'a> Sections<'a> {
-    /// Takes the output of a script apart. Text before the first marker (greetings of a
-    /// shell, warnings of a linker) is dropped; of two answers with one name the first counts.
+    /// Splits the output of a script. Text before the first marker (shell greetings, linker
+    /// warnings) is dropped; the first of two answers with one name counts.
     pub fn read(output: &'a [u8]) -> Self {
         let mut by_name = BTreeMap::new();
         let mut open: Option<(String, usize)> = None;
@@ -35,28 +35,28 @@ impl<'a> Sections<'a> {
         Sections { by_name }
     }
 
-    /// The bytes of one answer; empty where the script never came so far.
+    /// Returns the bytes of one answer; empty if the script did not reach it.
     pub fn bytes(&self, name: &str) -> &'a [u8] {
         self.by_name.get(name).copied().unwrap_or(&[])
     }
 
-    /// One answer as text, its lines trimmed of blanks and carriage returns, empty ones left
-    /// out, and without the warnings that a dynamic linker puts before a program's output.
+    /// Returns the lines of one answer: trimmed, without empty ones and without the warnings
+    /// that a dynamic linker prints before a program's output.
     pub fn lines(&self, name: &str) -> Vec<String> {
         text_lines(self.bytes(name))
     }
 
-    /// The first line of an answer.
+    /// Returns the first line of an answer.
     pub fn line(&self, name: &str) -> Option<String> {
         self.lines(name).into_iter().next()
     }
 
-    /// The first line that is a number.
+    /// Returns the first line that is a number.
     pub fn number<N: std::str::FromStr>(&self, name: &str) -> Option<N> {
         self.lines(name).iter().find_map(|l| l.parse().ok())
     }
 
-    /// Every name, in order of the alphabet.
+    /// Returns every name in alphabetical order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(String::as_str)
     }
@@ -68,7 +68,7 @@ fn marker_name(line: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(name).into_owned())
 }
 
-/// Text of a device, line by line: see [`Sections::lines`].
+/// Splits text of a device into lines: see [`Sections::lines`].
 pub fn text_lines(bytes: &[u8]) -> Vec<String> {
     String::from_utf8_lossy(bytes)
         .lines()

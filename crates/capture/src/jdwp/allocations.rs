@@ -1,33 +1,33 @@
-//! The answer to `REAL`: the last allocations of a runtime, the newest first, each with its
-//! thread, class and stack; behind them the names, in three tables. As ART writes it since
+//! Parser of the answer to `REAL`: the last allocations of a runtime, newest first, each with its
+//! thread, class and stack; then the names, in three tables. ART has written this format since
 //! Android 6, and Dalvik before.
 //!
 //! ```text
 //! u8 length of this header (15), u8 of an entry's (9), u8 of a frame (8)
-//! u16 entries, u32 where the tables begin, u16 classes, u16 methods, u16 files
+//! u16 entries, u32 offset of the tables, u16 classes, u16 methods, u16 files
 //! entry: u32 bytes, u16 thread, u16 class, u8 frames, then the frames, innermost first
 //! frame: u16 class, u16 method, u16 file, i16 line (-1 not known, -2 native)
 //! names: u32 length, UTF-16
 //! ```
 //!
-//! Headers may grow: their lengths are followed. What is kept is bounded by what came; a name that
-//! no source has is cut.
+//! Headers can grow: their lengths are respected. Memory is bounded by the size of the answer;
+//! overlong names, which real sources do not have, are cut.
 
 use std::ops::Range;
 
-/// Lengths of the parts that are known.
+/// Lengths of the known parts.
 const HEADER: usize = 15;
 const ENTRY: usize = 9;
 const FRAME: usize = 8;
-/// UTF-16 units of a name that are read. Descriptors and methods may have 65,535 bytes in a DEX
-/// file, and have some hundreds.
+/// Maximum number of UTF-16 units of a name. Descriptors and methods can have 65,535 bytes in a DEX
+/// file, but usually have some hundreds.
 pub const LONGEST_NAME: usize = 4096;
-/// What stands for the rest.
+/// Replacement for the rest of a cut name.
 const CUT: char = '…';
-/// A line that is none, of a method that is native.
+/// Line number of a native method.
 const NATIVE: i16 = -2;
 
-/// What a runtime's last allocations are.
+/// The last allocations of a runtime.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Allocations {
     entries: Vec<Allocation>,
@@ -42,16 +42,15 @@ pub struct Allocations {
 /// One allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allocation {
-    /// Bytes.
     pub bytes: u32,
-    /// The thread's id in the kernel, its lower 16 bits.
+    /// Lower 16 bits of the thread's kernel ID.
     pub thread: u16,
-    /// The number of its class in the table: equal ones have equal names.
+    /// Index of its class in the table: equal indices have equal names.
     pub class: u16,
     frames: Range<usize>,
 }
 
-/// A frame by its numbers in the tables: equal ones have equal names.
+/// A frame by its indices in the tables: equal ones have equal names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Frame {
     class: u16,
@@ -60,34 +59,32 @@ pub struct Frame {
     line: i16,
 }
 
-/// A frame with its names; `None` where the answer has no such name.
+/// A frame with its names; `None` if the answer does not contain the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MethodFrame<'a> {
-    /// The descriptor of the method's class: `Lcom/example/Feed;`.
+    /// Descriptor of the method's class: `Lcom/example/Feed;`.
     pub class: Option<&'a str>,
-    /// The method.
     pub method: Option<&'a str>,
-    /// Its source file; `None` too where the class does not tell.
+    /// Source file; also `None` if the class does not name it.
     pub file: Option<&'a str>,
-    /// The line in it.
     pub line: Option<u32>,
-    /// Whether it is native code.
+    /// It is native code.
     pub native: bool,
 }
 
-/// An answer that is not of this form.
+/// An answer that does not have this format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the list of allocations breaks off: {0}")]
+#[error("the allocation list is damaged: {0}")]
 pub struct Malformed(String);
 
 fn malformed(what: impl Into<String>) -> Malformed {
     Malformed(what.into())
 }
 
-/// Bytes from the front on.
+/// Reader of bytes from the front.
 struct Reader<'a> {
     left: &'a [u8],
-    /// Names that were cut.
+    /// Number of names that were cut.
     cut: usize,
 }
 
@@ -110,7 +107,7 @@ impl<'a> Reader<'a> {
         Some(u32::from_be_bytes(*self.take(4)?.first_chunk()?))
     }
 
-    /// Names, as many as are said to be there.
+    /// Reads `count` names.
     fn names(&mut self, count: u16, what: &str) -> Result<Vec<String>, Malformed> {
         let mut names = Vec::new();
         for number in 0..count {
@@ -136,10 +133,10 @@ impl<'a> Reader<'a> {
 }
 
 impl Allocations {
-    /// Reads an answer.
+    /// Parses an answer.
     ///
     /// # Errors
-    /// Where a part of it is missing.
+    /// Returns an error if a part is missing.
     pub fn read(bytes: &[u8]) -> Result<Allocations, Malformed> {
         let mut reader = Reader {
             left: bytes,
@@ -215,30 +212,30 @@ impl Allocations {
         Some(())
     }
 
-    /// The allocations, the newest first.
+    /// Returns the allocations, newest first.
     pub fn entries(&self) -> &[Allocation] {
         &self.entries
     }
 
-    /// The descriptor of an allocation's class: `Ljava/lang/String;`, `[B`; `None` where the
-    /// answer has no such name.
+    /// Returns the descriptor of an allocation's class: `Ljava/lang/String;`, `[B`; `None` if the
+    /// answer does not contain it.
     pub fn class_of(&self, allocation: &Allocation) -> Option<&str> {
         name(&self.classes, allocation.class)
     }
 
-    /// Where it was allocated, innermost first.
+    /// Returns the callstack of an allocation, innermost frame first.
     pub fn stack_of(&self, allocation: &Allocation) -> impl Iterator<Item = MethodFrame<'_>> {
         let frames = self.frames_of(allocation).iter();
         frames.map(|frame| self.named(*frame))
     }
 
-    /// The same by numbers.
+    /// Returns the callstack of an allocation as table indices.
     pub fn frames_of(&self, allocation: &Allocation) -> &[Frame] {
         let frames = self.frames.get(allocation.frames.clone());
         frames.unwrap_or_default()
     }
 
-    /// A frame with its names.
+    /// Returns a frame with its names.
     pub fn named(&self, frame: Frame) -> MethodFrame<'_> {
         MethodFrame {
             class: name(&self.classes, frame.class),
@@ -249,12 +246,12 @@ impl Allocations {
         }
     }
 
-    /// Names that were cut, since they have more than [`LONGEST_NAME`].
+    /// Returns the number of names that were cut because they exceed [`LONGEST_NAME`].
     pub fn cut(&self) -> usize {
         self.cut
     }
 
-    /// Bytes of the answer that mean nothing here.
+    /// Returns the number of bytes in the answer that were not parsed.
     pub fn unread(&self) -> usize {
         self.unread
     }
@@ -269,7 +266,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// An answer as ART writes it, with `more` bytes in each header.
+    /// Builds an answer like ART does, with `more` bytes in each header.
     fn answer(
         entries: &[(u32, u16, u16, Vec<[i32; 4]>)],
         names: [&[&str]; 3],
@@ -351,7 +348,7 @@ mod tests {
             assert_eq!(frames, [inner, outer]);
             assert_eq!(read.class_of(second), Some("[B"));
             assert_eq!(read.stack_of(second).count(), 0);
-            // Names that are not there are none.
+            // Missing names are `None`.
             assert_eq!(read.class_of(third), None);
             let frame = read.stack_of(third).next().unwrap();
             assert_eq!((frame.class, frame.method, frame.line), (None, None, None));
@@ -376,7 +373,7 @@ mod tests {
         let error = Allocations::read(&whole[..20]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the list of allocations breaks off: allocation 0 of 3"
+            "the allocation list is damaged: allocation 0 of 3"
         );
         let mut early = whole.clone();
         early[5..9].copy_from_slice(&[0; 4]);

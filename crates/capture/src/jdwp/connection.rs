@@ -1,33 +1,33 @@
-//! One connection to a runtime. Answers are told from what it says unasked by their ids; whatever
-//! nobody asked for is read and dropped, since a runtime whose words nobody takes stands still.
+//! One connection to a runtime. IDs distinguish answers from unsolicited packets; the latter
+//! are read and dropped, because a runtime blocks if its output is not read.
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::packet::{Chunk, ChunkType, LONGEST, Packet};
 
-/// What both sides say first.
+/// First message of both sides.
 pub const HANDSHAKE: &[u8; 14] = b"JDWP-Handshake";
-/// Read at once.
+/// Bytes per read.
 const BLOCK: usize = 64 << 10;
 
-/// Why a runtime was not heard.
+/// Error of a connection to a runtime.
 #[derive(Debug, thiserror::Error)]
 pub enum JdwpError {
-    /// It closed the connection, or the cable is gone.
+    /// The runtime closed the connection, or the cable is disconnected.
     #[error("the connection was closed")]
     Closed,
     /// The connection broke.
     #[error("the connection broke")]
     Io(#[source] std::io::Error),
-    /// What answers does not speak JDWP.
-    #[error("what answers is no Java runtime: {0}")]
+    /// The peer does not use JDWP.
+    #[error("the peer is not a Java runtime: {0}")]
     Garbled(String),
-    /// The runtime could not do what was asked.
+    /// The runtime rejected the request.
     #[error("the runtime refused {asked}{}", because(why))]
     Refused {
-        /// The chunk.
+        /// Type of the chunk.
         asked: ChunkType,
-        /// Its words, where it has some.
+        /// Reason given by the runtime, or empty.
         why: String,
     },
 }
@@ -48,28 +48,30 @@ impl From<std::io::Error> for JdwpError {
     }
 }
 
-/// A connection to a runtime, the handshake done.
+/// A connection to a runtime after the handshake.
 #[derive(Debug)]
 pub struct Connection<S> {
     stream: S,
-    /// What was read and is no whole packet yet: reading may be broken off at any time.
+    /// Bytes read that are not a whole packet yet: reading can be cancelled at any time.
     read: Vec<u8>,
     last_id: u32,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// Shakes hands. A runtime that another debugger holds does not answer; how long to wait is
-    /// the caller's.
+    /// Performs the handshake. A runtime that another debugger holds does not answer; the caller
+    /// sets the timeout.
     ///
     /// # Errors
-    /// Where the other side closes the connection, or says something else.
+    /// Returns an error if the peer closes the connection or sends something else.
     pub async fn open(mut stream: S) -> Result<Connection<S>, JdwpError> {
         stream.write_all(HANDSHAKE).await?;
         stream.flush().await?;
         let mut answer = [0; HANDSHAKE.len()];
         stream.read_exact(&mut answer).await?;
         if answer != *HANDSHAKE {
-            return Err(JdwpError::Garbled("it did not shake hands".to_owned()));
+            return Err(JdwpError::Garbled(
+                "it did not complete the handshake".to_owned(),
+            ));
         }
         Ok(Connection {
             stream,
@@ -78,10 +80,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         })
     }
 
-    /// Sends a chunk that has no answer.
+    /// Sends a chunk that does not have an answer.
     ///
     /// # Errors
-    /// Where the connection is gone.
+    /// Returns an error if the connection is lost.
     pub async fn send(&mut self, kind: ChunkType, data: &[u8]) -> Result<(), JdwpError> {
         self.last_id = self.last_id.wrapping_add(1);
         let packet = Packet::command(self.last_id, kind, data);
@@ -93,7 +95,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Sends a chunk and waits for its answer.
     ///
     /// # Errors
-    /// Where the connection is gone, or the runtime refuses.
+    /// Returns an error if the connection is lost, or if the runtime refuses.
     pub async fn request(&mut self, kind: ChunkType, data: &[u8]) -> Result<Vec<u8>, JdwpError> {
         self.send(kind, data).await?;
         let refused = |why: String| JdwpError::Refused { asked: kind, why };
@@ -117,10 +119,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Whether allocations are being tracked.
+    /// Returns whether allocations are being tracked.
     ///
     /// # Errors
-    /// As [`Connection::request`].
+    /// Returns the errors of [`Connection::request`].
     pub async fn is_tracking(&mut self) -> Result<bool, JdwpError> {
         let answer = self.request(ChunkType::REAQ, &[]).await?;
         match answer.as_slice() {
@@ -129,11 +131,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Switches the tracking of allocations, and makes sure that it was. What was tracked before
-    /// is forgotten when it is switched off.
+    /// Switches allocation tracking on or off, and verifies it. Switching it off discards the
+    /// tracked allocations.
     ///
     /// # Errors
-    /// As [`Connection::request`]; also where the runtime does not do it.
+    /// Returns the errors of [`Connection::request`], and an error if the state does not change.
     pub async fn track(&mut self, on: bool) -> Result<(), JdwpError> {
         self.send(ChunkType::REAE, &[u8::from(on)]).await?;
         if self.is_tracking().await? == on {
@@ -141,12 +143,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         Err(JdwpError::Refused {
             asked: ChunkType::REAE,
-            why: "tracking stays as it was".to_owned(),
+            why: "tracking did not change".to_owned(),
         })
     }
 
-    /// Reads and drops what the runtime says unasked, until the connection ends. May be broken
-    /// off at any time.
+    /// Reads and drops unsolicited packets until the connection ends. Can be cancelled at any
+    /// time.
     pub async fn drain(&mut self) -> JdwpError {
         loop {
             if let Err(error) = self.next().await {
@@ -155,7 +157,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// The next packet. Broken off, it loses nothing.
+    /// Reads the next packet. Cancelling it does not lose data.
     async fn next(&mut self) -> Result<Packet, JdwpError> {
         loop {
             if let Some(length) = Packet::length(&self.read) {
@@ -169,7 +171,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     self.read.drain(..length);
                     return Ok(packet);
                 }
-                // One reservation for a long answer; what is not there yet may never come.
+                // One reservation for a long answer; the rest might never arrive.
                 let missing = length.saturating_sub(self.read.len());
                 self.read.reserve(missing.min(BLOCK.saturating_mul(16)));
             } else {
@@ -182,7 +184,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 }
 
-/// The words of a `FAIL` chunk: a code, a length, UTF-16.
+/// Parses the message of a `FAIL` chunk: a code, a length, UTF-16.
 fn failure(chunk: &Chunk) -> String {
     let code = chunk.data.first_chunk::<4>();
     let code = code.map_or(0, |bytes| u32::from_be_bytes(*bytes));
@@ -202,7 +204,7 @@ mod tests {
     use super::*;
     use tokio::io::{DuplexStream, duplex};
 
-    /// A reply with a chunk.
+    /// Builds a reply with a chunk.
     fn reply(id: u32, kind: ChunkType, data: &[u8]) -> Vec<u8> {
         let mut bytes = Packet::command(id, kind, data);
         bytes[8] = 0x80;

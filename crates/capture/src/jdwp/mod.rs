@@ -1,12 +1,12 @@
-//! What a debugger and a Java runtime say to each other on a phone: JDWP's handshake and packets,
-//! in them the chunks of Android's own command (DDM), and the answer to the one that asks for
-//! recent allocations. Knows no devices: it speaks over any stream of bytes.
+//! Protocol between a debugger and a Java runtime on a device: JDWP's handshake and packets, the
+//! chunks of Android's own command (DDM) inside them, and the answer with recent allocations.
+//! Independent of devices: it works over any byte stream.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `packet` | packets and chunks: bytes to values and back |
-//! | `connection` | one connection: the handshake, questions and their answers |
-//! | `allocations` | the answer to `REAL`: who allocated what |
+//! | `packet` | packets and chunks: parsing and encoding |
+//! | `connection` | one connection: the handshake, requests and their answers |
+//! | `allocations` | the answer to `REAL`: recent allocations |
 
 mod allocations;
 mod connection;

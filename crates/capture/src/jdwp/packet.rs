@@ -1,5 +1,5 @@
-//! Packets: a length, an id, flags, then a command or the error of a reply. In those of command
-//! 199.1 lies a chunk: four letters, a length, data. All numbers are big-endian.
+//! Packets: a length, an ID, flags, then a command or the error of a reply. Packets of command
+//! 199.1 contain a chunk: four letters, a length, data. All numbers are big-endian.
 
 use std::fmt;
 
@@ -9,27 +9,27 @@ const HEADER: usize = 11;
 const CHUNK_HEADER: usize = 8;
 /// Android's command: a chunk for `android.ddm`.
 const DDM: (u8, u8) = (199, 1);
-/// Set in the flags of a reply.
+/// Flag of a reply.
 const REPLY: u8 = 0x80;
 
-/// A longer packet is taken for nonsense. 65,535 allocations with stacks of 128 frames, the most
+/// Maximum length of a packet. 65,535 allocations with stacks of 128 frames, the maximum
 /// that a runtime can be set to, have 68 MB.
 pub const LONGEST: usize = 96 << 20;
 
-/// What a chunk is about, as four letters: `REAL`.
+/// Type of a chunk, as four letters: `REAL`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ChunkType(pub [u8; 4]);
 
 impl ChunkType {
-    /// Switches the tracking of allocations: one byte. Has no answer.
+    /// Switches allocation tracking: one byte. Does not have an answer.
     pub const REAE: ChunkType = ChunkType(*b"REAE");
-    /// Whether allocations are tracked; answered with one byte.
+    /// Queries whether allocations are tracked; the answer is one byte.
     pub const REAQ: ChunkType = ChunkType(*b"REAQ");
-    /// The allocations that are still known.
+    /// Requests the recent allocations.
     pub const REAL: ChunkType = ChunkType(*b"REAL");
-    /// Who is there; the first that a debugger says.
+    /// Queries the identity of the process; a debugger sends it first.
     pub const HELO: ChunkType = ChunkType(*b"HELO");
-    /// What is answered where the runtime could not.
+    /// Error answer of the runtime.
     pub const FAIL: ChunkType = ChunkType(*b"FAIL");
 }
 
@@ -45,44 +45,36 @@ impl fmt::Display for ChunkType {
     }
 }
 
-/// A chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
-    /// What it is about.
     pub kind: ChunkType,
-    /// Its data.
     pub data: Vec<u8>,
 }
 
-/// A packet as it came.
+/// A received packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Packet {
-    /// A command of the other side, with its chunk where it is DDM's and whole.
-    Command {
-        /// Its id.
-        id: u32,
-        /// The chunk.
-        chunk: Option<Chunk>,
-    },
-    /// A reply to a command of ours.
+    /// A command of the peer, with its chunk if it is a complete one of DDM.
+    Command { id: u32, chunk: Option<Chunk> },
+    /// A reply to our command.
     Reply {
-        /// The id of that command.
+        /// ID of that command.
         id: u32,
-        /// JDWP's error; 0 where there is none.
+        /// JDWP error; 0 means none.
         error: u16,
-        /// What it says; `None` where that is empty, or no chunk.
+        /// Chunk of the reply; `None` if the reply is empty or does not contain a chunk.
         chunk: Option<Chunk>,
     },
 }
 
 impl Packet {
-    /// The length of the packet that begins with `bytes`, its header included; `None` where
-    /// fewer than four are there.
+    /// Returns the length of the packet that begins with `bytes`, including its header; `None` if
+    /// there are fewer than four bytes.
     pub fn length(bytes: &[u8]) -> Option<u32> {
         Some(u32::from_be_bytes(*bytes.first_chunk()?))
     }
 
-    /// Reads a whole packet; `None` where it is shorter than its header.
+    /// Parses a whole packet; `None` if it is shorter than its header.
     pub fn read(bytes: &[u8]) -> Option<Packet> {
         let (header, data) = bytes.split_at_checked(HEADER)?;
         let [_, _, _, _, i0, i1, i2, i3, flags, high, low] = *header.first_chunk::<HEADER>()?;
@@ -101,8 +93,8 @@ impl Packet {
         })
     }
 
-    /// A command with a chunk, as bytes. The runtime wants to find it whole: it is to be sent in
-    /// one piece.
+    /// Encodes a command with a chunk. The runtime expects the whole packet at once, so it must be
+    /// sent in one piece.
     pub fn command(id: u32, kind: ChunkType, data: &[u8]) -> Vec<u8> {
         let chunk = CHUNK_HEADER.saturating_add(data.len());
         let whole = u32::try_from(HEADER.saturating_add(chunk)).unwrap_or(u32::MAX);
@@ -118,7 +110,7 @@ impl Packet {
 }
 
 impl Chunk {
-    /// Reads the chunk that `data` holds; `None` where it holds none, or a part of one.
+    /// Parses the chunk in `data`; `None` if it is missing or incomplete.
     fn read(data: &[u8]) -> Option<Chunk> {
         let (kind, rest) = data.split_first_chunk::<4>()?;
         let (length, rest) = rest.split_first_chunk::<4>()?;

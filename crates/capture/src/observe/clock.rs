@@ -1,21 +1,21 @@
-//! The phone's wall clock against its BOOTTIME: the log has the one, everything else the other.
-//! Both are read on the phone at the begin of each round, the uptime first, with a resolution
-//! of 10 ms: their difference is too large by up to that, so that the smallest of the last
-//! minute is the best. A wall clock that is set begins a new era; lines of the log from before
-//! keep the old one.
+//! Relation of the device's wall clock to its BOOTTIME: the log uses the former, everything else
+//! the latter. The device reads both at the start of each round, the uptime first, with a
+//! resolution of 10 ms: their difference is too large by up to that, so the smallest of the last
+//! minute is the best. Setting the wall clock starts a new era; earlier lines of the log keep the
+//! old one.
 
 use std::collections::VecDeque;
 
-/// So many rounds count.
+/// Number of rounds that count.
 const ROUNDS: usize = 60;
-/// A difference that changes by more was made by somebody who set the clock.
+/// Minimum change of the difference that means that the clock was set.
 const JUMP_NS: i128 = 500_000_000;
-/// So many eras are kept.
+/// Maximum number of kept eras.
 const ERAS: usize = 32;
-/// A line of the log may be older than the round in which it is read.
+/// Maximum age of a log line before the round in which it is read.
 const EARLIER_NS: i128 = 2_000_000_000;
 
-/// What relates the wall clock to BOOTTIME.
+/// Relation of the wall clock to BOOTTIME.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Clock {
     eras: VecDeque<Era>,
@@ -36,7 +36,7 @@ impl Era {
 }
 
 impl Clock {
-    /// Takes both clocks of a round. Whether the wall clock was set since the last.
+    /// Adds both clocks of a round. Returns whether the wall clock was set since the last one.
     pub(super) fn round(&mut self, boot_ns: u64, epoch_ns: u64) -> bool {
         let (boot, epoch) = (i128::from(boot_ns), i128::from(epoch_ns));
         let offset = epoch - boot;
@@ -60,7 +60,7 @@ impl Clock {
         set
     }
 
-    /// BOOTTIME of a moment of the wall clock; `None` before the first round.
+    /// Converts a wall clock time to BOOTTIME; `None` before the first round.
     pub(super) fn boot_ns(&self, epoch_ns: i64) -> Option<u64> {
         let first = self.eras.front()?;
         let at = |era: &Era| i128::from(epoch_ns) - era.offset();
@@ -73,7 +73,7 @@ impl Clock {
         Some(u64::try_from(at(era).max(0)).unwrap_or(u64::MAX))
     }
 
-    /// The wall clock at a moment of BOOTTIME.
+    /// Converts a BOOTTIME to the wall clock.
     pub(super) fn epoch_ns(&self, boot_ns: u64) -> Option<i64> {
         let boot = i128::from(boot_ns);
         let era = self
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(clock.boot_ns(5), None);
         let offset = 1_700_000_000 * S;
         for (round, late) in [7, 3, 9, 1, 8].into_iter().enumerate() {
-            // The uptime is cut off at 10 ms: the true one is later by `late`.
+            // The uptime is truncated to 10 ms: the true one is later by `late`.
             let boot = (100 + round as u64) * S;
             assert!(!clock.round(boot, boot + late * MS + offset));
         }
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(clock.boot_ns(at(150, old)), Some(150 * S));
         assert_eq!(clock.boot_ns(at(250, new)), Some(250 * S));
         assert_eq!(clock.boot_ns(at(50, old)), Some(50 * S));
-        // Set back.
+        // The clock is set back.
         assert!(clock.round(300 * S, 300 * S + old));
         assert_eq!(clock.boot_ns(at(310, old)), Some(310 * S));
     }

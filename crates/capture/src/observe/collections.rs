@@ -1,16 +1,16 @@
-//! Lines of the log as entries: collections on the phone's own clock, those that heaptap itself
-//! caused marked. One whose window is still open waits until that is known.
+//! Converts log lines into entries: collections by the device's own clock, with those that heaptap
+//! caused marked. A collection in an open window waits until its origin is known.
 
 use super::ours::{OurWindows, Whose};
 use android_memory::gc::{self, Event, Stamp};
 use heaptap_model::timeline::{Entry, Observation, Source};
 
-/// So long a collection waits to be known for ours, ns: nothing that asks for one takes longer.
+/// Maximum time that a collection waits for its origin, ns: no query that causes one takes longer.
 const UNDECIDED_NS: u64 = 120_000_000_000;
-/// So many wait.
+/// Maximum number of waiting collections.
 const HELD: usize = 256;
 
-/// Makes entries of lines.
+/// Converter of log lines into entries.
 #[derive(Debug)]
 pub(super) struct Collections {
     windows: OurWindows,
@@ -25,8 +25,8 @@ impl Collections {
         }
     }
 
-    /// The entry of a line, where it is about a collection of `pid` that is decided; `at` tells
-    /// BOOTTIME from the line's time.
+    /// Returns the entry of a line, if it is about a collection of `pid` with a known origin; `at`
+    /// converts the line's time to BOOTTIME.
     pub(super) fn line(
         &mut self,
         pid: u32,
@@ -66,7 +66,7 @@ impl Collections {
         }
     }
 
-    /// Those that are decided by now; all of them where `now_ns` is `None`.
+    /// Returns collections whose origin is known by now; all of them if `now_ns` is `None`.
     pub(super) fn settle(&mut self, now_ns: Option<u64>) -> Vec<Entry> {
         let mut settled = Vec::new();
         for entry in std::mem::take(&mut self.held) {

@@ -1,5 +1,5 @@
-//! The connection: the loop on the phone, followed until somebody asks for the end or the phone
-//! is restarted. A lost connection is made again for as long as it takes.
+//! The connection: follows the loop on the device until the caller requests the end or the device
+//! restarts. A lost connection is reopened without a time limit.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,40 +18,40 @@ use android_memory::gc::{self, Stamp};
 use heaptap_adb::{Device, DeviceError, Shell, ShellEvent};
 use heaptap_model::timeline::Source;
 
-/// Time allowed for the loop to start.
+/// Timeout for starting the loop.
 const QUICK: Duration = Duration::from_secs(15);
-/// A silence of the loop, beside the time it sleeps, after which the connection counts as dead.
+/// Maximum silence of the loop, in addition to its pause; after it the connection counts as dead.
 const SILENCE: Duration = Duration::from_secs(15);
-/// How long one attempt to get the phone back may take.
+/// Timeout of one attempt to reconnect to the device.
 const RETURN_STEP: Duration = Duration::from_secs(30);
-/// So many logs are followed, each over a connection.
+/// Maximum number of followed logs, each over its own connection.
 const LOGS: usize = 8;
-/// The log of a process that is gone is followed for so many rounds more.
+/// Number of rounds for which the log of a process that is gone is still followed.
 const LAST_ROUNDS: u32 = 5;
-/// A loop that ends so often without a word will not do better.
+/// Maximum number of loops in a row that end without output.
 const DUMB: u32 = 3;
-/// How long the end waits for what is left in the log.
+/// Maximum time that the end waits for the rest of the log.
 const LAST_LINES: Duration = Duration::from_secs(5);
 
-/// Why observing ended.
+/// Reason why an observation ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// It was asked for.
+    /// The caller requested it.
     Asked,
-    /// The phone was restarted.
+    /// The device restarted.
     Rebooted,
-    /// The phone's shell does not run the loop.
+    /// The device's shell cannot run the loop.
     Refused {
-        /// What it says.
+        /// Output of the shell.
         why: String,
     },
 }
 
-/// Observes until `stop` is ready. `boot` is the boot id that the phone should have; the one it
-/// has where `None`.
+/// Observes until `stop` is ready. `boot` is the expected boot ID of the device; `None` accepts
+/// any.
 ///
 /// # Errors
-/// Where the phone refuses the connection; one that is lost is made again.
+/// Returns an error if the device refuses the connection; a lost one is reopened.
 pub async fn observe(
     device: &Device,
     boot: Option<String>,
@@ -121,11 +121,11 @@ impl Observer {
                     if dumb >= DUMB {
                         return Ok(End::Refused { why: words });
                     }
-                    "the loop on the phone ended".to_owned()
+                    "the loop on the device ended".to_owned()
                 }
                 Ok(Watched::Ended { spoke: true }) => {
                     dumb = 0;
-                    "the loop on the phone ended".to_owned()
+                    "the loop on the device ended".to_owned()
                 }
                 Err(error) if error.is_connection() => error.to_string(),
                 Err(error) => return Err(error),
@@ -137,13 +137,13 @@ impl Observer {
                 tell(Event::Lost { why });
             }
             tokio::time::sleep(backoff).await;
-            // Whether it is back, the next attempt tells.
+            // The next attempt shows whether it is back.
             let _ = self.device.wait_ready(RETURN_STEP).await;
             backoff = (backoff * 2).min(Duration::from_secs(5));
         }
     }
 
-    /// One connection's worth of it.
+    /// Observes over one connection.
     async fn watch(
         &mut self,
         options: &Options,
@@ -193,7 +193,7 @@ impl Observer {
         }
     }
 
-    /// A round is over: logs follow the processes.
+    /// Handles the end of a round: starts and stops following logs.
     fn round(&mut self, tell: &mut impl FnMut(Event)) {
         for entry in self.collections.settle(Some(self.rounds.boot_ns())) {
             tell(Event::Seen(entry));
@@ -217,11 +217,11 @@ impl Observer {
                 continue;
             }
             if self.logs.len() >= LOGS {
-                let why = format!("the logs of {LOGS} processes are followed already");
+                let why = format!("heaptap already follows the logs of {LOGS} processes");
                 self.rounds.unread(pid, Source::Log, why, tell);
                 continue;
             }
-            // From before the process was first seen: it may have collected by then.
+            // Starts before the process was first seen, because it might have collected by then.
             let begin = self.rounds.first_ns();
             let epoch = self.rounds.clock.epoch_ns(begin);
             let position = Position::from(epoch.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0));
@@ -245,12 +245,12 @@ impl Observer {
             Said::Sent => self.rounds.sent(),
             Said::Bytes(bytes) => self.rounds.received(bytes),
             Said::Restless { pid } => {
-                let why = "logcat keeps ending: it is started again each 5 s, and what the \
-                           phone's ring of the log lost by then is missing";
+                let why = "logcat keeps ending; it is restarted every 5 s, and lines that the \
+                           device's log buffer drops meanwhile are missing";
                 self.rounds.unread(pid, Source::Log, why.to_owned(), tell);
             }
             Said::Refused { pid, why } => {
-                let why = format!("its log cannot be followed: {why}");
+                let why = format!("cannot follow the log: {why}");
                 self.rounds.unread(pid, Source::Log, why, tell);
             }
             Said::Line {
@@ -265,7 +265,7 @@ impl Observer {
                     }
                     _ => rounds.local_ns(stamp),
                 };
-                // Old logcats give the whole ring.
+                // Old versions of logcat print the whole ring buffer.
                 let first = rounds.first_ns();
                 let stamp = || gc::parse_line(&text)?.time;
                 let is_old = is_local && stamp().and_then(at).is_some_and(|ns| ns < first);
@@ -281,7 +281,7 @@ impl Observer {
         }
     }
 
-    /// What the log still holds, and what all of it cost.
+    /// Reads the rest of the log, and reports the total cost.
     async fn finish(mut self, reachable: bool, tell: &mut impl FnMut(Event)) {
         self.followers.shutdown().await;
         while let Ok(said) = self.heard.try_recv() {
@@ -293,7 +293,7 @@ impl Observer {
             let mut reading = JoinSet::new();
             reading.spawn(async move {
                 for (pid, log) in logs {
-                    // A phone that is away by now has told all it could.
+                    // A device that is disconnected by now cannot add anything.
                     let _ = log::read_rest(&device, pid, &log.position, &said).await;
                 }
             });
@@ -323,7 +323,7 @@ enum Watched {
     Rebooted,
     /// The loop ended by itself.
     Ended {
-        /// Whether a round of it came.
+        /// It completed a round.
         spoke: bool,
     },
 }

@@ -1,16 +1,16 @@
-//! Whole lines out of blocks of bytes.
+//! Splits blocks of bytes into whole lines.
 
-/// No line of the loop or of a log is longer; what comes behind is cut off.
+/// Maximum length of a line; the rest is cut off.
 const LONGEST: usize = 64 << 10;
 
-/// Cuts a stream into lines. A line that never ends is cut off.
+/// Splitter of a stream into lines. Overlong lines are cut off.
 #[derive(Default)]
 pub(super) struct Lines {
     rest: Vec<u8>,
 }
 
 impl Lines {
-    /// The lines that `bytes` ends, each without its end.
+    /// Returns the lines completed by `bytes`, without their line ends.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut lines = Vec::new();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {

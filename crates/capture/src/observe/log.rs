@@ -1,6 +1,6 @@
-//! The log of one process, each line once: followed over a connection of its own, resumed after
-//! a lost cable from where it was, and read from the ring where nobody followed. logcat itself
-//! is what the connection runs, so that it ends with the connection.
+//! The log of one process, each line once: followed over its own connection, resumed after
+//! a disconnection, and otherwise read from the ring buffer. The connection runs logcat
+//! directly, so that logcat ends with the connection.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
@@ -19,63 +19,63 @@ use android_memory::status;
 use heaptap_adb::{Command, Device, DeviceError, ShellEvent};
 use heaptap_model::timeline::Entry;
 
-/// Time allowed for logcat to start, or to print what it has.
+/// Timeout for logcat to start or to print the buffered lines.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// How long one attempt to get the phone back may take.
+/// Timeout of one attempt to reconnect to the device.
 const RETURN_STEP: Duration = Duration::from_secs(30);
-/// Lines come a little out of order: a log is resumed this much before its last one.
+/// Lines are slightly out of order, so a log is resumed this much before its last line.
 const OVERLAP_NS: u64 = 1_000_000_000;
-/// So many lines are remembered to tell which came already.
+/// Maximum number of lines remembered to detect repetitions.
 const REMEMBERED: usize = 8192;
-/// Tags of the runtimes before Android 8, where logcat cannot tell processes apart.
+/// Tags of the runtimes before Android 8, where logcat cannot select processes.
 const OLD_TAGS: [&str; 4] = ["art:V", "dalvikvm:V", "dalvikvm-heap:V", "*:S"];
 
-/// What a follower hands over.
+/// Message of a follower.
 #[derive(Debug)]
 pub(super) enum Said {
-    /// A line that was not handed over before.
+    /// A new line.
     Line {
         pid: u32,
         text: String,
-        /// Whether its time has no zone, or no year.
+        /// Its time does not have a zone or a year.
         is_local: bool,
     },
-    /// Bytes came.
+    /// Number of received bytes.
     Bytes(u64),
     /// A command was sent.
     Sent,
-    /// This phone's log cannot be followed.
+    /// The log of this device cannot be followed.
     Refused { pid: u32, why: String },
-    /// logcat ends again and again; it is started again ever more slowly. Said once.
+    /// logcat ends repeatedly and is restarted ever more slowly. Sent once.
     Restless { pid: u32 },
 }
 
-/// What became of logs that are followed.
+/// Event of a followed log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogEvent<'a> {
     /// A line.
     Line(&'a str),
-    /// logcat of a process ends again and again; it is started again, each five seconds in the
-    /// end. Told once.
+    /// logcat of a process ends repeatedly and is restarted, finally every five seconds. Sent
+    /// once.
     Restless {
-        /// Whose log.
+        /// PID of the logged process.
         pid: u32,
     },
 }
 
-/// Where a log stands: what the next reading of it begins with, and what it repeats.
+/// Position in a log: where the next read starts, and which lines it repeats.
 #[derive(Debug, Default)]
 pub(super) struct Position {
-    /// Time of the latest line, or of the begin, ns since 1970.
+    /// Time of the latest line, or of the start, ns since 1970.
     latest: u64,
     /// Lines of the last seconds: time and hash.
     recent: VecDeque<(u64, u64)>,
-    /// Lines that will come again: how often.
+    /// Number of expected repetitions of each line.
     repeated: HashMap<u64, u32>,
     hasher: RandomState,
 }
 
-/// Shared by a follower and whoever reads the rest.
+/// Position shared by a follower and the code that reads the rest.
 pub(super) type SharedPosition = Arc<Mutex<Position>>;
 
 impl Position {
@@ -86,7 +86,7 @@ impl Position {
         }))
     }
 
-    /// From when on the log is to be read once more, ns since 1970.
+    /// Returns the time from which the log must be read again, ns since 1970.
     fn resume(&mut self) -> u64 {
         if self.recent.is_empty() {
             return self.latest;
@@ -99,7 +99,7 @@ impl Position {
         from
     }
 
-    /// Whether a line has not come before.
+    /// Returns whether a line is new.
     fn is_new(&mut self, time: Option<u64>, line: &str) -> bool {
         let hash = self.hasher.hash_one(line);
         if let Some(times) = self.repeated.get_mut(&hash) {
@@ -126,10 +126,10 @@ pub(super) fn lock(position: &SharedPosition) -> MutexGuard<'_, Position> {
     position.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a phone's logcat can do.
+/// Features of a device's logcat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// Times since 1970, one process alone (Android 7).
+    /// Times since 1970, filter by process (Android 7).
     Epoch,
     /// Local times, all processes.
     Old,
@@ -171,7 +171,7 @@ pub(super) async fn follow(
         let outcome = read(&device, form, (pid, Some(from)), true, &position, &said).await;
         let mut ended = false;
         match outcome {
-            // logd was restarted, or the connection went.
+            // logd was restarted, or the connection was lost.
             Ok(Ended { lines: true, .. } | Ended { exit: Some(0), .. }) => ended = true,
             Err(error) if error.is_connection() => {}
             // It printed its usage.
@@ -194,23 +194,23 @@ pub(super) async fn follow(
             let _ = said.send(Said::Restless { pid }).await;
         }
         tokio::time::sleep(pause).await;
-        // Whether it is back, the next attempt tells.
+        // The next attempt shows whether it is back.
         let _ = device.wait_ready(RETURN_STEP).await;
     }
 }
 
-/// How long a logcat that ended waits before it is started again.
+/// Delays for restarting logcat.
 #[derive(Debug)]
 struct Restarts {
     pause: Duration,
-    /// logcats that ended by themselves, one after another, each soon.
+    /// Number of logcats in a row that ended by themselves after a short time.
     ended: u32,
     told: bool,
 }
 
-/// A logcat that ran for so long was a good one, whatever ended it.
+/// Runtime after which a logcat counts as working, even if it ended.
 const STEADY: Duration = Duration::from_secs(30);
-/// So many that ended soon are no accident.
+/// Number of early ends in a row that are reported.
 const RESTLESS: u32 = 4;
 
 impl Default for Restarts {
@@ -224,8 +224,8 @@ impl Default for Restarts {
 }
 
 impl Restarts {
-    /// The pause behind a logcat that ran for so long, and whether it is to be told now that it
-    /// keeps ending. What it printed is no proof that it works: it begins with what is known.
+    /// Returns the pause after a logcat with this runtime, and whether to report now that it
+    /// keeps ending. Output does not prove that it works, because it starts with known lines.
     fn after(&mut self, ran: Duration, ended: bool) -> (Duration, bool) {
         if ran >= STEADY {
             self.pause = Restarts::default().pause;
@@ -244,7 +244,7 @@ impl Restarts {
     }
 }
 
-/// Reads what the log of `pid` holds beyond `position`.
+/// Reads the log of `pid` after `position`.
 pub(super) async fn read_rest(
     device: &Device,
     pid: u32,
@@ -263,13 +263,13 @@ pub(super) async fn read_rest(
     );
     match tokio::time::timeout(PATIENCE, reading).await {
         Ok(read) => read.map(|_| ()),
-        // What came counts.
+        // The lines received so far count.
         Err(_) => Ok(()),
     }
 }
 
-/// Follows the logs of some processes from a moment on, ns since 1970, each line once, across
-/// lost connections. Goes on until it is dropped; returns why the phone's log cannot be followed.
+/// Follows the logs of several processes from a time on, ns since 1970, each line once, across
+/// disconnections. Runs until it is dropped; returns the reason if the log cannot be followed.
 pub async fn follow_lines(
     device: &Device,
     pids: &[u32],
@@ -288,7 +288,7 @@ pub async fn follow_lines(
         match said {
             Said::Line { text, .. } => tell(LogEvent::Line(&text)),
             Said::Restless { pid } => tell(LogEvent::Restless { pid }),
-            // Another process's log may still go on.
+            // The log of another process might still continue.
             Said::Refused { why, .. } => last = why,
             Said::Bytes(_) | Said::Sent => {}
         }
@@ -297,7 +297,7 @@ pub async fn follow_lines(
 }
 
 struct Ended {
-    /// Lines of a log came.
+    /// Lines of a log were received.
     lines: bool,
     exit: Option<u8>,
     why: String,
@@ -372,26 +372,26 @@ fn first_line(bytes: &[u8]) -> String {
     line.unwrap_or("").chars().take(200).collect()
 }
 
-/// What the ring of the log still held of some processes.
+/// Contents of the log's ring buffer about some processes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RingLog {
     /// Collections, in order of time.
     pub entries: Vec<Entry>,
-    /// The lines of the span, as they came: of one process after the other.
+    /// Unchanged lines of the span, grouped by process.
     pub lines: Vec<String>,
-    /// BOOTTIME of the oldest line of any process that the ring still has; `None` where it does
-    /// not say.
+    /// BOOTTIME of the oldest line of any process in the buffer; `None` if the device does not
+    /// report it.
     pub oldest_ns: Option<u64>,
 }
 
-/// The phone's clocks, and the oldest line of the ring.
+/// Reads the device's clocks, and the oldest line of the buffer.
 const RING: &str = r#"{ read -r up idle < /proc/uptime; } 2>/dev/null; print -r -- "$up $EPOCHREALTIME"
 logcat -d -v threadtime -v epoch -b main 2>/dev/null | head -n 3"#;
 
-/// Reads what the ring of the log holds of `pids` between two moments, BOOTTIME.
+/// Reads the lines of `pids` between two times, BOOTTIME, from the log's ring buffer.
 ///
 /// # Errors
-/// Where the phone cannot be asked.
+/// Returns an error if the device cannot be reached.
 pub async fn read_ring(
     device: &Device,
     pids: &[u32],
@@ -470,7 +470,7 @@ mod tests {
         let shared = Position::from(100 * S);
         let mut position = lock(&shared);
         assert_eq!(position.resume(), 100 * S);
-        // Two equal lines at one time are two lines.
+        // Two equal lines at the same time are two lines.
         for line in ["a", "b", "b"] {
             assert!(position.is_new(Some(101 * S), line));
         }
@@ -498,9 +498,9 @@ mod tests {
         assert_eq!(pauses[..3], [100, 200, 400].map(Duration::from_millis));
         assert_eq!(pauses.last(), Some(&Duration::from_secs(5)));
         assert_eq!(told, 1);
-        // One that ran is started again at once.
+        // After a long run it is restarted immediately.
         assert_eq!(restarts.after(STEADY, true).0, Duration::from_millis(100));
-        // A lost cable is another matter.
+        // A disconnection does not count.
         let mut restarts = Restarts::default();
         assert!((0..12).all(|_| !restarts.after(soon, false).1));
     }

@@ -1,20 +1,20 @@
-//! What is read from a running phone beside a recording: samples of memory through one shell
-//! loop, and the log, followed line by line. Turns answers into entries of
-//! [`heaptap_model::timeline`]; what they mean is said elsewhere.
+//! Observation of a running device during a recording: memory samples through one shell
+//! loop, and the log, followed line by line. Converts answers into entries of
+//! [`heaptap_model::timeline`]; does not interpret them.
 //!
 //! | module | owns |
 //! |---|---|
-//! | `script` | the loop on the phone, and how its lines look |
-//! | `lines` | whole lines out of a stream |
-//! | `rounds` | what the loop's lines say: processes, restarts, figures, what it all costs |
-//! | `clock` | the phone's wall clock against its BOOTTIME |
-//! | `ours` | collections that heaptap itself causes |
+//! | `script` | the loop on the device, and the format of its lines |
+//! | `lines` | splitting a stream into whole lines |
+//! | `rounds` | interpretation of the loop's lines: processes, restarts, figures, cost |
+//! | `clock` | the device's wall clock relative to its BOOTTIME |
+//! | `ours` | garbage collections that heaptap itself causes |
 //! | `log` | following the log of one process, each line once |
-//! | `collections` | lines of the log as entries of the timeline |
+//! | `collections` | log lines as entries of the timeline |
 //! | `follow` | the connection, its loss and return |
 //!
-//! One connection is kept for the loop, and one for the log of each process: a sample costs no
-//! round trip.
+//! One connection is kept for the loop, and one for the log of each process, so a sample does not
+//! need a round trip.
 
 mod clock;
 mod collections;
@@ -33,58 +33,55 @@ pub use ours::{OpenWindow, OurWindows};
 
 use heaptap_model::timeline::{Entry, ObservationCost};
 
-/// What is observed, and how often.
+/// Options of an observation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Processes by name: looked for again where they are gone.
+    /// Process names; searched again if a process is gone.
     pub names: Vec<String>,
-    /// Processes by pid, with the name each has.
+    /// Processes by PID, with the name of each.
     pub pids: Vec<(u32, String)>,
-    /// Between two samples of resident memory.
+    /// Interval between two samples of resident memory.
     pub every: Duration,
-    /// How the memory divides; not asked for where `None`.
+    /// Options for the parts of memory; `None` does not query them.
     pub parts: Option<PartsOptions>,
-    /// Memory of buffers and textures, at every third question for parts.
+    /// Query memory of buffers and textures, with every third query for parts.
     pub graphics: bool,
-    /// Collections, from the log.
+    /// Report garbage collections from the log.
     pub log: bool,
 }
 
-/// How often meminfo is asked, and which.
+/// Interval and form of meminfo queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartsOptions {
-    /// Between two questions, whole seconds.
+    /// Interval between two queries, whole seconds.
     pub every: Duration,
-    /// The form for which the app collects its garbage and counts its heaps.
+    /// Use the form that makes the app collect its garbage and count its heaps.
     pub allow_gc: bool,
 }
 
-/// Between two questions for meminfo where nobody says otherwise: each costs the phone a walk
-/// through the process's page tables.
+/// Default interval of meminfo queries: each makes the device walk through the page tables of
+/// the process.
 pub const PARTS_EVERY: Duration = Duration::from_secs(10);
 
-/// What happens while a phone is observed.
+/// Event of an observation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// Something was seen.
+    /// New entry.
     Seen(Entry),
-    /// A line of the log of a process that is followed, as it came, without its end.
+    /// A log line of a followed process, unchanged, without its line end.
     Line(String),
     /// A round of samples is complete.
     Round {
-        /// BOOTTIME of its begin, ns.
+        /// BOOTTIME of its start, ns.
         boot_ns: u64,
-        /// What all of it has cost so far.
+        /// Total cost so far.
         spent: ObservationCost,
     },
-    /// The connection is gone.
-    Lost {
-        /// Why.
-        why: String,
-    },
-    /// It is back.
+    /// The connection is lost.
+    Lost { why: String },
+    /// The connection is back.
     Back {
-        /// How long it was away.
+        /// Duration of the interruption.
         after: Duration,
     },
 }

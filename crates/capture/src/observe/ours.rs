@@ -1,14 +1,14 @@
-//! What heaptap itself makes an app do. `dumpsys meminfo` has it collect its garbage, which the
-//! log shows as `Explicit`: a collection in such a window is ours, not the app's.
+//! Garbage collections that heaptap itself causes. `dumpsys meminfo` makes the app collect garbage,
+//! which the log shows as `Explicit`: a collection in such a window is attributed to heaptap.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The phone's clocks are related to each other by about so much.
+/// Accuracy of the relation between the device's clocks.
 const SLACK_NS: u64 = 100_000_000;
-/// So many windows are remembered.
+/// Maximum number of remembered windows.
 const WINDOWS: usize = 1024;
 
-/// Windows in which collections are ours. Shared by all who make apps collect.
+/// Windows in which collections are attributed to heaptap. Shared by all code that causes them.
 #[derive(Debug, Clone, Default)]
 pub struct OurWindows(Arc<Mutex<Windows>>);
 
@@ -22,30 +22,30 @@ struct Windows {
 struct Window {
     id: u64,
     pid: u32,
-    /// Begin and end; `None` while it is open.
+    /// Start and end; `None` while it is open.
     times: Option<(u64, u64)>,
-    /// Collections that it still explains.
+    /// Number of further collections that it explains.
     left: u32,
 }
 
-/// A window that is open. Dropped without its times, it explains nothing.
+/// An open window. If it is dropped without its times, it does not explain any collection.
 #[derive(Debug)]
 pub struct OpenWindow {
     windows: OurWindows,
     id: u64,
 }
 
-/// What a collection is.
+/// Origin of a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whose {
     Ours,
     Theirs,
-    /// A window is open whose times are not known yet.
+    /// A window is open and its times are not known yet.
     Undecided,
 }
 
 impl OurWindows {
-    /// From now on `pid` may make up to `collections` for us.
+    /// Opens a window in which `pid` might run up to `collections` for heaptap.
     pub fn open(&self, pid: u32, collections: u32) -> OpenWindow {
         let mut windows = self.lock();
         let id = windows.next;
@@ -65,7 +65,7 @@ impl OurWindows {
         }
     }
 
-    /// Whose a collection is that was asked for; one that is ours is used up by this.
+    /// Returns the origin of an explicit collection; the window explains one collection less then.
     pub(super) fn whose(&self, pid: u32, boot_ns: u64) -> Whose {
         let mut windows = self.lock();
         let mut undecided = false;
@@ -94,7 +94,7 @@ impl OurWindows {
 }
 
 impl OpenWindow {
-    /// It was from `from_ns` to `until_ns`, BOOTTIME.
+    /// Closes the window, which lasted from `from_ns` to `until_ns`, BOOTTIME.
     pub fn close(self, from_ns: u64, until_ns: u64) {
         let mut windows = self.windows.lock();
         if let Some(window) = windows.all.iter_mut().find(|window| window.id == self.id) {

@@ -1,6 +1,5 @@
-//! What the lines of the loop say, as entries: which processes there are and which were
-//! restarted, their figures, and what all of it costs. Knows no connection: whoever has one
-//! hands over lines.
+//! Converts the lines of the loop into entries: processes and their restarts, their figures,
+//! and the cost of all queries. Independent of the connection: the caller passes lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,19 +15,19 @@ use heaptap_model::timeline::{
     System, Unread,
 };
 
-/// Processes that are followed at once.
+/// Maximum number of followed processes.
 const PROCESSES: usize = 64;
-/// Text of a service that is kept: a meminfo of one process has 4 KiB.
+/// Maximum length of a service's answer: a meminfo of one process has 4 KiB.
 const LONGEST_TEXT: usize = 1 << 20;
-/// Why `dumpsys gfxinfo` has no figures of a process that it names.
-const NO_GRAPHICS: &str = "dumpsys gfxinfo lists no GPU memory of the process: it has shown no \
-    window, or does not draw with the GPU; bring it to the front while it is observed";
+/// Reason why `dumpsys gfxinfo` does not have figures of a process that it names.
+const NO_GRAPHICS: &str = "dumpsys gfxinfo does not list GPU memory of the process: it has not \
+    shown a window, or does not draw with the GPU; bring it to the foreground while observing";
 /// A clock tick of Linux, ns.
 const TICK_NS: u64 = 10_000_000;
-/// Rounds after which what it all cost is noted again.
+/// Number of rounds between two entries about the total cost.
 const SPENT_EVERY: u64 = 30;
 
-/// What has been understood of a phone so far. Goes on over lost connections.
+/// State of the observation, kept across lost connections.
 pub(super) struct Rounds {
     names: Vec<String>,
     pids: BTreeMap<u32, String>,
@@ -37,21 +36,21 @@ pub(super) struct Rounds {
     no_dmabuf: Option<&'static str>,
     boot: Option<String>,
     pub(super) clock: Clock,
-    /// Minutes that the phone's local time is ahead of UTC.
+    /// Minutes by which the device's local time is ahead of UTC.
     pub(super) zone_minutes: i32,
     windows: OurWindows,
-    /// Names by pid, where the phone said which is which.
+    /// Names by PID, as reported by the device.
     found: BTreeMap<u32, String>,
     followed: BTreeMap<u32, Followed>,
-    /// Names of which a process was followed before.
+    /// Names whose process was followed before.
     known: BTreeSet<String>,
     told: BTreeSet<(Source, u32)>,
     round: Round,
     answers: BTreeMap<(Kind, u32), Answer>,
     spent: ObservationCost,
-    /// Of the loop before this one.
+    /// CPU time of previous loops.
     earlier_cpu_ns: u64,
-    /// When the connection was lost, BOOTTIME.
+    /// Time of the lost connection, BOOTTIME, and the reason.
     lost: Option<(u64, String)>,
 }
 
@@ -60,17 +59,17 @@ struct Followed {
     start: u64,
 }
 
-/// A round of the loop.
+/// State of one round of the loop.
 #[derive(Default)]
 struct Round {
     boot_ns: u64,
     bytes: u64,
     seen: BTreeSet<u32>,
-    /// Entries of samples, whose cost is known at the end of the round.
+    /// Entries of samples; their cost is known at the end of the round.
     samples: Vec<Entry>,
 }
 
-/// A service that is asked.
+/// A queried service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Parts,
@@ -89,7 +88,7 @@ impl Kind {
     }
 }
 
-/// What a service is saying.
+/// Partial answer of a service.
 struct Answer {
     from_ns: u64,
     text: String,
@@ -97,12 +96,12 @@ struct Answer {
     window: Option<OpenWindow>,
 }
 
-/// What a line makes of the observing.
+/// Effect of a line on the observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It goes on.
+    /// It continues.
     On,
-    /// The phone was restarted.
+    /// The device restarted.
     Rebooted,
 }
 
@@ -130,28 +129,28 @@ impl Rounds {
         }
     }
 
-    /// The processes that are there.
+    /// Returns the PIDs of existing processes.
     pub(super) fn pids(&self) -> Vec<u32> {
         self.followed.keys().copied().collect()
     }
 
-    /// The last time that the phone told, BOOTTIME.
+    /// Returns the last time that the device reported, BOOTTIME.
     pub(super) fn boot_ns(&self) -> u64 {
         self.round.boot_ns
     }
 
-    /// The first time that the phone told, BOOTTIME.
+    /// Returns the first time that the device reported, BOOTTIME.
     pub(super) fn first_ns(&self) -> u64 {
         self.spent.since_ns
     }
 
-    /// BOOTTIME of a local time without its year, as old phones' logs have it.
+    /// Converts a local time without its year, as in logs of old devices, to BOOTTIME.
     pub(super) fn local_ns(&self, stamp: Stamp) -> Option<u64> {
         let now = self.clock.epoch_ns(self.round.boot_ns)?;
         let zone = i64::from(self.zone_minutes) * 60_000_000_000;
         let local = now.saturating_add(zone);
         let days = local.div_euclid(86_400_000_000_000);
-        // Good enough to name the year: its first and last hours are tried beside.
+        // Accurate enough for the year: the neighboring years are tried too.
         let year = i32::try_from(1970 + days.saturating_mul(400) / 146_097).ok()?;
         let best = [year - 1, year, year + 1]
             .into_iter()
@@ -160,17 +159,17 @@ impl Rounds {
         self.clock.boot_ns(best)
     }
 
-    /// A command was sent for the observing.
+    /// Counts a command sent for the observation.
     pub(super) fn sent(&mut self) {
         self.spent.round_trips = self.spent.round_trips.saturating_add(1);
     }
 
-    /// Bytes came over another connection.
+    /// Counts bytes received over another connection.
     pub(super) fn received(&mut self, bytes: u64) {
         self.spent.bytes = self.spent.bytes.saturating_add(bytes);
     }
 
-    /// The connection is gone: what was half said is void.
+    /// Records the loss of the connection and discards partial answers.
     pub(super) fn lost(&mut self, why: &str) {
         self.answers.clear();
         self.round.samples.clear();
@@ -181,7 +180,7 @@ impl Rounds {
         }
     }
 
-    /// Takes a line.
+    /// Processes a line.
     pub(super) fn line(&mut self, line: &str, tell: &mut impl FnMut(Event)) -> Step {
         let bytes = (line.len() as u64).saturating_add(1);
         self.received(bytes);
@@ -223,8 +222,8 @@ impl Rounds {
         let has_dmabuf = words.next() == Some("yes");
         self.zone_minutes = zone_minutes(words.next().unwrap_or("")).unwrap_or(0);
         self.no_dmabuf = (self.wants_dmabuf && !has_dmabuf).then_some(match uid {
-            "0" => "this phone has no dmabuf_dump",
-            _ => "dmabuf_dump is not there, or not for the shell",
+            "0" => "the device does not have dmabuf_dump",
+            _ => "dmabuf_dump is missing or not available to the shell",
         });
         Step::On
     }
@@ -289,7 +288,7 @@ impl Rounds {
             self.unread(
                 pid,
                 Source::Status,
-                format!("/proc/{pid}/status could not be read"),
+                format!("/proc/{pid}/status is not readable"),
                 tell,
             );
             self.follow(pid, start, tell);
@@ -314,7 +313,7 @@ impl Rounds {
         }
     }
 
-    /// A process is there: new, restarted, or known.
+    /// Handles an existing process: new, restarted, or known.
     fn follow(&mut self, pid: u32, start: u64, tell: &mut impl FnMut(Event)) {
         let boot_ns = self.round.boot_ns;
         match self.followed.get(&pid) {
@@ -353,7 +352,7 @@ impl Rounds {
         }
     }
 
-    /// `PID`: it is there, and its files are not for the shell.
+    /// Handles `PID`: the process exists, but the shell cannot read its files.
     fn hidden(&mut self, rest: &str, tell: &mut impl FnMut(Event)) {
         let Ok(pid) = rest.trim().parse() else {
             return;
@@ -361,7 +360,7 @@ impl Rounds {
         self.unread(
             pid,
             Source::Status,
-            format!("/proc/{pid} is there, and may not be looked at"),
+            format!("/proc/{pid} exists, but the shell cannot read it"),
             tell,
         );
     }
@@ -475,7 +474,7 @@ impl Rounds {
                 }),
                 seen,
             })),
-            // It went while it was being asked.
+            // The process ended during the query.
             Ok(None) => {}
             Err((source, why)) => self.unread(pid, source, why, tell),
         }
@@ -496,7 +495,7 @@ impl Rounds {
             Kind::Gfxinfo => {
                 graphics(Source::Gfxinfo, graphics::gfxinfo_bytes(text)).map_err(
                     |(source, said)| {
-                        // Its heading says nothing of why the figures are missing.
+                        // Its heading does not explain the missing figures.
                         let why = match text.contains("Graphics Acceleration Info") {
                             true => NO_GRAPHICS.to_owned(),
                             false => said,
@@ -523,9 +522,9 @@ impl Rounds {
                 };
                 let mut parts = process
                     .parts(source)
-                    .ok_or_else(|| (source, "it has no table".to_owned()))?;
+                    .ok_or_else(|| (source, "its output does not contain a table".to_owned()))?;
                 if !self.allow_gc {
-                    // The app was not asked: its cells are zeros that mean nothing.
+                    // The app was not queried: its cells are zeros without meaning.
                     parts.native_heap = None;
                     parts.java_heap = None;
                 }
@@ -556,7 +555,7 @@ impl Rounds {
         for pid in missing {
             self.gone(pid, tell);
         }
-        // Children's are signed; what is no number is no time.
+        // Ticks of children are signed; anything that is not a number is ignored.
         let ticks = ticks
             .split(' ')
             .filter_map(|ticks| ticks.parse::<u32>().ok())
@@ -581,13 +580,13 @@ impl Rounds {
         });
     }
 
-    /// What it all cost, as an entry; `None` where nothing came.
+    /// Returns an entry about the total cost; `None` if no round completed.
     pub(super) fn last(&self) -> Option<Entry> {
         (self.spent.rounds > 0)
             .then(|| entry(self.round.boot_ns, 0, Observation::Spent(self.spent)))
     }
 
-    /// Says once that something cannot be read.
+    /// Reports once that a source cannot be read.
     pub(super) fn unread(
         &mut self,
         pid: u32,
@@ -622,16 +621,16 @@ fn answer_head(rest: &str) -> Option<(Kind, u32, &str)> {
     Some((Kind::parse(kind)?, pid.parse().ok()?, rest))
 }
 
-/// What a service said in place of figures.
+/// Returns the first line of a service's output without figures.
 fn said(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty());
     match line {
-        Some(line) => format!("it says: {}", line.chars().take(200).collect::<String>()),
-        None => "it says nothing".to_owned(),
+        Some(line) => line.chars().take(200).collect(),
+        None => "no output".to_owned(),
     }
 }
 
-/// `+0530` in minutes.
+/// Parses `+0530` as minutes.
 fn zone_minutes(text: &str) -> Option<i32> {
     let (sign, digits) = match text.split_at_checked(1)? {
         ("+", digits) => (1, digits),

@@ -1,32 +1,32 @@
-//! The loop that runs on the phone, for as long as the connection is there. One round reads the
-//! kernel's files with the shell's own `read`, which starts no process; services are asked in the
-//! background, so that a slow one delays no sample. Every line is one write, begins with a word
-//! of ours, and what a service or an app wrote stands behind such a word: no text from there can
-//! be taken for a line of the loop.
+//! The loop that runs on the device while the connection exists. One round reads the
+//! kernel's files with the shell's own `read`, which does not start a process. Services are queried
+//! in the background, so that a slow one does not delay samples. Every line is one write and
+//! begins with a word of the loop. Output of services and apps follows such a word, so it
+//! cannot be mistaken for a line of the loop.
 //!
 //! | line | meaning |
 //! |---|---|
-//! | `b BOOT UID DMABUF ZONE` | the boot, the shell's user, whether `dmabuf_dump` is there, `date +%z` |
+//! | `b BOOT UID DMABUF ZONE` | the boot, the shell's user, if `dmabuf_dump` exists, `date +%z` |
 //! | `t UPTIME EPOCH` | a round begins; both clocks |
-//! | `n INDEX PID…` | processes of the name with this number, where it was looked for |
+//! | `n INDEX PID…` | processes of the name with this number, if they were searched |
 //! | `s PID START ADJ\|FIELD…` | a process: start in ticks, oom_score_adj, lines of its status |
-//! | `h PID` | a process that is there but may not be looked at |
+//! | `h PID` | a process that exists but that the shell cannot read |
 //! | `y\|FIELD…` | lines of /proc/meminfo |
-//! | `M KIND PID UPTIME` | what a service says begins |
+//! | `M KIND PID UPTIME` | the output of a service begins |
 //! | `m KIND PID TEXT` | a line of it |
 //! | `N KIND PID UPTIME` | its end |
-//! | `e UPTIME TICKS…` | the round ends; what the loop took of a CPU: utime, stime, cutime, cstime |
+//! | `e UPTIME TICKS…` | the round ends; CPU time of the loop: utime, stime, cutime, cstime |
 
 use std::time::Duration;
 
 use super::Options;
 use heaptap_adb::Command;
 
-/// `$1` seconds between rounds, `$2` and `$3` between questions for meminfo and graphics (0:
+/// `$1` seconds between rounds, `$2` and `$3` between queries for meminfo and graphics (0:
 /// never), `$4` flags of meminfo, `$5` pids, the rest names.
 ///
-/// Names are looked for where something is missing, and every fifth round: `pidof` reads the
-/// command line of every process. A background that still runs is not joined by another.
+/// Names are searched if one is missing, and in every fifth round: `pidof` reads the
+/// command line of every process. A background query starts only after the previous one has ended.
 const LOOP: &str = r#"every=$1; parts=$2; graphics=$3; flags=$4; pids=$5; shift 5
 { read -r boot < /proc/sys/kernel/random/boot_id; } 2>/dev/null
 dmabuf=no; if type dmabuf_dump >/dev/null 2>&1; then dmabuf=yes; fi
@@ -91,10 +91,10 @@ while :; do
   sleep $every
 done"#;
 
-/// The loop with its arguments.
+/// Returns the loop with its arguments.
 pub(super) fn command(options: &Options) -> Command {
     let seconds = |period: Option<Duration>| match period {
-        // Whole seconds: the shell counts in them.
+        // The shell only counts whole seconds.
         Some(period) => period.as_secs().max(1),
         None => 0,
     };

@@ -1,19 +1,19 @@
-//! Ending a run from outside: what is under way is finished, what was changed is put back.
+//! Ending a run from outside: the current step finishes, and changed settings are restored.
 
 use tokio::sync::watch;
 
 use super::error::ProvokeError;
 
-/// Whoever may end a run.
+/// Handle to end a run.
 #[derive(Debug)]
 pub struct Canceller(watch::Sender<bool>);
 
-/// Whether a run is to end.
+/// Receiver that is notified when a run must end.
 #[derive(Debug, Clone)]
 pub struct Cancel(watch::Receiver<bool>);
 
 impl Cancel {
-    /// A pair of both.
+    /// Creates a connected pair.
     pub fn new() -> (Canceller, Cancel) {
         let (sender, receiver) = watch::channel(false);
         (Canceller(sender), Cancel(receiver))
@@ -26,7 +26,7 @@ impl Cancel {
         }
     }
 
-    /// Returns once it is to end; never where nobody can say so any more.
+    /// Returns when the run must end; never if the [`Canceller`] is gone.
     pub(super) async fn wait(&self) {
         let mut receiver = self.0.clone();
         if receiver.wait_for(|ended| *ended).await.is_err() {
@@ -36,9 +36,9 @@ impl Cancel {
 }
 
 impl Canceller {
-    /// Ends the run: what is under way is finished, what was changed is put back.
+    /// Ends the run: the current step finishes, and changed settings are restored.
     pub fn cancel(&self) {
-        // Nobody listens once it has ended.
+        // There is no receiver if the run has already ended.
         let _ = self.0.send(true);
     }
 }

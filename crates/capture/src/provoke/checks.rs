@@ -1,5 +1,5 @@
-//! What is looked at after each command: another object of the activity, another app in front,
-//! a launch, a refusal, monkey's last words, a process that is gone.
+//! Checks after each command: another object of the activity, another foreground app,
+//! a launch, a refusal, monkey's final output, a process that is gone.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use super::run::Runner;
 use super::saved::end_monkey;
 use heaptap_adb::ShellEvent;
 
-/// Pause between two looks for an effect.
+/// Interval for checking an effect.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// The longest silence of monkey beside its pauses: it tells of each hundredth event.
+/// Maximum silence of monkey, in addition to its pauses: it prints a line every hundred events.
 const SILENCE: Duration = Duration::from_secs(180);
 const TELLS_EACH: u32 = 100;
-/// How the system refuses a level that is not above the last.
+/// The system's error for a level that is not above the previous one.
 const ASKED_ALREADY: &str = "higher trim level";
-/// What is kept of monkey's words.
+/// Maximum length of monkey's output to keep.
 const MONKEY_WORDS: usize = 256 << 10;
 
 impl Runner<'_> {
-    /// Turns the screen: the activity in front has another object afterwards.
+    /// Rotates the screen, and checks that the foreground activity has another object afterwards.
     pub(super) async fn turn(&mut self, checked: &CheckedCommand) -> Result<Effect, ProvokeError> {
         let package = &self.plan.target.package;
         let (_, before) = phone_state::shown(self.device, package).await?;
@@ -38,7 +38,7 @@ impl Runner<'_> {
         let Some(old) = before.as_ref().and_then(before_object) else {
             self.pause(Duration::from_secs(1)).await?;
             return Ok(Effect::Unknown {
-                why: "the phone does not tell activities apart (dumpsys activity top)".to_owned(),
+                why: "the device does not identify activities (dumpsys activity top)".to_owned(),
             });
         };
         let activity = before.map_or_else(String::new, |s| s.component);
@@ -79,7 +79,7 @@ impl Runner<'_> {
         })
     }
 
-    /// Asks what is in front until it `fits`; the last answer either way.
+    /// Queries the foreground activity until it `fits`; returns the last answer either way.
     pub(super) async fn front_until(
         &self,
         fits: impl Fn(&Front) -> bool,
@@ -98,7 +98,7 @@ impl Runner<'_> {
         }
     }
 
-    /// HOME, or BACK until the app has left the front.
+    /// Presses HOME, or BACK until the app has left the foreground.
     pub(super) async fn leave(&mut self, checked: &CheckedCommand) -> Result<Effect, ProvokeError> {
         let package = self.plan.target.package.clone();
         for _ in 0..checked.at_most {
@@ -119,7 +119,7 @@ impl Runner<'_> {
         Ok(Effect::StillInFront)
     }
 
-    /// Starts something of the app, and waits until it is in front.
+    /// Starts an activity of the app, and waits until it is in the foreground.
     pub(super) async fn launch(
         &self,
         checked: &CheckedCommand,
@@ -155,22 +155,23 @@ impl Runner<'_> {
         let output = self.device.run(&checked.command, SLOW).await?;
         let (out, err) = phone_state::texts(&output);
         let refused = read::complaint(output.exit, &out, &err);
-        // HOME before it has the system ask for just that.
+        // A preceding HOME makes the system send this level.
         let asked = |why: &String| level == TrimLevel::Hidden && why.contains(ASKED_ALREADY);
         let Some(why) = refused.filter(|why| !asked(why)) else {
-            // What the app does about it comes later.
+            // The app reacts later.
             self.pause(commands::AFTER_INPUT).await?;
             return Ok(Effect::Trimmed {
                 level: level.name(),
             });
         };
         let why = if why.contains(ASKED_ALREADY) {
-            "it was asked for as much before: levels have to rise until it comes to the front again"
+            "it received this level or a higher one before; levels must rise until it returns to \
+             the foreground"
                 .to_owned()
         } else if why.contains("background trim level") {
-            "it is in front, or as important: this level is for apps out of sight".to_owned()
+            "it is in the foreground or as important; this level is for background apps".to_owned()
         } else if why.contains("Unknown process") {
-            "it does not run".to_owned()
+            "it is not running".to_owned()
         } else {
             heaptap_model::untrusted::sanitize(&why).into_owned()
         };
@@ -180,7 +181,7 @@ impl Runner<'_> {
         })
     }
 
-    /// Lets monkey run to its end; its pid is noted as soon as it is known.
+    /// Runs monkey to its end; its PID is recorded as soon as it is known.
     pub(super) async fn monkey(
         &mut self,
         checked: &CheckedCommand,
@@ -193,7 +194,7 @@ impl Runner<'_> {
         let exit = loop {
             let event = tokio::select! {
                 event = tokio::time::timeout(silence, shell.next()) => event,
-                // Only one whose pid is noted can be ended.
+                // Only a monkey with a recorded PID can be ended.
                 () = self.cancel.wait(), if self.saved.monkey.is_some() => {
                     return Err(ProvokeError::Interrupted);
                 }
@@ -214,7 +215,7 @@ impl Runner<'_> {
                 self.journals.note(&self.saved)?;
             }
             if text.len() > MONKEY_WORDS {
-                // Its end is what counts.
+                // Only its end matters.
                 let cut = text.len() - MONKEY_WORDS / 2;
                 let cut = (cut..text.len()).find(|at| text.is_char_boundary(*at));
                 text.drain(..cut.unwrap_or(text.len()));
@@ -223,7 +224,7 @@ impl Runner<'_> {
         let end = read::monkey(&text);
         let aborted = match (end.aborted, exit) {
             (Some(why), _) => Some(heaptap_model::untrusted::sanitize(&why).into_owned()),
-            (None, None) => Some("it fell silent".to_owned()),
+            (None, None) => Some("it stopped printing output".to_owned()),
             (None, Some(code)) if code != 0 && end.injected.is_none() => {
                 Some(format!("exit status {code}"))
             }
@@ -244,7 +245,7 @@ impl Runner<'_> {
         })
     }
 
-    /// Ends the app's process, and looks until it is gone.
+    /// Ends the app's process, and checks until it is gone.
     pub(super) async fn end(&self, checked: &CheckedCommand) -> Result<Effect, ProvokeError> {
         let before = self.look().await?;
         phone_state::run_quick(self.device, &checked.command, SLOW).await?;
@@ -260,7 +261,7 @@ impl Runner<'_> {
             }
             if now.boot_ns.saturating_sub(before.boot_ns) >= self.patience_ns() {
                 return Ok(Effect::StillRuns {
-                    why: "the system keeps it: a service, or something that depends on it"
+                    why: "the system keeps it running: a service, or something that depends on it"
                         .to_owned(),
                 });
             }
@@ -269,11 +270,11 @@ impl Runner<'_> {
     }
 }
 
-/// The pid that the script of monkey tells before it becomes monkey.
+/// Parses the PID that the script prints before it becomes monkey.
 fn monkey_pid(text: &str) -> Option<u32> {
     let mut lines = text.split_inclusive('\n');
     let line = lines.find(|l| l.starts_with("heaptap-monkey "))?;
-    // Half a line is half a number.
+    // Half a line contains only half a number.
     let pid = line.strip_suffix('\n')?.split(' ').nth(1)?;
     pid.trim().parse().ok()
 }

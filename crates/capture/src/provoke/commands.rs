@@ -1,5 +1,5 @@
-//! What an action comes to on a phone: the exact commands, and what is looked at after each.
-//! The one place that knows how releases differ; a dry run prints what stands here.
+//! Commands of an action on a device, and the check after each. The only module that knows the
+//! differences between releases; a dry run prints these commands.
 
 use std::time::Duration;
 
@@ -8,68 +8,67 @@ use super::error::ProvokeError;
 use super::{Plan, Target};
 use heaptap_adb::Command;
 
-/// What is known of a phone when its commands are made.
+/// Facts about a device that affect its commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phone {
-    /// As adb knows it.
+    /// Serial that adb uses.
     pub serial: String,
     /// `ro.build.version.sdk`.
     pub sdk: u32,
-    /// What the app's icon starts, as `package/.Activity`; `None` where it has none.
+    /// Activity that the app's icon starts, as `package/.Activity`; `None` if there is none.
     pub launcher: Option<String>,
-    /// Whether the screen is turned upright or upside down at the start: the first turn is to
-    /// the side then.
+    /// The screen is upright or upside down at the start; then the first rotation is
+    /// sideways.
     pub upright: bool,
 }
 
-/// One command and what is looked at afterwards.
+/// A command and the check after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckedCommand {
-    /// The command.
     pub command: Command,
-    /// What is looked at.
+    /// Check after the command.
     pub(super) check: Check,
-    /// It is repeated until the app has left the front, at most so often.
+    /// Maximum number of repetitions until the app has left the foreground.
     pub(super) at_most: u32,
 }
 
-/// What is looked at after a command.
+/// Check after a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Check {
-    /// That it was not refused.
+    /// The command was not refused.
     Accepted,
-    /// That the activity in front was created anew.
+    /// The foreground activity was recreated.
     Recreated,
-    /// That the app is not in front.
+    /// The app is not in the foreground.
     Background,
-    /// That the app is in front; `true` where it has to be another activity than before.
+    /// The app is in the foreground; `anew` requires another activity than before.
     Launched { anew: bool },
-    /// That another app is in front.
+    /// Another app is in the foreground.
     OtherInFront,
-    /// That the app was asked.
+    /// The app received the trim request.
     Trimmed(TrimLevel),
-    /// How many events it sent.
+    /// The number of events that monkey sent.
     Monkey {
         events: u32,
         seed: u32,
         throttle: Duration,
     },
-    /// That its processes have ended.
+    /// The processes of the app have ended.
     Ended,
-    /// That it was not refused; the app is given a moment.
+    /// The command was not refused; the app gets a short time to react.
     Input,
-    /// It takes its time, and nothing is to be seen.
+    /// Waiting time without a check.
     Wait(Duration),
 }
 
-/// Presses of BACK after which an app is given up.
+/// Maximum number of BACK presses.
 const BACKS: u32 = 8;
-/// FLAG_ACTIVITY_NEW_TASK and FLAG_ACTIVITY_RESET_TASK_IF_NEEDED: as a launcher starts.
+/// FLAG_ACTIVITY_NEW_TASK and FLAG_ACTIVITY_RESET_TASK_IF_NEEDED: the flags of a launcher.
 const AS_ICON: &str = "0x10200000";
 /// FLAG_ACTIVITY_NEW_TASK and FLAG_ACTIVITY_CLEAR_TASK.
 const EMPTY_TASK: &str = "0x10008000";
 
-/// Android 10, 12, 14.
+/// SDK levels of Android 10, 12 and 14.
 const Q: u32 = 29;
 const S: u32 = 31;
 const U: u32 = 34;
@@ -83,18 +82,18 @@ impl CheckedCommand {
         }
     }
 
-    /// The command as it is sent to the device's shell, and what is special about it.
+    /// Returns a remark about how the command is repeated.
     pub fn note(&self) -> Option<String> {
         (self.at_most > 1).then(|| {
             format!(
-                "again until the app has left the front, {} times at most",
+                "repeated until the app has left the foreground, at most {} times",
                 self.at_most
             )
         })
     }
 }
 
-/// Turns the screen and keeps it so.
+/// Returns the commands that rotate the screen and lock the rotation.
 pub(super) fn turn(phone: &Phone, to: u32) -> Vec<CheckedCommand> {
     let to = to.to_string();
     let checked = |command| CheckedCommand::new(command, Check::Accepted);
@@ -123,8 +122,8 @@ pub(super) fn turn(phone: &Phone, to: u32) -> Vec<CheckedCommand> {
     commands
 }
 
-/// Whether the screen is upright when the action at `place` begins: so it was at the start, each
-/// turn changed it, and monkey leaves it to how the phone lies.
+/// Returns whether the screen is upright when the action at `place` begins: it was at the start,
+/// each rotation changed it, and monkey leaves it to the physical orientation.
 pub(super) fn is_upright(plan: &Plan, place: usize, phone: &Phone, round: u32) -> bool {
     let turned = |upright: bool, action: &Action| match action {
         Action::Rotate(times) => upright == (times % 2 == 0),
@@ -132,7 +131,7 @@ pub(super) fn is_upright(plan: &Plan, place: usize, phone: &Phone, round: u32) -
         _ => upright,
     };
     let all = plan.actions.iter();
-    // After two rounds it is as it was after none or one.
+    // Two iterations cancel out, so only their parity counts.
     let rounds = match round {
         0..=2 => round.saturating_sub(1),
         more => 1 + more % 2,
@@ -143,7 +142,7 @@ pub(super) fn is_upright(plan: &Plan, place: usize, phone: &Phone, round: u32) -
     all.take(place).fold(before, turned)
 }
 
-/// What each doing of the action at `place` comes to.
+/// Returns the commands for each repetition of the action at `place`.
 pub(super) fn of(
     plan: &Plan,
     place: usize,
@@ -191,7 +190,7 @@ pub(super) fn of(
             let mut commands = Vec::new();
             for level in TrimLevel::ALL {
                 match level {
-                    // The system sends it by itself, and refuses to send it again.
+                    // The system sends it by itself on HOME, and refuses to send it again.
                     TrimLevel::Hidden => commands.push(home()),
                     level => commands.push(trim(target, level)),
                 }
@@ -221,7 +220,7 @@ pub(super) fn of(
             let mut args = vec!["swipe".to_owned()];
             args.extend([from.x, from.y, to.x, to.y].map(|n| n.to_string()));
             args.push(swipe.takes.as_millis().to_string());
-            // The command itself lasts as long as the finger moves.
+            // The command itself runs as long as the finger moves.
             one(input(args))
         }
         Action::Key(key) => one(input(vec!["keyevent".to_owned(), key.code()])),
@@ -245,11 +244,11 @@ pub(super) fn of(
         Action::Crash => {
             let crash = match target.user {
                 Some(_) => with_user(Command::program("am").arg("crash"), target.user),
-                None => Command::script(CRASH).called("letting it crash"),
+                None => Command::script(CRASH).called("crashing the app"),
             };
             one(CheckedCommand::new(crash.arg(process), Check::Ended))
         }
-        // Before, it took uids, in an order of its own.
+        // Before Android 14 it expects UIDs, in a different order of arguments.
         Action::Compact if phone.sdk < U => Err(ProvokeError::NotOnThisAndroid {
             serial: phone.serial.clone(),
             action: action.to_string(),
@@ -257,17 +256,17 @@ pub(super) fn of(
         }),
         Action::Compact => {
             let compact = Command::program("am").args(["compact", "full"]);
-            // This one has its option behind.
+            // This subcommand expects its option last.
             let compact = with_user(compact.arg(process), target.user);
             one(CheckedCommand::new(compact, Check::Accepted))
         }
     }
 }
 
-/// What an app is given after an input before it is looked at.
+/// Delay after an input before the app is checked.
 pub(super) const AFTER_INPUT: Duration = Duration::from_millis(300);
 
-/// Starts the app as its icon does, or with an empty task.
+/// Returns the command that starts the app like its icon, or with an empty task.
 pub(super) fn start(
     phone: &Phone,
     target: &Target,
@@ -278,7 +277,7 @@ pub(super) fn start(
         return Err(ProvokeError::NoActivity {
             serial: phone.serial.clone(),
             package: target.package.clone(),
-            why: "it has none that its icon would start, or is not installed".to_owned(),
+            why: "its icon does not start an activity, or it is not installed".to_owned(),
         });
     };
     let command = with_user(Command::program("am").args(["start", "-W"]), target.user)
@@ -293,7 +292,7 @@ pub(super) fn start(
     Ok(CheckedCommand::new(command, Check::Launched { anew }))
 }
 
-/// As the app's icon does.
+/// Returns the command that starts the app like its icon.
 pub(super) fn start_as_icon(
     phone: &Phone,
     target: &Target,
@@ -307,10 +306,10 @@ fn trim(target: &Target, level: TrimLevel) -> CheckedCommand {
     CheckedCommand::new(command, Check::Trimmed(level))
 }
 
-/// By its name it would be the last process of the package, whichever that is.
+/// By name, `am` would crash the last process of the package, whichever that is.
 const CRASH: &str = r#"p=$(pidof -s "$1") || exit 0; exec am crash "$p""#;
 
-/// monkey tells its pid first: it goes on where the cable is pulled, and has to be ended then.
+/// monkey prints its PID first: it continues if the cable is pulled, and must be ended then.
 const MONKEY: &str = r#"echo heaptap-monkey $$; exec monkey "$@""#;
 
 fn monkey(target: &Target, monkey: &Monkey, seed: u32) -> CheckedCommand {
@@ -324,7 +323,7 @@ fn monkey(target: &Target, monkey: &Monkey, seed: u32) -> CheckedCommand {
         .args([
             "--pct-syskeys",
             "0",
-            // It turns the screen only where it is told to.
+            // It rotates the screen only if this is set.
             "--pct-rotation",
             "2",
             "--ignore-crashes",
@@ -352,7 +351,7 @@ pub(super) fn with_user(command: Command, user: Option<u32>) -> Command {
     }
 }
 
-/// Without a user these would mean all.
+/// Adds the user; without one these commands would affect all users.
 fn of_one_user(command: Command, user: Option<u32>) -> Command {
     let user = user.map_or_else(|| "current".to_owned(), |user| user.to_string());
     command.arg("--user").arg(user)

@@ -1,4 +1,4 @@
-//! What a run would send, without sending it.
+//! Commands of a run, without sending them.
 
 use serde::Serialize;
 
@@ -10,23 +10,23 @@ use super::run::{dismiss, saved, stay_on, wants_front};
 use super::saved::Setting;
 use heaptap_adb::{Command, Device};
 
-/// A command that would be sent.
+/// A planned command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Planned {
-    /// Which round; `None` before the first and after the last.
+    /// Iteration; `None` before the first and after the last.
     pub round: Option<u32>,
-    /// What for: an action, `prepare` or `put back`.
+    /// Purpose: an action, `prepare` or `put back`.
     pub what: String,
-    /// As it goes to the device's shell.
+    /// The command for the device's shell.
     pub command: String,
-    /// What is special about it.
+    /// Remark about the command.
     pub note: Option<String>,
 }
 
-/// What [`super::run()`] would send to change something, in order; looks at the phone, changes nothing.
+/// Lists the changing commands of [`super::run()`] in order; only reads from the device.
 ///
 /// # Errors
-/// As [`super::run()`], as far as it is known beforehand.
+/// Returns the errors of [`super::run()`], as far as they are known beforehand.
 pub async fn dry_run(device: &Device, plan: &Plan) -> Result<Vec<Planned>, ProvokeError> {
     let facts = phone_state::facts(device, &plan.target).await?;
     let plan = &facts.plan(plan);
@@ -66,7 +66,7 @@ pub async fn dry_run(device: &Device, plan: &Plan) -> Result<Vec<Planned>, Provo
         let start = commands::start_as_icon(&facts.phone, &plan.target)?;
         let mut start = planned(None, "prepare", &start);
         if !usable {
-            start.note = Some("where the app is not in front then".to_owned());
+            start.note = Some("if the app is not in the foreground then".to_owned());
         }
         all.push(start);
     }

@@ -1,4 +1,4 @@
-//! What can go wrong while an app is provoked.
+//! Errors of provoking an app.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,130 +9,105 @@ use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 use heaptap_model::untrusted::sanitize;
 use heaptap_model::untrusted::shell::{Shell, quoted};
 
-/// Why provoking failed.
+/// Failure of provoking.
 #[derive(Debug, thiserror::Error)]
 pub enum ProvokeError {
-    /// The phone.
+    /// The connection to the device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// No name of a package.
-    #[error("{text:?} is no name of a package or process")]
+    /// The target is not a package name.
+    #[error("{text:?} is not a package or process name")]
     BadTarget {
-        /// What was given.
+        /// The target as given.
         text: String,
     },
-    /// It has nothing to start, or is not there.
-    #[error("{package} has no activity that could be started on {serial}: {why}")]
+    /// The app does not have an activity to start, or is not installed.
+    #[error("cannot start an activity of {package} on {serial}: {why}")]
     NoActivity {
-        /// The phone.
         serial: String,
-        /// The app.
         package: String,
-        /// The phone's words, or ours.
+        /// Reason given by the device or by heaptap.
         why: String,
     },
-    /// It was started, and something else stays in front.
+    /// The app started, but another activity stays in the foreground.
     #[error(
-        "{package} does not come to the front on {serial}: {} is there",
+        "cannot bring {package} to the foreground on {serial}: {} is in front",
         sanitize(front)
     )]
     NotInFront {
-        /// The phone.
         serial: String,
-        /// The app.
         package: String,
-        /// What is in front.
+        /// The foreground activity.
         front: String,
     },
     /// The lock screen stays.
-    #[error("the screen of {serial} is locked, and {what} needs it")]
+    #[error("{what} needs an unlocked screen, and {serial} is locked")]
     Locked {
-        /// The phone.
         serial: String,
         /// The action.
         what: String,
     },
-    /// The phone refused a command.
+    /// The device refused a command.
     #[error("{serial} refused `{command}`: {why}")]
     Refused {
-        /// The phone.
         serial: String,
-        /// The command.
         command: String,
-        /// Its words.
+        /// Output of the command.
         why: String,
     },
-    /// An action that this release does not have.
-    #[error("{action} is not possible on {serial}: {why}")]
+    /// This Android release does not support the action.
+    #[error("{serial} does not support {action}: {why}")]
     NotOnThisAndroid {
-        /// The phone.
         serial: String,
-        /// The action.
         action: String,
-        /// Since when it is.
+        /// The first release that supports it.
         why: &'static str,
     },
-    /// An answer that makes no sense.
-    #[error("{serial} answered oddly when asked for {what}: {}", sanitize(text))]
+    /// An answer of the device cannot be parsed.
+    #[error("cannot read {what} of {serial}: unexpected answer {}", sanitize(text))]
     Odd {
-        /// The phone.
         serial: String,
-        /// What was asked for.
+        /// The requested facts.
         what: &'static str,
-        /// The answer's beginning.
+        /// Beginning of the answer.
         text: String,
     },
-    /// It dies again and again.
+    /// The process dies repeatedly.
     #[error("{process} on {serial} died {times} times in a row: {why}")]
     KeepsDying {
-        /// The phone.
         serial: String,
-        /// The process.
         process: String,
-        /// How often.
+        /// Number of deaths.
         times: u32,
-        /// Why the last time.
+        /// Reason of the last one.
         why: String,
     },
-    /// Something was not put back.
-    #[error("{serial} is not as it was: {what}{}", not_put_back(unrestored))]
+    /// Settings were not restored.
+    #[error("cannot restore {serial}: {what}{}", not_put_back(unrestored))]
     NotPutBack {
-        /// The phone.
         serial: String,
-        /// Why.
+        /// Reason.
         what: String,
-        /// What is not.
+        /// Settings that are not restored.
         unrestored: Vec<UnrestoredSetting>,
     },
-    /// Another heaptap is at work on this phone.
-    #[error("another heaptap is provoking on {serial}")]
-    Busy {
-        /// The phone.
-        serial: String,
-    },
-    /// A journal that belongs to another phone.
-    #[error("{serial} is not the phone ({noted}) whose settings are to be put back")]
+    /// Another heaptap process is provoking on this device.
+    #[error("another heaptap process is provoking on {serial}")]
+    Busy { serial: String },
+    /// The journal belongs to another device.
+    #[error("{serial} is not the device ({noted}) whose settings must be restored")]
     OtherPhone {
-        /// The phone.
         serial: String,
-        /// The serial number that was noted.
+        /// The serial number in the journal.
         noted: String,
     },
-    /// What was begun cannot go on: rotation, front and process are those of a new start.
-    #[error("{serial} was restarted while it was away")]
-    Restarted {
-        /// The phone.
-        serial: String,
-    },
-    /// The journal.
-    #[error("cannot keep what is to be put back in {}", path.display())]
-    Journal {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The user.
+    /// The run cannot continue: rotation, foreground and process were reset by the restart.
+    #[error("{serial} restarted while it was disconnected")]
+    Restarted { serial: String },
+    /// The journal cannot be written.
+    #[error("cannot write the settings to restore to {}", path.display())]
+    Journal { path: PathBuf, source: io::Error },
+    /// The user interrupted it.
     #[error("interrupted")]
     Interrupted,
 }
@@ -141,40 +116,38 @@ fn not_put_back(unrestored: &[UnrestoredSetting]) -> String {
     let what: Vec<&str> = unrestored.iter().map(|one| one.what.as_str()).collect();
     match what.is_empty() {
         true => String::new(),
-        false => format!("; not put back: {}", what.join(", ")),
+        false => format!("; not restored: {}", what.join(", ")),
     }
 }
 
 impl ProvokeError {
-    /// Whether the phone may be there again later.
+    /// Returns whether the device might be connected again later.
     pub fn is_connection(&self) -> bool {
         matches!(self, ProvokeError::Device(error) if error.is_connection())
     }
 }
 
-const SEE_THE_LIST: &str = "`heaptap provoke --list` tells what each action needs";
+const SEE_THE_LIST: &str = "run `heaptap provoke --list` for the requirements of each action";
 
 impl Classified for ProvokeError {
     fn facts(&self) -> ErrorFacts {
         match self {
             ProvokeError::Device(error) => error.facts(),
             ProvokeError::BadTarget { .. } => ErrorFacts::new(ErrorClass::Usage, "bad-target")
-                .with_help("name a package such as com.example.app; `heaptap apps` lists them"),
+                .with_help("use a package name such as com.example.app; `heaptap apps` lists them"),
             ProvokeError::NoActivity { .. } => {
                 ErrorFacts::new(ErrorClass::NotEligible, "no-activity").with_help(
-                    "`heaptap apps` lists what is installed; --user names another user's app; an \
-                     app without an icon can be opened by deep-link",
+                    "check the name with `heaptap apps`, choose another user with `--user`, or \
+                     open an app without an icon with `deep-link`",
                 )
             }
             ProvokeError::NotInFront { .. } => ErrorFacts::new(ErrorClass::Device, "not-in-front")
                 .with_help(
-                    "answer or close what is in front by hand (a question for a permission?), and \
-                     look whether the app keeps running",
+                    "close what is in front (a permission dialog?), and check that the app \
+                     keeps running",
                 ),
             ProvokeError::Locked { .. } => ErrorFacts::new(ErrorClass::Device, "screen-locked")
-                .with_help(
-                    "unlock it by hand: a PIN, pattern or password can't be entered from here",
-                ),
+                .with_help("unlock it manually; heaptap cannot enter a PIN, pattern or password"),
             ProvokeError::Refused { .. } => {
                 ErrorFacts::new(ErrorClass::Device, "action-refused").with_help(SEE_THE_LIST)
             }
@@ -184,7 +157,7 @@ impl Classified for ProvokeError {
             ProvokeError::Odd { .. } => ErrorFacts::new(ErrorClass::Device, "odd-answer"),
             ProvokeError::KeepsDying { .. } => {
                 ErrorFacts::new(ErrorClass::Incomplete, "keeps-dying")
-                    .with_help("`heaptap gc` and the phone's log tell more; fix that first")
+                    .with_help("find the cause with `heaptap gc` or in the device log")
             }
             ProvokeError::NotPutBack {
                 serial, unrestored, ..
@@ -192,7 +165,7 @@ impl Classified for ProvokeError {
                 let hints = by_hand(unrestored, serial);
                 let and_by_hand = match hints.is_empty() {
                     true => "",
-                    false => ", or put it back by hand:",
+                    false => ", or restore the settings manually:",
                 };
                 let serial = quoted(serial);
                 ErrorFacts::new(ErrorClass::Device, "not-put-back")
@@ -203,24 +176,22 @@ impl Classified for ProvokeError {
             }
             ProvokeError::Restarted { .. } => {
                 ErrorFacts::new(ErrorClass::Device, "phone-restarted")
-                    .with_help("begin again once it is up")
+                    .with_help("start again when the device is ready")
             }
             ProvokeError::Busy { .. } => ErrorFacts::new(ErrorClass::Device, "provoke-busy")
-                .with_help(
-                    "wait until it ends, or end it with Ctrl-C: it then puts the phone back",
-                ),
+                .with_help("wait for its end, or stop it with Ctrl-C, which restores the device"),
             ProvokeError::OtherPhone { .. } => ErrorFacts::new(ErrorClass::NoDevice, "other-phone")
-                .with_help("connect that phone, and run `heaptap provoke --restore` again"),
+                .with_help("connect that device, then run `heaptap provoke --restore` again"),
             ProvokeError::Journal { .. } => {
                 ErrorFacts::new(ErrorClass::HostWrite, "journal-unwritable")
-                    .with_help("make room there, or name another folder by HEAPTAP_STATE_DIR")
+                    .with_help("free disk space, or set `HEAPTAP_STATE_DIR` to another directory")
             }
             ProvokeError::Interrupted => ErrorFacts::new(ErrorClass::Interrupted, "interrupted"),
         }
     }
 }
 
-/// The commands that put back what is left, each for a line of its own.
+/// Returns the commands that restore the remaining settings, each for a line of its own.
 fn by_hand(unrestored: &[UnrestoredSetting], serial: &str) -> Vec<String> {
     let commands = unrestored.iter();
     let commands = commands.filter_map(|one| one.by_hand(serial, Shell::HOST));

@@ -1,88 +1,88 @@
-//! What is told while an app is provoked. Times are of the phone's BOOTTIME, ns.
+//! Events of provoking an app. Times are of the device's BOOTTIME, ns.
 
 use serde::Serialize;
 
 use super::trend::Trend;
 
-/// Something happened.
+/// Event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
-    /// What an earlier run had left was put back first.
+    /// Settings that an earlier run had changed were restored first.
     PutBackFirst(PutBack),
-    /// The screen was switched on, and unlocked where it was locked.
+    /// The screen was switched on, and unlocked if it was locked.
     Woke {
-        /// Whether there was a lock screen.
+        /// There was a lock screen.
         unlocked: bool,
     },
-    /// The app was brought to the front before the first action.
+    /// The app was brought to the foreground before the first action.
     BroughtToFront(Launch),
-    /// A round begins.
+    /// An iteration begins.
     Round {
-        /// Which, from 1.
+        /// Iteration, from 1.
         round: u32,
-        /// Of how many.
+        /// Number of iterations.
         of: u32,
     },
-    /// One doing of an action is done.
+    /// Report of one repetition of an action.
     Step(Step),
-    /// The app came to rest, or not in time.
+    /// The app became idle, or did not in time.
     Settled {
-        /// Which round.
+        /// Iteration, from 1.
         round: u32,
-        /// Whether it did.
+        /// It became idle.
         settled: bool,
-        /// How long that took on the phone's clock, ms.
+        /// Waiting time by the device's clock, ms.
         after_ms: u64,
-        /// What still moved, in words.
+        /// Text about what still changed.
         why: Option<String>,
     },
-    /// The app's process is gone, though nothing was done to end it.
+    /// The app's process is gone, without an action that ends it.
     Died(Death),
-    /// The phone is away, and is waited for.
+    /// The device is disconnected, and the run waits for it.
     Lost {
-        /// What was lost.
+        /// The error.
         what: String,
-        /// Whether the plan goes on where it stood once it is back; else what was changed is
-        /// put back.
+        /// The plan continues when the device is back; otherwise the changed settings are
+        /// restored.
         goes_on: bool,
     },
-    /// It is back, and the plan goes on.
+    /// The device is back, and the plan continues.
     Returned {
-        /// How long it was away on this host's clock, ms.
+        /// Duration of the disconnection by this host's clock, ms.
         after_ms: u64,
     },
-    /// The phone is as it was.
+    /// The device is restored.
     PutBack(PutBack),
 }
 
-/// One doing of an action.
+/// One repetition of an action.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {
-    /// Which round, from 1.
+    /// Iteration, from 1.
     pub round: u32,
-    /// The action as it is written.
+    /// The action in its text form.
     pub action: String,
-    /// Which doing of it, from 1.
+    /// Repetition, from 1.
     pub time: u32,
-    /// Of how many.
+    /// Number of repetitions.
     pub of: u32,
-    /// It was begun before, and cut by a lost cable: it may have been done twice.
+    /// A disconnection interrupted an earlier attempt: it might have been done twice.
     pub again: bool,
-    /// When it began.
+    /// Start.
     pub begin_ns: u64,
-    /// When its effect was seen, or given up.
+    /// End: the effect was observed, or given up.
     pub end_ns: u64,
-    /// The process afterwards; `None` where there is none.
+    /// PID of the process afterwards; `None` if there is none.
     pub pid: Option<u32>,
     /// RssAnon of the process afterwards, bytes.
     pub rss_anon: Option<u64>,
-    /// What came of it.
+    /// Effects of its commands.
     pub effects: Vec<Effect>,
 }
 
 impl Step {
-    /// What it is in a timeline: `provoke rotate:10 (3 of 10)`.
+    /// Returns the name of the repetition in a timeline: `provoke rotate:10 (3 of 10)`.
     pub fn what(&self) -> String {
         match self.of {
             1 => format!("provoke {}", self.action),
@@ -90,73 +90,70 @@ impl Step {
         }
     }
 
-    /// Whether something was to happen and did not.
+    /// Returns whether an expected effect did not occur.
     pub fn is_in_vain(&self) -> bool {
         self.effects.iter().any(Effect::is_in_vain)
     }
 }
 
-/// What came of a command.
+/// Effect of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "effect", rename_all = "kebab-case")]
 pub enum Effect {
-    /// The activity in front was created anew.
+    /// The foreground activity was recreated.
     Recreated {
         /// `package/.Activity`.
         activity: String,
     },
-    /// It was not: nothing was provoked.
+    /// It was not recreated, so nothing was provoked.
     NotRecreated {
         /// `package/.Activity`.
         activity: String,
-        /// Why, as far as the phone tells.
+        /// Reason, as far as the device shows it.
         why: String,
     },
-    /// Nothing told whether it was.
-    Unknown {
-        /// Why.
-        why: String,
-    },
-    /// The app left the front.
+    /// It is unknown whether it was recreated.
+    Unknown { why: String },
+    /// The app left the foreground.
     InBackground,
-    /// It stayed in front.
+    /// The app stayed in the foreground.
     StillInFront,
-    /// The app was started, or came to the front.
+    /// The app was started or brought to the foreground.
     Launched(Launch),
-    /// The app was asked for memory.
+    /// The app received the trim request.
     Trimmed {
-        /// The level's name.
+        /// Name of the level.
         level: &'static str,
     },
-    /// The phone refused to ask it.
+    /// The device refused the trim request.
     TrimRefused {
-        /// The level's name.
+        /// Name of the level.
         level: &'static str,
-        /// Why, in words.
+        /// Reason.
         why: String,
     },
     /// Random events were sent.
     Monkey {
-        /// How many were to be.
+        /// Requested number of events.
         events: u32,
-        /// How many were; `None` where it does not say.
+        /// Number of events sent; `None` if monkey did not print it.
         injected: Option<u32>,
-        /// From which they follow.
+        /// Seed of the events.
         seed: u32,
-        /// Why it ended early.
+        /// Reason for an early end.
         aborted: Option<String>,
     },
-    /// The processes that were to end did.
+    /// The processes have ended.
     Ended,
-    /// They did not.
+    /// The processes are still running.
     StillRuns {
-        /// Why, as far as is known.
+        /// Reason, if known.
         why: String,
     },
 }
 
 impl Effect {
-    /// Whether something was to happen and did not.
+    /// Returns whether an expected effect did not occur.
     pub fn is_in_vain(&self) -> bool {
         match self {
             Effect::NotRecreated { .. }
@@ -170,80 +167,76 @@ impl Effect {
     }
 }
 
-/// How a start ended.
+/// Result of a start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Launch {
-    /// `COLD`, `WARM`, `HOT`; `None` before Android 10, or where there was none.
+    /// `COLD`, `WARM`, `HOT`; `None` before Android 10, or if nothing was launched.
     pub state: Option<String>,
-    /// The activity.
     pub activity: Option<String>,
-    /// Until it was drawn, ms.
+    /// Time until it was drawn, ms.
     pub total_ms: Option<u64>,
-    /// It only came to the front, or was there: nothing was launched.
+    /// It was only brought to the foreground, or already there: nothing was launched.
     pub only_to_front: bool,
-    /// What is in front of it all the same: another app, a question of the system's.
+    /// Activity in front of it nevertheless: of another app, or a system dialog.
     pub behind: Option<String>,
 }
 
 /// A process that ended by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Death {
-    /// Its pid.
     pub pid: u32,
-    /// Its name.
     pub process: String,
-    /// The one after it, where there is one.
+    /// PID of its successor, if there is one.
     pub next_pid: Option<u32>,
-    /// Why, in the phone's words: `APP CRASH(EXCEPTION)`, `ANR`, `LOW_MEMORY` …
+    /// Reason given by the device: `APP CRASH(EXCEPTION)`, `ANR`, `LOW_MEMORY` …
     pub reason: Option<String>,
-    /// What the log says of it.
+    /// Log lines about it.
     pub log: Vec<String>,
 }
 
 impl Death {
-    /// In words.
+    /// Formats the reason for people.
     pub fn why(&self) -> String {
         match (&self.reason, self.log.first()) {
             (Some(reason), Some(line)) => format!("{reason}: {line}"),
             (Some(reason), None) => reason.clone(),
             (None, Some(line)) => line.clone(),
-            (None, None) => "the phone does not say why".to_owned(),
+            (None, None) => "the device does not report a reason".to_owned(),
         }
     }
 }
 
-/// What came of all of it.
+/// Summary of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Report {
-    /// Doings.
+    /// Number of repetitions.
     pub steps: u32,
-    /// Of these, in vain.
+    /// Number of repetitions without their expected effect.
     pub in_vain: u32,
     /// Processes that ended by themselves.
     pub deaths: Vec<Death>,
-    /// Rounds that did not come to rest in time.
+    /// Number of iterations after which the app did not become idle in time.
     pub unsettled: u32,
-    /// Cables that were lost while it went on.
+    /// Number of disconnections during the run.
     pub lost: u32,
-    /// What the process's anonymous memory did from round to round; `None` where nothing was
-    /// repeated, or the plan was not done to its end.
+    /// Change of the process's anonymous memory; `None` if nothing was repeated, or if the plan did
+    /// not finish.
     pub trend: Option<Trend>,
-    /// What is in front at the end, as `package/.Activity`.
+    /// Foreground activity at the end, as `package/.Activity`.
     pub front: Option<String>,
-    /// What was put back.
+    /// Restored settings.
     pub put_back: Option<PutBack>,
-    /// The user ended it.
+    /// The user interrupted it.
     pub interrupted: bool,
 }
 
-/// What was put back.
+/// Restored settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PutBack {
-    /// The phone.
     pub serial: String,
     /// Settings, each as `name=value`, or `name deleted`.
     pub settings: Vec<String>,
-    /// A monkey that still ran was ended.
+    /// A running monkey was ended.
     pub monkey_ended: bool,
     /// The screen was switched off again.
     pub screen_off: bool,

@@ -1,5 +1,5 @@
-//! A phone whose cable is lost: it is waited for, so long and no longer, and either the plan goes
-//! on where it stood or what was changed is put back.
+//! Handling of a disconnected device: waits for it with a timeout, then either continues the plan
+//! or restores the changed settings.
 
 use std::time::{Duration, Instant};
 
@@ -10,18 +10,18 @@ use super::run::Runner;
 use super::saved::{end_monkey, try_put_back};
 use super::unrestored::UnrestoredSetting;
 
-/// How long a phone that is away is waited for.
+/// Maximum waiting time for a disconnected device.
 const RETURN: Duration = Duration::from_secs(60);
-/// So many losses without a doing that came to its end between them end a run; so many while it
-/// is put back leave the phone as it is.
+/// Maximum number of disconnections without a completed repetition in between; after it the run
+/// ends, or, while restoring, the device is left unrestored.
 const LOSSES: u32 = 3;
 
 impl Runner<'_> {
-    /// Waits until a phone is back that `error` says is away, and makes it ready to go on.
+    /// Waits until the device that `error` reports as disconnected is back and ready to continue.
     ///
     /// # Errors
-    /// Any other error, as it is; `error` itself where the phone does not come back in time, or
-    /// nobody wants to wait for it; that the phone was restarted, or is another one.
+    /// Returns any other error unchanged; `error` itself if the device does not come back in time
+    /// or the run is cancelled; or an error if the device restarted or is another one.
     pub(super) async fn wait_for_phone(&mut self, error: ProvokeError) -> Result<(), ProvokeError> {
         let mut error = error;
         loop {
@@ -54,8 +54,8 @@ impl Runner<'_> {
         }
     }
 
-    /// It is the same phone, still running; nothing that was sent before still acts on the app,
-    /// and the screen can be used.
+    /// Verifies that it is the same device without a restart, that no earlier command still affects
+    /// the app, and that the screen can be used.
     async fn make_ready(&mut self) -> Result<(), ProvokeError> {
         let serial = || self.device.serial().to_owned();
         let hardware = phone_state::hardware_serial(self.device).await?;
@@ -74,14 +74,14 @@ impl Runner<'_> {
             self.journals.note(&self.saved)?;
         }
         if self.plan.needs_screen() {
-            // A phone without a cable does not stay awake.
+            // A device without a cable does not stay awake.
             self.wake(false).await?;
         }
         Ok(())
     }
 
-    /// Puts back what was noted, waiting for a phone that is away: not for ever, since a phone may
-    /// be there and its `settings` answer to nobody.
+    /// Restores the recorded settings, waiting for a disconnected device. The wait is limited,
+    /// because the device might be connected while its `settings` command never answers.
     pub(super) async fn put_back(
         &self,
         failed: Option<&ProvokeError>,
@@ -91,7 +91,7 @@ impl Runner<'_> {
         };
         let mut unrestored = saved.all_unrestored();
         if let (true, Some(error)) = (self.gave_up, failed) {
-            return Err(self.not_put_back(format!("{error}, and it has not come back"), unrestored));
+            return Err(self.not_put_back(format!("{error}, and it did not come back"), unrestored));
         }
         let mut away = match failed {
             Some(ProvokeError::Device(error)) if error.is_connection() => Some(error.to_string()),
@@ -106,11 +106,11 @@ impl Runner<'_> {
                 });
                 let back = tokio::select! {
                     back = self.device.wait_ready(RETURN) => back.is_ok(),
-                    // Who asked for the end before the cable was lost still waits for it.
+                    // The user who interrupted the run before the disconnection still waits for it.
                     () = self.cancel.wait(), if !self.report.interrupted => false,
                 };
                 if !back {
-                    let what = format!("{what}, and it has not come back");
+                    let what = format!("{what}, and it did not come back");
                     return Err(self.not_put_back(what, unrestored));
                 }
             }

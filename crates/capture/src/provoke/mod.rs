@@ -1,23 +1,23 @@
-//! Actions that bring leaks out, as the Android guide recommends them: rotations, leaving and
-//! coming back, restarts of activities, trims, random and scripted input. Each is a plain value
-//! that can be written in a script; what an action changes on the device is put back afterwards.
+//! Actions that provoke leaks, as recommended by the Android guide: rotations, leaving and
+//! returning, activity restarts, trims, random and scripted input. Each action is a plain value
+//! that can be written in a script; changes to the device are restored afterwards.
 //!
 //! | module | owns |
 //! |---|---|
 //! | `action` | the actions as values, as text, in YAML |
-//! | `away` | a phone whose cable is lost: waiting for it, going on, or putting back |
 //! | `cancel` | ending a run from outside |
-//! | `catalog` | what each is for, for people |
-//! | `checks` | what is looked at after each command |
-//! | `commands` | the commands that each comes to on a release of Android, and what is checked after each |
-//! | `dry` | what would be sent, printed |
-//! | `read` | the texts that a phone answers with: pure, bounded, fuzzed |
-//! | `look` | asking the phone: what is in front, which process, how much it works |
-//! | `saved` | what a phone was set to before; its journal on the host; putting it back |
-//! | `settle` | waiting until an app has come to rest |
-//! | `run` | a plan from its first command to the state put back |
-//! | `trend` | what memory does from round to round, and how sure that is |
-//! | `unrestored` | what was not put back, and what a person can type |
+//! | `catalog` | descriptions of the actions for people |
+//! | `checks` | checks of the effect after each command |
+//! | `commands` | the commands of each action on a release of Android, and the check after each |
+//! | `dry` | the commands of a run, without sending them |
+//! | `lost_cable` | a disconnected device: waiting, continuing, or restoring |
+//! | `phone_state` | queries to the device: foreground activity, process, CPU time |
+//! | `read` | parsers for answers of a device: pure, bounded, fuzzed |
+//! | `run` | a plan from its first command to the restored state |
+//! | `saved` | previous settings of a device; their journal on the host; restoring them |
+//! | `settle` | waiting until an app is idle |
+//! | `trend` | change of memory from iteration to iteration, with its confidence interval |
+//! | `unrestored` | settings that were not restored, and commands to restore them manually |
 
 mod action;
 mod cancel;
@@ -49,22 +49,22 @@ pub use settle::Settle;
 pub use trend::{FEWEST, Held, LEFT_OUT, Trend, Verdict};
 pub use unrestored::UnrestoredSetting;
 
-/// Which app.
+/// App to provoke.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// The package: what is started, stopped and sent events.
+    /// Package to start, stop and send events to.
     pub package: String,
-    /// The process that is watched and asked for memory; the package's main one has its name.
+    /// Process to watch and to ask for memory; the package's main process has the package's name.
     pub process: String,
-    /// The Android user; without it the one in front.
+    /// The Android user; by default the one in the foreground.
     pub user: Option<u32>,
 }
 
 impl Target {
-    /// From `com.example.app` or `com.example.app:service`.
+    /// Parses `com.example.app` or `com.example.app:service`.
     ///
     /// # Errors
-    /// Where that is no name of a package or process.
+    /// Returns an error if the text is not a package or process name.
     pub fn parse(text: &str, user: Option<u32>) -> Result<Target, ProvokeError> {
         let package = text.split(':').next().unwrap_or(text);
         let fits = |c: char| c.is_ascii_alphanumeric() || "._".contains(c);
@@ -83,23 +83,22 @@ impl Target {
     }
 }
 
-/// What is to be done.
+/// Actions to perform on an app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// To whom.
     pub target: Target,
-    /// What, in this order.
+    /// Actions in order.
     pub actions: Vec<Action>,
-    /// How often all of it.
+    /// Number of iterations of all actions.
     pub rounds: u32,
-    /// Wait after each round until the app has come to rest.
+    /// Wait after each iteration until the app is idle.
     pub settle: Option<Settle>,
-    /// The seed of each monkey that names none; a monkey of a later round has a later one.
+    /// Seed of each monkey without its own; it increases with each monkey of later iterations.
     pub seed: u32,
 }
 
 impl Plan {
-    /// One round of these actions.
+    /// Creates a plan with one iteration of these actions.
     pub fn new(target: Target, actions: Vec<Action>) -> Plan {
         Plan {
             target,

@@ -1,5 +1,5 @@
-//! Asking a phone: what is in front, which process, how much it works, why it ended. Each
-//! question is one command, and tells the phone's own time with its answer.
+//! Queries to a device: foreground activity, process, CPU time, reason of a death. Each
+//! query is one command, and its answer includes the device's own time.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use super::read::{self, Pulse, Record, Shown};
 use super::{Plan, Target};
 use heaptap_adb::{Command, Device, Output};
 
-/// Time for a look at files of /proc and properties.
+/// Timeout for files of /proc and properties.
 pub(super) const QUICK: Duration = Duration::from_secs(15);
-/// Time for programs of Android's runtime, on a phone that is busy.
+/// Timeout for programs of Android's runtime, on a busy device.
 pub(super) const SLOW: Duration = Duration::from_secs(60);
 
 /// `$1` is the name of a process.
@@ -22,7 +22,7 @@ for p in $(pidof "$1"); do
   cat /proc/$p/stat /proc/$p/status 2>/dev/null
 done"#;
 
-/// One look at a process.
+/// State of a process at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Look {
     pub(super) boot_ns: u64,
@@ -30,11 +30,11 @@ pub(super) struct Look {
 }
 
 pub(super) async fn look(device: &Device, target: &Target) -> Result<Look, ProvokeError> {
-    let script = Command::script(LOOK).called("looking at the process");
+    let script = Command::script(LOOK).called("reading the process state");
     let output = device.run(&script.arg(&target.process), QUICK).await?;
     let text = String::from_utf8_lossy(&output.stdout);
     let Some((boot_ns, all)) = read::pulses(&text) else {
-        return Err(unexpected_output(device, "its clock and processes", &text));
+        return Err(unexpected_output(device, "the clock and processes", &text));
     };
     let user = target.user.unwrap_or(0);
     let of_user = |p: &&Pulse| p.uid.is_some_and(|uid| uid / 100_000 == user);
@@ -49,10 +49,10 @@ pub(super) async fn look(device: &Device, target: &Target) -> Result<Look, Provo
     })
 }
 
-/// `ro.serialno`: the phone's own serial number.
+/// Reads `ro.serialno`: the device's own serial number.
 ///
 /// # Errors
-/// Where the phone cannot be reached.
+/// Returns an error if the device cannot be reached.
 pub async fn hardware_serial(device: &Device) -> Result<String, ProvokeError> {
     let command = Command::program("getprop").arg("ro.serialno");
     let answer = device.run(&command, QUICK).await?;
@@ -66,11 +66,11 @@ case "$x" in
   *) dumpsys window | grep -E "Display: mDisplayId=|mCurrentFocus" ;;
 esac"#;
 
-/// What is in front, and when.
+/// Foreground activity, and the time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Front {
     pub(super) boot_ns: u64,
-    /// `package/.Activity`, and the record's identity where the activity manager told.
+    /// `package/.Activity`, and the record's identity if the activity manager reported it.
     pub(super) component: Option<String>,
     pub(super) record: Option<Record>,
 }
@@ -83,11 +83,11 @@ impl Front {
 }
 
 pub(super) async fn front(device: &Device) -> Result<Front, ProvokeError> {
-    let script = Command::script(FRONT).called("asking what is in front");
+    let script = Command::script(FRONT).called("reading the foreground activity");
     let output = device.run(&script, SLOW).await?;
     let text = String::from_utf8_lossy(&output.stdout);
     let Some(boot_ns) = read::uptime(&text) else {
-        return Err(unexpected_output(device, "what is in front", &text));
+        return Err(unexpected_output(device, "the foreground activity", &text));
     };
     let record = read::front(&text);
     let component = record.as_ref().map(|r| r.component.clone());
@@ -101,16 +101,16 @@ pub(super) async fn front(device: &Device) -> Result<Front, ProvokeError> {
 const TOP: &str = r#"cat /proc/uptime
 dumpsys activity top | grep -E "^ *(ACTIVITY|Local Activity|mResumed)""#;
 
-/// The visible activity of an app, by its own words, and when.
+/// Reads the visible activity as described by its app, and the time.
 pub(super) async fn shown(
     device: &Device,
     package: &str,
 ) -> Result<(u64, Option<Shown>), ProvokeError> {
-    let script = Command::script(TOP).called("asking for the activity's object");
+    let script = Command::script(TOP).called("reading the activity's object");
     let output = device.run(&script, SLOW).await?;
     let text = String::from_utf8_lossy(&output.stdout);
     let Some(boot_ns) = read::uptime(&text) else {
-        return Err(unexpected_output(device, "the activity in front", &text));
+        return Err(unexpected_output(device, "the foreground activity", &text));
     };
     let all = read::shown(&text);
     let own = |s: &&Shown| s.component.split('/').next() == Some(package);
@@ -121,33 +121,33 @@ pub(super) async fn shown(
 const SCREEN: &str = r#"dumpsys power | grep mWakefulness=
 dumpsys window | grep -E "KeyguardShowing|mShowingLockscreen""#;
 
-/// Whether the screen is off, whether a lock screen shows; `None` where it is not told.
+/// Returns whether the screen is off and whether a lock screen shows; `None` if unknown.
 pub(super) async fn screen(device: &Device) -> Result<(Option<bool>, Option<bool>), ProvokeError> {
-    let script = Command::script(SCREEN).called("asking whether the screen is on");
+    let script = Command::script(SCREEN).called("reading the screen state");
     let output = device.run(&script, SLOW).await?;
     Ok(read::screen(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// How the screen is turned; `None` where it is not told.
+/// Returns the rotation of the screen; `None` if unknown.
 pub(super) async fn rotation(device: &Device) -> Result<Option<u32>, ProvokeError> {
     let script = Command::script(
         r#"dumpsys window | grep -E "Display: mDisplayId=|mRotation=|mCurrentRotation=""#,
     );
-    let script = script.called("asking how the screen is turned");
+    let script = script.called("reading the screen rotation");
     let output = device.run(&script, SLOW).await?;
     Ok(read::rotation(&String::from_utf8_lossy(&output.stdout)))
 }
 
 const BOOT: &str = "cat /proc/sys/kernel/random/boot_id 2>/dev/null";
 
-/// Identity of the phone's start; empty where it does not tell.
+/// Reads the ID of the device's boot; empty if the device does not report it.
 pub(super) async fn boot(device: &Device) -> Result<String, ProvokeError> {
-    let script = Command::script(BOOT).called("asking whether it was restarted");
+    let script = Command::script(BOOT).called("reading the boot ID");
     let output = device.run(&script, QUICK).await?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// What a phone says of itself and its settings.
+/// Facts about a device and its settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Facts {
     pub(super) phone: Phone,
@@ -155,14 +155,14 @@ pub(super) struct Facts {
     pub(super) accelerometer: Reading,
     pub(super) user_rotation: Reading,
     pub(super) stay_on: Reading,
-    /// Who is looked at: the user that was named, else the one in front.
+    /// The target, with the named user, otherwise with the foreground user.
     pub(super) target: Target,
-    /// Identity of its start.
+    /// ID of its boot.
     pub(super) boot: String,
 }
 
 impl Facts {
-    /// The plan for whom it is.
+    /// Returns the plan with this target.
     pub(super) fn plan(&self, plan: &Plan) -> Plan {
         Plan {
             target: self.target.clone(),
@@ -171,8 +171,8 @@ impl Facts {
     }
 }
 
-/// A setting, `None` where it has no value. Where the phone did not tell, its words: neither they
-/// nor silence are what it was set to, and could be put back.
+/// A setting, `None` if it does not have a value. If the device did not report it, the error
+/// contains its output: neither output nor silence is a value that could be restored.
 pub(super) type Reading = Result<Option<String>, String>;
 
 const FACTS: &str = r#"echo "sdk $(getprop ro.build.version.sdk)"
@@ -182,7 +182,7 @@ echo "rotation $(settings get system user_rotation)"
 echo "stay-on $(settings get global stay_on_while_plugged_in)""#;
 
 pub(super) async fn facts(device: &Device, target: &Target) -> Result<Facts, ProvokeError> {
-    let script = Command::script(FACTS).called("reading what it is set to");
+    let script = Command::script(FACTS).called("reading the settings");
     let output = device.run(&script, SLOW).await?;
     let text = String::from_utf8_lossy(&output.stdout);
     let value = |key: &str| {
@@ -197,11 +197,11 @@ pub(super) async fn facts(device: &Device, target: &Target) -> Result<Facts, Pro
         value("rotation"),
         value("stay-on"),
     ) else {
-        return Err(unexpected_output(device, "its release and settings", &text));
+        return Err(unexpected_output(device, "the release and settings", &text));
     };
     let in_front: Option<u32> = value("user").and_then(|v| v.parse().ok());
     let mut target = target.clone();
-    // The first user need not be named: it is who commands mean without.
+    // The first user need not be named: commands use it by default.
     target.user = target.user.or(in_front.filter(|user| *user != 0));
     let (_, said) = texts(&output);
     let setting = |text: String| match text.as_str() {
@@ -230,7 +230,7 @@ pub(super) async fn facts(device: &Device, target: &Target) -> Result<Facts, Pro
     })
 }
 
-/// What the app's icon starts.
+/// Finds the activity that the app's icon starts.
 async fn launcher(device: &Device, target: &Target) -> Result<Option<String>, ProvokeError> {
     let resolve = Command::program("cmd").args(["package", "resolve-activity", "--brief"]);
     let resolve = with_user(resolve, target.user).args([
@@ -246,7 +246,7 @@ async fn launcher(device: &Device, target: &Target) -> Result<Option<String>, Pr
     Ok(found.map(str::to_owned))
 }
 
-/// Why a process ended: the system's own words, and the log's.
+/// Determines why a process ended, from the system's reason and the log.
 pub(super) async fn death(
     device: &Device,
     phone: &Phone,
@@ -280,16 +280,16 @@ pub(super) async fn death(
     })
 }
 
-/// Lets time of the phone pass.
+/// Waits on the device.
 pub(super) async fn pause(device: &Device, long: Duration) -> Result<(), ProvokeError> {
     let seconds = format!("{}.{:03}", long.as_secs(), long.subsec_millis());
     let sleep = Command::program("sleep").arg(seconds);
-    // A phone whose clock runs slower than ours is a virtual one.
+    // A device whose clock is slower than the host's is a virtual phone.
     device.run(&sleep, long.saturating_mul(100) + SLOW).await?;
     Ok(())
 }
 
-/// Runs a command that is expected to be taken.
+/// Runs a command that is expected to succeed.
 pub(super) async fn run_quick(
     device: &Device,
     command: &Command,

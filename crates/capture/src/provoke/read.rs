@@ -1,26 +1,26 @@
-//! What a phone's commands answer, read. Texts of all releases; hostile ones cost time in
-//! proportion to their length and never panic.
+//! Parsers for the output of device commands, of all releases. Hostile input takes time in
+//! proportion to its length and never causes a panic.
 
-/// An activity that a phone's activity manager knows.
+/// An activity in the list of a device's activity manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Identity of the system's record.
+    /// ID of the system's record.
     pub hash: String,
     /// `com.example.app/.MainActivity`.
     pub component: String,
-    /// Its task, where it is told.
+    /// Its task, if the record contains it.
     pub task: Option<u32>,
 }
 
 impl Record {
-    /// The package before the slash.
+    /// Returns the package before the slash.
     pub fn package(&self) -> &str {
         self.component.split('/').next().unwrap_or_default()
     }
 }
 
-/// `ActivityRecord{5d1f6a7 u0 com.example.app/.Main t12}`, also with the brace before `t12` and
-/// without the user, as old ones write it.
+/// Parses `ActivityRecord{5d1f6a7 u0 com.example.app/.Main t12}`, also with the brace before `t12`
+/// and without the user, as in old releases.
 pub fn record(line: &str) -> Option<Record> {
     let (_, rest) = line.split_once("ActivityRecord{")?;
     let mut words = rest.split_whitespace();
@@ -45,10 +45,10 @@ pub fn record(line: &str) -> Option<Record> {
     })
 }
 
-/// Lines about the phone's own display, and about none: another one may be listed before it or
-/// behind it, and has a front, a focus and a rotation of its own.
+/// Returns lines about the device's own display and lines without a display: other displays might
+/// be listed before or after it, with their own foreground, focus and rotation.
 fn own_display(text: &str) -> impl Iterator<Item = &str> {
-    /// `Display #0 (activities from top to bottom):`, `  Display: mDisplayId=0 (organized)`.
+    /// Parses `Display #0 (activities from top to bottom):`, `  Display: mDisplayId=0 (organized)`.
     fn heading(line: &str) -> Option<&str> {
         let rest = line.strip_prefix("Display")?;
         let id = rest
@@ -66,9 +66,9 @@ fn own_display(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The activity in front, from `dumpsys activity activities` of any release.
+/// Finds the foreground activity in `dumpsys activity activities` of any release.
 pub fn front(text: &str) -> Option<Record> {
-    // Newest words first: where one dump has several, the first of these is the one.
+    // Newest keys first: if a dump has several, the first in this list counts.
     const KEYS: [&str; 5] = [
         "topResumedActivity=",
         "mTopResumedActivity",
@@ -80,7 +80,7 @@ pub fn front(text: &str) -> Option<Record> {
     KEYS.into_iter().find_map(found)
 }
 
-/// The component in front from `dumpsys window`: `mCurrentFocus=Window{1 u0 a/a.Main}`.
+/// Finds the foreground component in `dumpsys window`: `mCurrentFocus=Window{1 u0 a/a.Main}`.
 pub fn focus(text: &str) -> Option<String> {
     own_display(text).find_map(|line| {
         let rest = line.strip_prefix("mCurrentFocus=Window{")?;
@@ -89,22 +89,22 @@ pub fn focus(text: &str) -> Option<String> {
     })
 }
 
-/// An activity as its app describes it.
+/// An activity as described by its app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
     /// `com.example.app/.MainActivity`.
     pub component: String,
-    /// Its process; `None` where that is gone.
+    /// Its process; `None` if that is gone.
     pub pid: Option<u32>,
-    /// Identity of the app's object: another one after the activity was created anew.
+    /// ID of the app's object; it changes when the activity is recreated.
     pub object: Option<String>,
-    /// Whether it is resumed.
+    /// It is resumed.
     pub resumed: bool,
 }
 
-/// `dumpsys activity top`: the top activity of each visible task.
+/// Parses `dumpsys activity top`: the top activity of each visible task.
 pub fn shown(text: &str) -> Vec<Shown> {
-    /// No screen shows more.
+    /// Maximum number of visible activities.
     const MOST: usize = 64;
     let mut all: Vec<Shown> = Vec::new();
     for line in text.lines().map(str::trim) {
@@ -135,22 +135,21 @@ pub fn shown(text: &str) -> Vec<Shown> {
     all
 }
 
-/// What `am start -W` says.
+/// Output of `am start -W`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Started {
     /// `ok`, `timeout`.
     pub status: Option<String>,
     /// `COLD`, `WARM`, `HOT`, `UNKNOWN (0)`; since Android 10.
     pub launch: Option<String>,
-    /// The activity.
     pub activity: Option<String>,
-    /// Until it was drawn, ms.
+    /// Time until it was drawn, ms.
     pub total_ms: Option<u64>,
-    /// `Warning: Activity not started, …`: it came to the front, or was there.
+    /// `Warning: Activity not started, …`: it was brought to the foreground, or already there.
     pub warning: Option<String>,
 }
 
-/// Reads both streams of `am start -W`.
+/// Parses both streams of `am start -W`.
 pub fn started(stdout: &str, stderr: &str) -> Started {
     let mut started = Started::default();
     for line in stdout.lines().chain(stderr.lines()).map(str::trim) {
@@ -174,8 +173,8 @@ pub fn started(stdout: &str, stderr: &str) -> Started {
     started
 }
 
-/// What is wrong, from the streams of `am`, `wm`, `settings` and `input`: old ones exit with 0
-/// whatever happens, and tell of it in words alone.
+/// Finds the error in the streams of `am`, `wm`, `settings` and `input`: old versions always exit
+/// with 0 and report errors only as text.
 pub fn complaint(exit: u8, stdout: &str, stderr: &str) -> Option<String> {
     let told = |line: &&str| {
         let line = line.trim_start();
@@ -194,7 +193,7 @@ pub fn complaint(exit: u8, stdout: &str, stderr: &str) -> Option<String> {
     };
     let lines = || stderr.lines().chain(stdout.lines());
     let clean = |line: &str| -> String { line.trim().chars().take(300).collect() };
-    // The exception's own line says more than the one that announces it.
+    // The exception's own line is more specific than the line that announces it.
     let exception =
         lines().find(|l| l.contains("Exception: ") && !l.trim_start().starts_with("at "));
     if let Some(line) = exception {
@@ -213,24 +212,22 @@ pub fn complaint(exit: u8, stdout: &str, stderr: &str) -> Option<String> {
     }
 }
 
-/// A process at a moment.
+/// State of a process at one time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pulse {
-    /// Its pid.
     pub pid: u32,
-    /// Its uid.
     pub uid: Option<u32>,
-    /// Time on processors so far, ticks of the kernel.
+    /// CPU time so far, kernel ticks.
     pub ticks: u64,
-    /// When it started, ticks after boot: with the pid this is a process.
+    /// Start, ticks after boot; together with the PID it identifies the process.
     pub started: u64,
-    /// RssAnon, else VmRSS, bytes.
+    /// RssAnon, otherwise VmRSS, bytes.
     pub resident: Option<u64>,
 }
 
-/// The answer to the script `phone_state::LOOK`: the phone's clock, and each process that was found.
+/// Parses the output of the script `phone_state::LOOK`: the device clock, and the processes.
 pub fn pulses(text: &str) -> Option<(u64, Vec<Pulse>)> {
-    /// More processes of one name are no answer.
+    /// Maximum number of processes with one name.
     const MOST: usize = 64;
     let mut lines = text.lines();
     let now = uptime(lines.next()?)?;
@@ -265,12 +262,12 @@ pub fn pulses(text: &str) -> Option<(u64, Vec<Pulse>)> {
             _ => {}
         }
     }
-    // Gone between two lines: no process.
+    // The process ended between two lines.
     all.retain(|p| p.started > 0);
     Some((now, all))
 }
 
-/// utime + stime and starttime of `/proc/PID/stat`.
+/// Parses utime + stime and starttime of `/proc/PID/stat`.
 fn stat(line: &str, pid: u32) -> Option<(u64, u64)> {
     let (head, rest) = line.rsplit_once(')')?;
     if head.split_whitespace().next()?.parse::<u32>() != Ok(pid) {
@@ -283,7 +280,7 @@ fn stat(line: &str, pid: u32) -> Option<(u64, u64)> {
     Some((user.saturating_add(system), started))
 }
 
-/// `/proc/uptime`, as ns of BOOTTIME.
+/// Parses `/proc/uptime` as ns of BOOTTIME.
 pub fn uptime(text: &str) -> Option<u64> {
     let (seconds, fraction) = text.split_whitespace().next()?.split_once('.')?;
     let centi: u64 = fraction.get(..2)?.parse().ok()?;
@@ -292,7 +289,7 @@ pub fn uptime(text: &str) -> Option<u64> {
     whole.checked_add(centi * 10_000_000)
 }
 
-/// Why a process ended, from `dumpsys activity exit-info PKG`: reason, and what is added to it.
+/// Finds why a process ended in `dumpsys activity exit-info PKG`: the reason and its description.
 pub fn exit_reason(text: &str, pid: u32) -> Option<String> {
     let mut ours = false;
     let mut reason = None;
@@ -324,7 +321,7 @@ pub fn exit_reason(text: &str, pid: u32) -> Option<String> {
     reason.map(|r: String| r.chars().take(300).collect())
 }
 
-/// `4 (APP CRASH(EXCEPTION)) subreason=…`: what stands in the outer brackets.
+/// Returns the text in the outer parentheses of `4 (APP CRASH(EXCEPTION)) subreason=…`.
 fn word_in_brackets(text: &str) -> String {
     let mut depth = 0u32;
     let mut word = String::new();
@@ -358,7 +355,7 @@ fn word_in_brackets(text: &str) -> String {
     }
 }
 
-/// What the log (`-v threadtime`) says of the end of a process: the exception, an ANR, the
+/// Finds lines about the end of a process in the log (`-v threadtime`): the exception, an ANR, the
 /// signal, the low-memory killer.
 pub fn death_lines(text: &str, pid: u32, process: &str) -> Vec<String> {
     const MOST: usize = 6;
@@ -402,18 +399,18 @@ pub fn death_lines(text: &str, pid: u32, process: &str) -> Vec<String> {
     found
 }
 
-/// What `monkey -v` says of its end.
+/// Final output of `monkey -v`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MonkeyEnd {
     /// `Events injected: N`.
     pub injected: Option<u32>,
-    /// `** …`: why it ended early.
+    /// `** …`: reason of an early end.
     pub aborted: Option<String>,
-    /// Crashes and ANRs that it saw.
+    /// Crashes and ANRs that it observed.
     pub crashes: u32,
 }
 
-/// Reads what monkey printed.
+/// Parses the output of monkey.
 pub fn monkey(text: &str) -> MonkeyEnd {
     let mut end = MonkeyEnd::default();
     for line in text.lines().map(str::trim) {
@@ -432,8 +429,8 @@ pub fn monkey(text: &str) -> MonkeyEnd {
     end
 }
 
-/// Whether the screen is off, whether a lock screen shows, from `mWakefulness=` and
-/// `isKeyguardShowing=` or its older names; `None` where it is not told.
+/// Returns whether the screen is off and whether a lock screen shows, from `mWakefulness=` and
+/// `isKeyguardShowing=` or its older names; `None` if unknown.
 pub fn screen(text: &str) -> (Option<bool>, Option<bool>) {
     let value = |keys: &[&str]| {
         let mut words = text.split(|c: char| c.is_whitespace() || c == ',');
@@ -451,7 +448,7 @@ pub fn screen(text: &str) -> (Option<bool>, Option<bool>) {
     (off, locked.map(|v| v == "true"))
 }
 
-/// How the screen is turned, from `mRotation=1` or `mCurrentRotation=ROTATION_90`.
+/// Parses the screen rotation from `mRotation=1` or `mCurrentRotation=ROTATION_90`.
 pub fn rotation(text: &str) -> Option<u32> {
     let mut words = own_display(text).flat_map(str::split_whitespace);
     words.find_map(|word| match word.split_once('=')? {
@@ -468,7 +465,7 @@ pub fn rotation(text: &str) -> Option<u32> {
     })
 }
 
-/// Runs every reader over a text: what fuzzing calls.
+/// Runs every parser over a text, for fuzzing.
 pub fn every_reader(text: &str) {
     let _ = (record(text), front(text), focus(text), shown(text));
     let _ = (started(text, text), complaint(0, text, text), pulses(text));
@@ -532,7 +529,7 @@ mod tests {
         for text in [format!("{other}{own}"), format!("{own}{other}")] {
             assert_eq!(of(text).as_deref(), Some("a.b/.C"));
         }
-        // On 10 each stack has its own, and what has the focus stands at the end.
+        // On Android 10 each stack has its own, and the focused one comes last.
         let stacks = |id: u32, what: &str| {
             format!(
                 "Display #{id} (activities from top to bottom):\n\n  Stack #5: type=standard\n    mResumedActivity: ActivityRecord{{3 u0 {what} t3}}\n"
@@ -541,10 +538,10 @@ mod tests {
         let end = "  ResumedActivity: ActivityRecord{3 u0 tv/.Show t3}\n";
         let both = format!("{}{}{end}", stacks(2, "tv/.Show"), stacks(0, "a.b/.C"));
         assert_eq!(of(both).as_deref(), Some("a.b/.C"));
-        // The phone's own display is dark while another one shows something.
+        // The device's own display is dark while another one shows an activity.
         let dark = format!("Display #0 (activities from top to bottom):\n{other}");
         assert_eq!(of(dark), None);
-        // A display whose number begins alike is another one; who names none has one.
+        // A number with the same prefix is another display; a line without a display counts.
         assert_eq!(of(other.replace("#2", "#02")), None);
         assert_eq!(
             of(other.replace("Display #2", "Stack #2")).as_deref(),

@@ -1,5 +1,5 @@
-//! A plan from its first command to the state put back. Owns the order: what was noted before
-//! the first change is put back after the last, whatever ends it in between.
+//! Runs a plan from its first command to the restored state. Owns the order: settings recorded
+//! before the first change are restored after the last, even after an error.
 
 use std::time::Duration;
 
@@ -16,18 +16,18 @@ use super::settle::{PAUSE, Resting, Sample};
 use super::trend::{FEWEST, Held, Trend};
 use heaptap_adb::{Command, Device};
 
-/// How long an effect may take to be seen, on the phone's clock.
+/// Maximum time until an effect is visible, by the device's clock.
 const EFFECT_NS: u64 = 5_000_000_000;
-/// Once an action had none, less is waited for the next.
+/// The same after an action without an effect.
 const NO_EFFECT_NS: u64 = 1_000_000_000;
-/// So many deaths in a row end it.
+/// Maximum number of deaths in a row.
 const DEATHS: u32 = 3;
 
-/// Does what a plan says. What it changes on the phone is noted in `journals` first and put
-/// back afterwards; of all that happens `tell` hears.
+/// Runs a plan. Changed settings are first recorded in `journals` and restored afterwards; `tell`
+/// receives all events.
 ///
 /// # Errors
-/// What ended it early; the phone is as it was then, too, unless that is the error.
+/// Returns the error that ended it early; the device is restored unless that is the error.
 pub async fn run(
     device: &Device,
     plan: &Plan,
@@ -45,7 +45,7 @@ pub async fn run(
     }
     let facts = phone_state::facts(device, &plan.target).await?;
     let plan = &facts.plan(plan);
-    // What is not possible is told before anything is changed.
+    // Unsupported actions are reported before anything is changed.
     for place in 0..plan.actions.len() {
         commands::of(plan, place, &facts.phone, 1)?;
     }
@@ -74,7 +74,7 @@ pub async fn run(
         result = Ok(());
     }
     let restored = runner.put_back(result.as_ref().err()).await;
-    // A phone that is not as it was is what counts.
+    // A failure to restore the device takes precedence.
     if let Some(done) = restored? {
         tell(&Event::PutBack(done.clone()));
         runner.report.put_back = Some(done);
@@ -83,9 +83,9 @@ pub async fn run(
     Ok(runner.report)
 }
 
-/// What is noted before anything is changed.
+/// Returns the settings to record before anything is changed.
 ///
-/// A setting that the phone does not tell is not changed either: it could not be put back.
+/// A setting that the device does not report is not changed, because it could not be restored.
 pub(super) fn saved(
     device: &Device,
     hardware_serial: &str,
@@ -105,7 +105,7 @@ pub(super) fn saved(
     };
     let mut settings = Vec::new();
     if plan.turns() {
-        // Where it turns by itself, it does so last.
+        // Automatic rotation, if it was on, is restored last.
         settings.push(setting("system", "user_rotation", &facts.user_rotation)?);
         let key = "accelerometer_rotation";
         settings.push(setting("system", key, &facts.accelerometer)?);
@@ -132,7 +132,7 @@ pub(super) fn dismiss() -> Command {
     Command::program("wm").arg("dismiss-keyguard")
 }
 
-/// Whether the app has to be in front before the first action.
+/// Returns whether the app must be in the foreground before the first action.
 pub(super) fn wants_front(plan: &Plan) -> bool {
     plan.actions.first().is_some_and(acts_in_front)
 }
@@ -159,39 +159,39 @@ pub(super) struct Runner<'a> {
     pub(super) cancel: &'a Cancel,
     pub(super) tell: &'a (dyn Fn(&Event) + Send + Sync),
     pub(super) saved: Saved,
-    /// Identity of the phone's start: after another one nothing is as it was.
+    /// ID of the device's boot; another ID means that its state was reset.
     pub(super) boot: String,
     phone: Phone,
     pub(super) report: Report,
-    /// The process as it was seen last.
+    /// Last observed state of the process.
     pulse: Option<Pulse>,
-    /// The process was told to end, and has not been looked at since: a lost cable may lie
-    /// between the two.
+    /// The process was asked to end and was not checked since, for example because of a
+    /// disconnection.
     told_to_end: bool,
     deaths_in_a_row: u32,
-    /// The last doing had no effect.
+    /// The last repetition had no effect.
     pub(super) in_vain_before: bool,
-    /// What is to be put back stands in the journal.
+    /// The settings to restore are in the journal.
     noted: bool,
-    /// Cables lost since the last doing that came to its end.
+    /// Disconnections since the last completed repetition.
     pub(super) lost_in_a_row: u32,
-    /// The phone is away, and is not waited for any more.
+    /// The run has stopped waiting for a disconnected device.
     pub(super) gave_up: bool,
-    /// What the process held after each round, and after each doing of a lone action.
+    /// Memory of the process after each iteration, and after each repetition of a single action.
     held: Vec<Held>,
 }
 
-/// Where in a plan a run stands.
+/// Position of a run in its plan.
 struct Place<'a> {
     round: u32,
-    /// Which action.
+    /// Index of the action.
     at: usize,
     action: &'a Action,
-    /// Doings of it that came to their end.
+    /// Completed repetitions of the action.
     done: usize,
-    /// All of its doings; made when the first begins, and anew after a lost cable.
+    /// All repetitions; created when the first begins, and recreated after a disconnection.
     doings: Option<Vec<Vec<CheckedCommand>>>,
-    /// The doing was begun before, and cut.
+    /// The repetition was interrupted before.
     again: bool,
 }
 
@@ -242,8 +242,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// The next doing of an action; whether there was one. One that a lost cable cut is done
-    /// again once the phone is back.
+    /// Runs the next repetition of an action; returns whether there was one. A repetition that a
+    /// disconnection interrupted is repeated when the device is back.
     async fn go_on(&mut self, place: &mut Place<'_>) -> Result<bool, ProvokeError> {
         match self.next_doing(place).await {
             Ok(true) => {
@@ -258,7 +258,7 @@ impl Runner<'_> {
             Ok(false) => Ok(false),
             Err(error) => {
                 self.wait_for_phone(error).await?;
-                // It may have turned before the cable was lost, or while nobody held it.
+                // The screen might have rotated before the disconnection or during it.
                 place.doings = None;
                 place.again = true;
                 self.in_vain_before = false;
@@ -293,7 +293,7 @@ impl Runner<'_> {
         Ok(true)
     }
 
-    /// What each doing of an action comes to, as the phone is turned now.
+    /// Returns the commands of each repetition, for the current rotation of the device.
     async fn doings(
         &mut self,
         place: &Place<'_>,
@@ -305,8 +305,8 @@ impl Runner<'_> {
         commands::of(self.plan, place.at, &self.phone, place.round)
     }
 
-    /// What is compared to tell growth: rounds, or doings where one action is all there is and
-    /// rounds would be too few.
+    /// Returns the unit of comparison for growth: iterations, or repetitions if there is only one
+    /// action and too few iterations.
     fn compared(&self) -> &'static str {
         match self.plan.actions.as_slice() {
             [one] if !self.is_of_rounds() => one.name(),
@@ -330,7 +330,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Notes what is to be put back, once.
+    /// Records the settings to restore, once.
     fn note(&mut self) -> Result<(), ProvokeError> {
         if !self.noted && !self.saved.settings.is_empty() {
             self.journals.note(&self.saved)?;
@@ -343,7 +343,7 @@ impl Runner<'_> {
         phone_state::look(self.device, &self.plan.target).await
     }
 
-    /// Switches the screen on, unlocks it where that is possible, and keeps it on.
+    /// Switches the screen on, unlocks it if possible, and keeps it on.
     pub(super) async fn wake(&mut self, first: bool) -> Result<(), ProvokeError> {
         let (off, locked) = phone_state::screen(self.device).await?;
         let off = off == Some(true);
@@ -354,7 +354,7 @@ impl Runner<'_> {
         if off {
             phone_state::run_quick(self.device, &press("KEYCODE_WAKEUP"), SLOW).await?;
         }
-        // Some phones show the lock screen only once they are awake.
+        // Some devices show the lock screen only when they are awake.
         let locked = match off {
             true => phone_state::screen(self.device).await?.1,
             false => locked,
@@ -386,7 +386,7 @@ impl Runner<'_> {
         })
     }
 
-    /// Starts the app as its icon does, unless it is in front.
+    /// Starts the app like its icon, unless it is in the foreground.
     async fn bring_to_front(&mut self) -> Result<(), ProvokeError> {
         let package = &self.plan.target.package;
         if phone_state::front(self.device).await?.is_of(package) {
@@ -406,8 +406,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// A screen that follows the hand that holds it may lie on its side: what is expected gives
-    /// way to what is.
+    /// Adjusts the expected orientation to the actual one, which depends on how the device is held
+    /// if the screen rotates automatically.
     async fn look_how_it_is_turned(&mut self, place: &Place<'_>) -> Result<(), ProvokeError> {
         let upright = commands::is_upright(self.plan, place.at, &self.phone, place.round);
         let expected = upright == place.done.is_multiple_of(2);
@@ -418,7 +418,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Does an action once, and looks what came of it.
+    /// Runs one repetition of an action, and checks its effects.
     async fn step(
         &mut self,
         action: &Action,
@@ -454,7 +454,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Compares the process with the one seen before; whether that has died by itself.
+    /// Compares the process with the last observed one; returns whether that one died by itself.
     async fn notice(&mut self, now: Option<&Pulse>) -> Result<bool, ProvokeError> {
         let meant = std::mem::take(&mut self.told_to_end);
         let same = |a: &Pulse, b: &Pulse| (a.pid, a.started) == (b.pid, b.started);
@@ -467,7 +467,7 @@ impl Runner<'_> {
         };
         let next = now.map(|p| p.pid);
         let target = &self.plan.target;
-        // Where the cable is lost over this question, the one before still counts as seen last.
+        // If this query fails because of a disconnection, the last observed process stays.
         let death = phone_state::death(self.device, &self.phone, target, died, next).await?;
         self.pulse = now.cloned();
         self.deaths_in_a_row += 1;
@@ -485,13 +485,13 @@ impl Runner<'_> {
         }
     }
 
-    /// Sends one command and looks at what it is for.
+    /// Sends one command and checks its effect.
     async fn act(
         &mut self,
         checked: &CheckedCommand,
         effects: &mut Vec<Effect>,
     ) -> Result<(), ProvokeError> {
-        // Whatever comes, the phone is put back: the note stands before the first change.
+        // The journal must exist before the first change, so that the device is always restored.
         self.note()?;
         match &checked.check {
             Check::Accepted => {
@@ -535,7 +535,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// A pause that ends with the run.
+    /// Waits, unless the run is cancelled.
     pub(super) async fn pause(&self, long: Duration) -> Result<(), ProvokeError> {
         tokio::select! {
             done = phone_state::pause(self.device, long) => done,
@@ -543,7 +543,7 @@ impl Runner<'_> {
         }
     }
 
-    /// How long an effect is waited for.
+    /// Returns the maximum waiting time for an effect.
     pub(super) fn patience_ns(&self) -> u64 {
         match self.in_vain_before {
             true => NO_EFFECT_NS,
@@ -551,7 +551,7 @@ impl Runner<'_> {
         }
     }
 
-    /// The same process as before, seen again; another one is noticed with the next doing.
+    /// Records the idle process, if it is the same; the next repetition detects another one.
     fn pulse_at_rest(&mut self, now: Option<&Pulse>) {
         if let (Some(before), Some(now)) = (&mut self.pulse, now)
             && (before.pid, before.started) == (now.pid, now.started)
@@ -560,7 +560,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Waits until the app has come to rest.
+    /// Waits until the app is idle.
     async fn settle(&mut self, round: u32, limit: Duration) -> Result<(), ProvokeError> {
         let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         let mut resting = Resting::default();
@@ -577,7 +577,7 @@ impl Runner<'_> {
                 front,
                 pulse,
             };
-            // What it holds at rest is what rounds are compared by.
+            // Iterations are compared by the memory of the idle process.
             self.pulse_at_rest(sample.pulse.as_ref());
             match resting.add(sample) {
                 Ok(()) => break (true, None, after / 1_000_000),

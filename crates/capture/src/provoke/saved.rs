@@ -1,5 +1,5 @@
-//! What a phone was set to before it was changed: noted on this host before the first change,
-//! so that it is put back whatever becomes of this process and of the cable.
+//! Previous settings of a device: recorded on this host before the first change, so that they are
+//! restored even if this process or the cable fails.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -17,14 +17,13 @@ use super::unrestored::UnrestoredSetting;
 use heaptap_adb::{Command, Device};
 use heaptap_model::untrusted;
 
-/// A setting and what it was.
+/// A setting and its previous value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
     /// `system`, `global`.
     pub space: String,
-    /// Its name.
     pub key: String,
-    /// Its value; `None` where it had none.
+    /// Previous value; `None` if it was not set.
     pub value: Option<String>,
 }
 
@@ -42,7 +41,7 @@ impl Setting {
         UnrestoredSetting::new(format!("{} (was {was})", self.key), &self.command())
     }
 
-    /// Sets it to what it was, and reads it again; the inner error says why that is not taken.
+    /// Restores the setting and verifies it; the inner error describes a rejected value.
     async fn put(&self, device: &Device) -> Result<Result<(), String>, ProvokeError> {
         match run_quick(device, &self.command(), SLOW).await {
             Ok(_) => {}
@@ -60,7 +59,7 @@ impl Setting {
     }
 }
 
-/// A setting's value in a message.
+/// Formats a setting's value for a message.
 fn told(value: Option<&str>) -> String {
     match value {
         Some(value) if value.chars().count() > MOST_TOLD => {
@@ -72,36 +71,36 @@ fn told(value: Option<&str>) -> String {
     }
 }
 
-/// A value is a digit or two, unless somebody wrote nonsense there.
+/// Maximum length of a value in a message; a valid one has one or two digits.
 const MOST_TOLD: usize = 40;
 
-/// All that is to be put back on one phone.
+/// Everything to restore on one device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Saved {
-    /// As adb knew it.
+    /// Serial that adb used.
     pub serial: String,
-    /// `ro.serialno`: what adb calls a serial may be an address that another phone has by now.
+    /// `ro.serialno`: the serial that adb uses might be an address of another device by now.
     pub hardware_serial: String,
-    /// For whom it was changed.
+    /// Package for which the settings were changed.
     pub package: String,
-    /// Settings, in the order in which they are put back.
+    /// Settings, in the order in which they are restored.
     pub settings: Vec<Setting>,
     /// The screen was off.
     pub screen_off: bool,
-    /// Pid of a monkey that may still run.
+    /// PID of a monkey that might still be running.
     #[serde(default)]
     pub monkey: Option<u32>,
 }
 
 impl Saved {
-    /// The [`identity`] of its phone.
+    /// Returns the [`identity`] of its device.
     pub fn phone(&self) -> &str {
         identity(&self.serial, &self.hardware_serial)
     }
 }
 
-/// What a phone is known by, whichever cable or address it has: its own serial number. Emulators
-/// of one image share theirs, so they go by adb's; so do phones that do not tell theirs.
+/// Returns the ID of a device independent of cable and address: its own serial number. Emulators
+/// of one image share theirs, so adb's serial is used; likewise if a device does not report one.
 pub fn identity<'a>(serial: &'a str, hardware_serial: &'a str) -> &'a str {
     let tells = !matches!(hardware_serial, "" | "unknown" | "0123456789ABCDEF");
     match tells && !serial.starts_with("emulator-") {
@@ -110,24 +109,24 @@ pub fn identity<'a>(serial: &'a str, hardware_serial: &'a str) -> &'a str {
     }
 }
 
-/// The folder of these notes.
+/// Directory of these journals.
 #[derive(Debug, Clone)]
 pub struct Journals {
     folder: PathBuf,
 }
 
-/// The right to change a phone, held until dropped.
+/// The right to change a device, held until dropped.
 #[derive(Debug)]
 pub struct Lock {
-    // Closing the file lets the lock go.
+    // Closing the file releases the lock.
     _file: File,
 }
 
 impl Journals {
-    /// Those below the state folder `folder`.
+    /// Opens the journals below the state directory `folder`.
     ///
     /// # Errors
-    /// Where it cannot be created.
+    /// Returns an error if it cannot be created.
     pub fn in_folder(folder: &Path) -> Result<Journals, ProvokeError> {
         let folder = folder.join("provoke");
         match std::fs::create_dir_all(&folder) {
@@ -140,7 +139,7 @@ impl Journals {
     }
 
     fn path(&self, phone: &str, ending: &str) -> PathBuf {
-        // A serial may hold anything that a file name may not.
+        // A serial can contain characters that a file name cannot.
         let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
         let mut name = String::new();
         for byte in phone.bytes().take(60) {
@@ -152,10 +151,10 @@ impl Journals {
         self.folder.join(format!("{name}.{ending}"))
     }
 
-    /// Takes the right to change the phone of this [`identity`].
+    /// Acquires the right to change the device with this [`identity`].
     ///
     /// # Errors
-    /// [`ProvokeError::Busy`] where another process has it.
+    /// Returns [`ProvokeError::Busy`] if another process has it.
     pub fn lock(&self, phone: &str) -> Result<Lock, ProvokeError> {
         let path = self.path(phone, "lock");
         let mut options = OpenOptions::new();
@@ -174,10 +173,10 @@ impl Journals {
         }
     }
 
-    /// Notes what is to be put back; whole on the disk when this returns.
+    /// Records what to restore; it is completely on disk when this returns.
     ///
     /// # Errors
-    /// Where this host cannot write.
+    /// Returns an error if this host cannot write.
     pub fn note(&self, saved: &Saved) -> Result<(), ProvokeError> {
         let path = self.path(saved.phone(), "json");
         let write = || -> io::Result<()> {
@@ -196,10 +195,10 @@ impl Journals {
         })
     }
 
-    /// What is to be put back on the phone of this [`identity`]; `None` where nothing is.
+    /// Returns what to restore on the device with this [`identity`]; `None` if there is nothing.
     ///
     /// # Errors
-    /// Where the note cannot be read.
+    /// Returns an error if the journal cannot be read.
     pub fn of(&self, phone: &str) -> Result<Option<Saved>, ProvokeError> {
         let path = self.path(phone, "json");
         let read = match std::fs::read(&path) {
@@ -213,7 +212,7 @@ impl Journals {
         }
     }
 
-    /// What is to be put back on all phones, by their serials.
+    /// Returns what to restore on all devices, by their serials.
     pub fn all(&self) -> Vec<Saved> {
         let entries = std::fs::read_dir(&self.folder)
             .into_iter()
@@ -229,10 +228,10 @@ impl Journals {
         all
     }
 
-    /// Everything is as it was.
+    /// Removes the journal of a restored device.
     ///
     /// # Errors
-    /// Where the note cannot be removed.
+    /// Returns an error if the journal cannot be removed.
     pub fn forget(&self, saved: &Saved) -> Result<(), ProvokeError> {
         let path = self.path(saved.phone(), "json");
         match std::fs::remove_file(&path) {
@@ -244,25 +243,26 @@ impl Journals {
     }
 }
 
-/// Ends a monkey, unless its pid is somebody else's by now.
+/// Ends a monkey, unless its PID belongs to another process by now.
 const END_MONKEY: &str = r#"if grep -q monkey /proc/$1/cmdline 2>/dev/null; then
   kill -KILL $1 && echo ended
 fi"#;
 
-/// How long `settings` may take: it is a program of Android's runtime.
+/// Timeout of `settings`: it is a program of Android's runtime.
 const SLOW: Duration = Duration::from_secs(30);
 
-/// Whether it still ran.
+/// Ends the monkey; returns whether it was still running.
 pub(super) async fn end_monkey(device: &Device, pid: u32) -> Result<bool, ProvokeError> {
     let script = Command::script(END_MONKEY).called("ending monkey");
     let answer = device.run(&script.arg(pid.to_string()), QUICK).await?;
     Ok(answer.stdout.starts_with(b"ended"))
 }
 
-/// Puts back what was noted of a phone, and makes sure of it.
+/// Restores the recorded settings of a device, and verifies them.
 ///
 /// # Errors
-/// Where the phone cannot be reached, is another one, or does not take a value: the note stays.
+/// Returns an error if the device cannot be reached, is another one, or does not accept a value;
+/// then the journal stays.
 pub async fn put_back(
     device: &Device,
     journals: &Journals,
@@ -272,14 +272,14 @@ pub async fn put_back(
     done.map_err(|not_yet| not_yet.error(device.serial()))
 }
 
-/// Why not all of it was put back, and what was not.
+/// Reason why not everything was restored, and the rest.
 pub(super) struct NotYet {
     pub(super) why: ProvokeError,
     pub(super) unrestored: Vec<UnrestoredSetting>,
 }
 
 impl NotYet {
-    /// For the user, who can do no more than the commands that are told.
+    /// Converts this into the error for the user, who can only run the printed commands.
     pub(super) fn error(self, serial: &str) -> ProvokeError {
         match self.why {
             ProvokeError::Device(error) => ProvokeError::NotPutBack {
@@ -293,16 +293,16 @@ impl NotYet {
 }
 
 impl Saved {
-    /// All of it.
+    /// Returns everything that is not restored.
     pub(super) fn all_unrestored(&self) -> Vec<UnrestoredSetting> {
         let monkey = self.monkey.map(|pid| {
             let end = Command::program("pkill").args(["-f", "com.android.commands.monkey"]);
-            UnrestoredSetting::new(format!("monkey ({pid}) may still run"), &end)
+            UnrestoredSetting::new(format!("monkey ({pid}) might still be running"), &end)
         });
         monkey.into_iter().chain(self.unrestored_after(0)).collect()
     }
 
-    /// Of what follows the monkey's end all but the first settings.
+    /// Returns the unrestored settings after the first `settings`, and the screen.
     fn unrestored_after(&self, settings: usize) -> Vec<UnrestoredSetting> {
         let settings = self.settings.iter().skip(settings).map(Setting::unrestored);
         let screen = self.screen_off.then(|| {
@@ -313,7 +313,7 @@ impl Saved {
     }
 }
 
-/// As [`put_back`], for whoever tries again.
+/// Restores like [`put_back`], for callers that retry.
 pub(super) async fn try_put_back(
     device: &Device,
     journals: &Journals,
@@ -338,7 +338,7 @@ pub(super) async fn try_put_back(
     if let Some(pid) = saved.monkey {
         done.monkey_ended = end_monkey(device, pid).await.map_err(nothing_done)?;
     }
-    // One that is not taken keeps no other from being put back.
+    // A value that is not accepted does not prevent restoring the others.
     let mut refused: Vec<(UnrestoredSetting, String)> = Vec::new();
     let interrupted = |why, refused: Vec<(UnrestoredSetting, String)>, settings| NotYet {
         why,
@@ -366,7 +366,7 @@ pub(super) async fn try_put_back(
         };
         let out = String::from_utf8_lossy(&answer.stdout);
         let err = String::from_utf8_lossy(&answer.stderr);
-        // A phone without that key goes to sleep by itself.
+        // A device without that key goes to sleep by itself.
         done.screen_off = read::complaint(answer.exit, &out, &err).is_none();
     }
     if !refused.is_empty() {
@@ -465,7 +465,7 @@ mod tests {
         let text = error.to_string();
         assert!(
             text.contains(
-                "not put back: user_rotation (was 0), accelerometer_rotation (was not set), \
+                "not restored: user_rotation (was 0), accelerometer_rotation (was not set), \
                  stay_on (was it's; reboot), the screen (was off)"
             ),
             "{text}"
@@ -473,7 +473,7 @@ mod tests {
         let failure = Failure::from(error);
         assert_eq!(
             failure.help.as_deref(),
-            Some("run `heaptap provoke --restore -s S`, or put it back by hand:")
+            Some("run `heaptap provoke --restore -s S`, or restore the settings manually:")
         );
         let hints = failure.hints;
         for command in [
@@ -525,7 +525,7 @@ mod tests {
             (
                 0,
                 hangs(end.text()),
-                "monkey (77) may still run, the screen (was off)",
+                "monkey (77) might still be running, the screen (was off)",
             ),
         ] {
             let folder = tempfile::tempdir().unwrap();
@@ -546,7 +546,7 @@ mod tests {
             assert_eq!(script.complaints(), Vec::<String>::new());
             let error = error.unwrap_err();
             let text = error.to_string();
-            assert!(text.ends_with(&format!("; not put back: {left}")), "{text}");
+            assert!(text.ends_with(&format!("; not restored: {left}")), "{text}");
             let hints = error.facts().hints.join("; ");
             assert_eq!(hints.contains("pkill"), left.contains("monkey"), "{hints}");
         }
@@ -580,13 +580,13 @@ mod tests {
         let nines = "9".repeat(MOST_TOLD - 1);
         assert!(
             text.ends_with(&format!(
-                "user_rotation is 1; not put back: user_rotation (was \u{fffd}{nines}…)"
+                "user_rotation is 1; not restored: user_rotation (was \u{fffd}{nines}…)"
             )),
             "{text}"
         );
-        // What cannot be shown as it is cannot be typed.
+        // A command with unprintable characters cannot be typed.
         assert_eq!(error.facts().hints, [""; 0]);
-        assert!(!error.help().unwrap().contains("by hand"));
+        assert!(!error.help().unwrap().contains("manually"));
         assert_eq!(journals.of("R5").unwrap(), Some(saved));
     }
 

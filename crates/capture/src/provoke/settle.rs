@@ -1,14 +1,14 @@
-//! When an app has come to rest: the same activity in front, its time on processors and its
-//! anonymous memory no longer moving.
+//! Detection of an idle app: the same activity is in the foreground, and its CPU time and
+//! anonymous memory do not change any more.
 
 use std::time::Duration;
 
 use super::read::Pulse;
 
-/// How long an app may take to come to rest, on the phone's clock.
+/// Options of waiting until an app is idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settle {
-    /// After that it is told that it did not.
+    /// Maximum waiting time, by the device's clock.
     pub limit: Duration,
 }
 
@@ -20,18 +20,18 @@ impl Default for Settle {
     }
 }
 
-/// Nothing may move for so long.
+/// Time without any change, ns.
 pub(super) const REST_NS: u64 = 2_000_000_000;
-/// Pause between two looks.
+/// Interval between two samples.
 pub(super) const PAUSE: Duration = Duration::from_millis(500);
-/// Time on processors that counts as none, hundredths of one processor.
+/// CPU time that counts as idle, percent of one processor.
 const BUSY_PERCENT: u64 = 3;
-/// Ticks of the kernel in a second, on every Android.
+/// Kernel ticks per second, on every Android.
 const TICKS: u64 = 100;
-/// Memory may move by one part in so many.
+/// Memory can change by one part in this many.
 const STEADY: u64 = 100;
 
-/// One look.
+/// One sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sample {
     pub(super) boot_ns: u64,
@@ -39,21 +39,21 @@ pub(super) struct Sample {
     pub(super) pulse: Option<Pulse>,
 }
 
-/// Looks of one wait.
+/// Samples of one wait.
 #[derive(Debug, Default)]
 pub(super) struct Resting {
     samples: Vec<Sample>,
 }
 
 impl Resting {
-    /// Takes a look in; `Ok` once nothing has moved for long enough, else what still does.
+    /// Adds a sample; returns `Ok` if nothing has changed for long enough, otherwise the reason.
     pub(super) fn add(&mut self, sample: Sample) -> Result<(), String> {
         let Some(pulse) = &sample.pulse else {
             self.samples.clear();
-            return Err("it does not run".to_owned());
+            return Err("it is not running".to_owned());
         };
-        let mut why = "it has not been looked at for long enough".to_owned();
-        // The latest moment from which on something differs from now ends the rest.
+        let mut why = "it was not observed for long enough".to_owned();
+        // The latest sample that differs from now ends the idle time.
         let moved =
             self.samples
                 .iter()
@@ -76,13 +76,13 @@ impl Resting {
 
     fn moved(before: &Sample, now: &Sample, pulse: &Pulse) -> Option<String> {
         let Some(then) = &before.pulse else {
-            return Some("it was started just now".to_owned());
+            return Some("it has just started".to_owned());
         };
         if (then.pid, then.started) != (pulse.pid, pulse.started) {
-            return Some("it was restarted just now".to_owned());
+            return Some("it has just restarted".to_owned());
         }
         if before.front != now.front {
-            return Some("another activity came to the front".to_owned());
+            return Some("another activity came to the foreground".to_owned());
         }
         let passed = now.boot_ns.saturating_sub(before.boot_ns) / 1_000_000;
         let ticks = pulse.ticks.saturating_sub(then.ticks);
@@ -91,7 +91,7 @@ impl Resting {
             let percent = (ticks * 100_000)
                 .checked_div(passed.max(1) * TICKS)
                 .unwrap_or(0);
-            return Some(format!("it still works ({percent} % of a processor)"));
+            return Some(format!("it is still busy ({percent}% of a processor)"));
         }
         if let (Some(a), Some(b)) = (then.resident, pulse.resident)
             && a.abs_diff(b) > a.max(b) / STEADY
@@ -135,7 +135,7 @@ mod tests {
         let mut resting = Resting::default();
         let _ = resting.add(sample(0, 100, 1000, "a"));
         let why = resting.add(sample(1000, 160, 1000, "a")).unwrap_err();
-        assert!(why.contains("60 % of a processor"), "{why}");
+        assert!(why.contains("60% of a processor"), "{why}");
         let why = resting.add(sample(2000, 161, 1100, "a")).unwrap_err();
         assert!(why.contains("grown by 100 KiB"), "{why}");
         let why = resting.add(sample(3000, 161, 1100, "b")).unwrap_err();
@@ -147,6 +147,6 @@ mod tests {
             front: None,
             pulse: None,
         };
-        assert_eq!(resting.add(gone), Err("it does not run".to_owned()));
+        assert_eq!(resting.add(gone), Err("it is not running".to_owned()));
     }
 }

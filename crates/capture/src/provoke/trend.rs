@@ -1,65 +1,65 @@
-//! What a process's anonymous memory does from one round to the next, and how sure that is.
+//! Change of a process's anonymous memory per iteration, with its confidence interval.
 //!
-//! Rounds are compared with the round before, not with a line through all of them: memory stays
-//! where it has got to, so levels of neighbours are alike, and a line through such levels finds a
-//! slope in mere wandering. The mean of the changes with Student's interval holds for wandering
-//! memory and is too wide rather than too narrow for memory that jitters around a level.
+//! Each iteration is compared with the one before, not with a line through all of them: memory
+//! keeps its level, so neighboring levels are alike, and a line through such levels finds a slope
+//! in a random walk. The mean of the changes with Student's interval is valid for a random walk,
+//! and too wide rather than too narrow for memory that jitters around a level.
 
 use serde::Serialize;
 
-/// Fewer rounds tell nothing.
+/// Minimum number of iterations for a verdict.
 pub const FEWEST: usize = 5;
-/// The first rounds fill caches and load classes: they do not count.
+/// Number of first iterations to ignore, because they fill caches and load classes.
 pub const LEFT_OUT: usize = 2;
-/// Memory comes in pages: no change is known better.
+/// Memory is counted in pages, which limits the accuracy of a change.
 const PAGE: f64 = 4096.0;
 
-/// What a process held after a round or a doing.
+/// Memory of a process after an iteration or a repetition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Held {
-    /// Its pid and time of start: with another process it begins anew.
+    /// PID and start time; another process starts a new series.
     pub process: (u32, u64),
     /// RssAnon, bytes.
     pub bytes: u64,
 }
 
-/// How anonymous memory changes from one round, or doing of an action, to the next. Bytes.
+/// Change of anonymous memory from one iteration, or repetition of an action, to the next. Bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Trend {
-    /// `round`, or the name of the action that was repeated.
+    /// `round`, or the name of the repeated action.
     pub per: &'static str,
-    /// How many were looked at: all of the last process.
+    /// Number of iterations of the last process.
     pub rounds: u32,
-    /// Of these, how many at the beginning do not count.
+    /// Number of these at the beginning that do not count.
     pub left_out: u32,
-    /// The process was another one before, so rounds before that do not count either.
+    /// The process was another one before; earlier iterations do not count.
     pub restarted: bool,
-    /// Mean change from one to the next; `None` where there are too few.
+    /// Mean change from one to the next; `None` if there are too few.
     pub change: Option<i64>,
-    /// Where the true mean lies, with 95 % confidence.
+    /// Lower end of the 95% confidence interval of the mean.
     pub low: Option<i64>,
-    /// Its upper end.
+    /// Upper end of the interval.
     pub high: Option<i64>,
-    /// What that comes to.
+    /// Conclusion from the interval.
     pub verdict: Verdict,
 }
 
-/// What can be said of a change.
+/// Conclusion about a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// There are fewer than [`FEWEST`].
     TooFew,
-    /// All of the interval is above nothing.
+    /// The whole interval is above zero.
     Grows,
-    /// All of it is below.
+    /// The whole interval is below zero.
     Shrinks,
-    /// Nothing lies within the interval: growth is neither shown nor excluded.
+    /// The interval contains zero: growth is neither shown nor excluded.
     Unclear,
 }
 
 impl Trend {
-    /// Measures what was held after each of several; `None` where there are not even two.
+    /// Computes the trend of memory after several iterations; `None` if there are fewer than two.
     pub fn of(per: &'static str, held: &[Held]) -> Option<Trend> {
         let process = held.last()?.process;
         let other = held.iter().rposition(|h| h.process != process);
@@ -106,14 +106,14 @@ impl Trend {
     }
 }
 
-/// Student's factor for 95 % on both sides.
+/// Returns Student's two-sided factor for 95%.
 fn student(freedom: usize) -> f64 {
     const EXACT: [f64; 12] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179,
     ];
     match EXACT.get(freedom.saturating_sub(1)) {
         Some(factor) => *factor,
-        // Within a thousandth from there on.
+        // Accurate to a thousandth from there on.
         None => 1.96 + 2.38 / freedom as f64 + 2.9 / (freedom * freedom) as f64,
     }
 }
@@ -155,11 +155,11 @@ mod tests {
         assert_eq!((trend.verdict, trend.change), (Verdict::TooFew, None));
         assert_eq!(Trend::of("round", &four[..1]), None);
         assert_eq!(Trend::of("round", &[]), None);
-        // Five rounds have two changes: only what is far above their difference is shown.
+        // Five iterations have two changes: only a mean far above their difference is significant.
         let five = |last| Trend::of("round", &held(&[0, 0, 100, 200, last])).unwrap();
         assert_eq!(five(250).verdict, Verdict::Unclear);
         assert_eq!(five(304).verdict, Verdict::Grows);
-        // No movement at all excludes no growth that is smaller than pages tell.
+        // Even constant memory does not exclude growth below the resolution of pages.
         let flat = Trend::of("round", &held(&[9; 5])).unwrap();
         assert_eq!((flat.verdict, flat.change), (Verdict::Unclear, Some(0)));
         assert!(flat.high.unwrap() > 4_096, "{flat:?}");
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!((trend.rounds, trend.verdict), (2, Verdict::TooFew));
     }
 
-    /// Of a thousand series without growth, how many are said to grow.
+    /// Returns how many of a thousand series without growth get the verdict of growth.
     fn accused(rounds: usize, mut next: impl FnMut(f64, f64) -> f64) -> usize {
         let mut random = fastrand::Rng::with_seed(7);
         let mut normal = || (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
@@ -200,7 +200,7 @@ mod tests {
             let jitter = accused(rounds, |_, noise| 60_000.0 + 300.0 * noise);
             assert!(jitter <= 40, "{jitter} of 1000, {rounds} rounds");
         }
-        // Growth of what it jitters by is found, given rounds.
+        // Growth equal to the jitter is found with enough iterations.
         let mut round = 0.0;
         let found = accused(20, |_, noise| {
             round += 1.0;

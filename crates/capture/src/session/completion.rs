@@ -1,24 +1,24 @@
-//! Whether the dumps of a session are complete, told once by whoever looks beside the following.
+//! Notification that the dumps of a session are complete, sent once by a concurrent observer.
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// Tells when the dumps of a session are complete. Nobody looks any more once it is dropped.
+/// Notification that the dumps of a session are complete. Dropping it stops the observer.
 #[derive(Default)]
 pub(super) struct Completion {
     complete: Option<mpsc::Receiver<()>>,
-    /// Ends with this.
+    /// Aborted when this is dropped.
     _looking: JoinSet<()>,
 }
 
 impl Completion {
-    /// Complete once `looking` gives something; never where it gives `None`.
+    /// Completes when `looking` returns something; never if it returns `None`.
     pub(super) fn when(looking: impl Future<Output = Option<()>> + Send + 'static) -> Completion {
         let (done, complete) = mpsc::channel(1);
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             if looking.await.is_some() {
-                // Whoever follows may have ended it meanwhile.
+                // The follower might have ended it meanwhile.
                 let _ = done.send(()).await;
             }
         });
@@ -28,7 +28,7 @@ impl Completion {
         }
     }
 
-    /// Ready once the dumps are complete; never where nobody looks, or cannot any more.
+    /// Returns when the dumps are complete; never if there is no observer or it failed.
     pub(super) async fn reached(&mut self) {
         let reached = match &mut self.complete {
             Some(complete) => complete.recv().await,

@@ -1,11 +1,11 @@
-//! Having heap files written by `am dumpheap`, and fetching them. It runs in the
+//! Heap files by `am dumpheap`: writing and fetching them. The script runs in the
 //! background of the device like a recording, one process after another, so that neither a
-//! pulled cable nor the end of this process ends it; what became of each file stands in a log
-//! beside them, which is what the session is known by.
+//! pulled cable nor the end of this process stops it. It logs the fate of each file to a log
+//! next to them, whose name identifies the session.
 //!
-//! A dump that an app does not begin (its main thread is stuck, or it is frozen) would block
-//! `am` for ever, and so does one that dies over it: the script on the device gives up on a file
-//! that does not grow.
+//! If an app does not begin its dump (its main thread is stuck, or it is frozen), `am` would
+//! block forever; likewise if the app dies during the dump. Therefore the script on the device
+//! gives up on a file that does not grow.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,39 +22,39 @@ use super::session::Session;
 use super::start::Unseen;
 use heaptap_adb::{Command, DeviceError};
 
-/// A file that has not grown for so long is done, where nobody says so.
+/// Time without growth after which a file counts as complete, if nothing else shows it.
 const SETTLED: Duration = Duration::from_secs(5);
-/// Between two looks at a file that may still grow.
+/// Interval for checking a file that might still grow.
 const LOOK: Duration = Duration::from_millis(300);
-/// More words of a phone explain nothing.
+/// Maximum length of device output to keep.
 const LONGEST_WORDS: usize = 4 << 10;
 
-/// How the device's side of a file came out.
+/// Result of writing a file on the device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HeapFileFate {
     /// `am` was called for it.
     pub begun: bool,
-    /// The script came to its end, so nothing that was not begun ever will be.
+    /// The script has ended, so that files not begun never will be.
     pub over: bool,
-    /// How `am` ended; `None` where nobody saw that.
+    /// Exit code of `am`; `None` if it was not observed.
     pub exit: Option<u8>,
-    /// It was given up, since nothing came.
+    /// The file was given up because it did not grow.
     pub late: bool,
-    /// It was given up, since the process is gone.
+    /// The file was given up because the process is gone.
     pub gone: bool,
-    /// What `am` complained of, as the phone has it: not safe to show as it is.
+    /// Error output of `am`, not sanitized.
     pub complaint: Option<String>,
 }
 
-/// `$1` log, `$2` the script, the rest for that.
+/// `$1` log, `$2` the script, the rest for that script.
 const START: &str = r#"log=$1; script=$2; shift 2
 if ! : > "$log"; then echo "cannot write $log" >&2; exit 1; fi
 sh -c "$script" heaptap-dumpheap "$log" "$@" </dev/null >/dev/null 2>&1 &
 echo $!"#;
 
-/// `$1` log, `$2` looks without growth after which a file is given up, then pid, flags and
-/// file of each. Told to end, it finishes the file it is at. What `am` says goes beside the
-/// file. One line, so that it is one in the output of `ps`, too.
+/// `$1` log, `$2` number of checks without growth before a file is given up, then pid, flags and
+/// file of each. After TERM it still finishes the current file. Output of `am` goes to a file next
+/// to it. The script is a single line, so that it is one line in the output of `ps`, too.
 const DUMP: &str = "log=$1; most=$2; shift 2; stop=; \
     trap \"stop=1\" TERM; trap \"\" HUP INT; \
     while [ $# -gt 2 ]; do \
@@ -75,18 +75,18 @@ const DUMP: &str = "log=$1; most=$2; shift 2; stop=; \
       done; \
     done; \
     echo over >> \"$log\"";
-/// Looks a second.
+/// Checks per second.
 const LOOKS: u64 = 5;
 
-/// `$1` log, then files. What was said of each stands behind a line with its name.
+/// `$1` log, then files. The output for each follows a line with its name.
 const FATES: &str = r#"cat "$1"; shift
 for file in "$@"; do echo "said $file"; head -c 4000 "$file.said" 2>/dev/null; echo; done"#;
 
 impl Session {
-    /// Has the files written in the background of the device.
+    /// Starts writing the files in the background of the device.
     ///
     /// # Errors
-    /// As [`Session::start`].
+    /// Returns the errors of [`Session::start`].
     pub async fn start_heap_files(mut self) -> Result<Session, SessionError> {
         match self.launch_heap_files().await {
             Ok(()) => Ok(self),
@@ -132,7 +132,7 @@ impl Session {
         }
     }
 
-    /// The script, by the process id that the start printed; `None` where it has ended already.
+    /// Finds the script by the PID that the start printed; `None` if it has already ended.
     async fn find_started(&self, printed: &[u8]) -> Result<Option<ProcessFacts>, SessionError> {
         let text = String::from_utf8_lossy(printed);
         let pid = text.lines().find_map(|line| line.trim().parse().ok());
@@ -148,28 +148,28 @@ impl Session {
         Ok(facts.filter(|facts| facts.writes_to(log)))
     }
 
-    /// The files of this session.
+    /// Returns the heap files of this session.
     ///
     /// # Errors
-    /// Where it is one of perfetto.
+    /// Returns an error if it is a session of perfetto.
     pub fn heap_files(&self) -> Result<&HeapFiles, SessionError> {
         self.header()
             .heap_files
             .as_ref()
             .ok_or_else(|| SessionError::State {
                 path: "the journal of the session".into(),
-                source: std::io::Error::other("it has no heap files"),
+                source: std::io::Error::other("it does not list heap files"),
             })
     }
 
-    /// What became of each file on the device, by its path there.
+    /// Reads the result of each file on the device, by its path there.
     ///
     /// # Errors
-    /// [`SessionError::NotFetched`] where the device cannot be asked.
+    /// Returns [`SessionError::NotFetched`] if the device cannot be reached.
     pub async fn heap_file_fates(&self) -> Result<BTreeMap<String, HeapFileFate>, SessionError> {
         let files = &self.heap_files()?.files;
         let command = Command::script(FATES)
-            .called("asking what became of the heap dumps")
+            .called("reading the state of the heap dumps")
             .arg(&self.header().remote_path)
             .args(files.iter().map(|f| &f.remote));
         let output = self.device.run(&command, QUICK).await;
@@ -177,11 +177,11 @@ impl Session {
         Ok(read_fates(&String::from_utf8_lossy(&output.stdout)))
     }
 
-    /// Waits until nobody writes to a file any more: `am` of Android 9 returns at once, and a
-    /// connection or a host may have been lost meanwhile.
+    /// Waits until a file is complete: `am` of Android 9 returns immediately, and a connection or a
+    /// host might have been lost meanwhile.
     ///
     /// # Errors
-    /// [`SessionError::NotFetched`] where the device cannot be asked.
+    /// Returns [`SessionError::NotFetched`] if the device cannot be reached.
     pub async fn settle_heap_file(
         &self,
         file: &HeapFile,
@@ -200,19 +200,19 @@ impl Session {
             let stat = self.device.stat(&file.remote, QUICK).await;
             let stat = stat.map_err(|error| self.not_fetched(&error.to_string()))?;
             let size = stat.map_or(0, |s| s.size);
-            // Whoever was refused writes nothing.
+            // After a refusal nothing is written.
             if size == 0 && fate.complaint.is_some() {
                 return Ok(());
             }
             if size != last.0 {
                 last = (size, Instant::now());
             }
-            // An app that has written nothing yet may be counting, where nobody waited for it.
+            // An app that has not written anything might still count, if nothing waited for it.
             let limit = match size {
                 0 if !wanted.am_waits => silence,
                 _ => SETTLED,
             };
-            // What its last bytes look like tells nothing: objects may hold an end's bytes.
+            // The last bytes do not prove the end: objects can contain the bytes of an end record.
             if last.1.elapsed() >= limit {
                 return Ok(());
             }
@@ -220,10 +220,10 @@ impl Session {
         }
     }
 
-    /// Fetches a heap file as `goal`; `None` where the device has none, or an empty one.
+    /// Fetches a heap file to `goal`; `None` if the device does not have it, or if it is empty.
     ///
     /// # Errors
-    /// As [`Session::pull`].
+    /// Returns the errors of [`Session::pull`].
     pub async fn pull_heap_file(
         &mut self,
         file: &HeapFile,
@@ -282,7 +282,7 @@ fn read_fates(text: &str) -> BTreeMap<String, HeapFileFate> {
             (Some("end"), Some(file), Some(exit)) => {
                 let fate = fates.entry(file.to_owned()).or_default();
                 fate.exit = exit.parse().ok();
-                // It came after all.
+                // It arrived after all.
                 fate.late = false;
             }
             _ => {}
@@ -301,7 +301,7 @@ fn take_words(fates: &mut BTreeMap<String, HeapFileFate>, said: Option<(String, 
     }
 }
 
-/// What `am` complains of, on whichever stream, with whatever exit code: the line that names
+/// Returns the error of `am`, from either stream and with any exit code: the line that names
 /// an exception or an error.
 fn complaint(words: &str) -> Option<String> {
     let lines = || words.lines().map(str::trim).filter(|l| !l.is_empty());
@@ -368,7 +368,7 @@ mod tests {
             "Error: Unknown option: -b"
         );
         assert_eq!(said("Waiting for dump to finish..."), None);
-        // A line that looks like the log's own is a word of the phone.
+        // A line of device output that looks like a line of the log.
         assert_eq!(said("end other 0"), None);
     }
 }

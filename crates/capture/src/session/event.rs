@@ -1,4 +1,4 @@
-//! What a session tells its caller as it goes, and what the caller may ask of it.
+//! Events of a session for its caller, and requests of the caller.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,91 +7,82 @@ use serde::Serialize;
 
 use super::id::SessionId;
 
-/// What happens in a session, for whoever shows it.
+/// Event of a session, for display.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum SessionEvent {
-    /// perfetto runs on the device.
+    /// perfetto is running on the device.
     Started {
-        /// The session.
         session: SessionId,
-        /// Its process.
+        /// PID of perfetto.
         pid: u32,
     },
-    /// Starting takes its time: some data source is awaited.
+    /// The start is slow: some data source is not ready yet.
     Starting,
-    /// Some data source did not come up in time; the recording goes on.
+    /// Some data source did not start in time; the recording continues.
     SlowStart,
-    /// What the device reports each second.
+    /// Report of the device, each second.
     Progress(Progress),
-    /// The connection is gone; the recording goes on on the device.
+    /// The connection is lost; the recording continues on the device.
     ConnectionLost {
-        /// What was lost.
+        /// The error.
         why: String,
     },
     /// The connection is back.
     Reconnected {
-        /// How long it was away.
+        /// Duration of the interruption.
         #[serde(serialize_with = "seconds")]
         after: Duration,
     },
-    /// perfetto was told to stop; its final dump is awaited.
+    /// perfetto was asked to stop; its final dump is pending.
     Stopping,
     /// perfetto has ended.
     Ended {
         /// Size of its file in bytes.
         size: u64,
     },
-    /// Bytes of the trace that are on this host now.
+    /// Progress of fetching the trace.
     Pulling {
-        /// So far.
+        /// Bytes so far.
         bytes: u64,
-        /// Of these.
+        /// Total bytes.
         total: u64,
     },
-    /// A pull broke off and is tried again.
+    /// A pull failed and is being retried.
     PullRetry {
-        /// What went wrong.
+        /// The error.
         why: String,
     },
-    /// The trace is on this host, whole.
+    /// The trace is complete on this host.
     Pulled {
-        /// Its size in bytes.
+        /// Size in bytes.
         bytes: u64,
     },
-    /// A snapshot was asked for.
-    SnapshotRequested {
-        /// Its label.
-        label: String,
-    },
-    /// Its dump is complete in the device's file.
+    /// A snapshot was requested.
+    SnapshotRequested { label: String },
+    /// The dump of a snapshot is complete in the device's file.
     SnapshotTaken {
-        /// Its label.
         label: String,
-        /// From the request to the dump.
+        /// Time from the request to the dump.
         #[serde(serialize_with = "seconds")]
         lag: Duration,
-        /// From the request until it was seen complete in the device's file.
+        /// Time from the request until the dump was complete in the device's file.
         #[serde(serialize_with = "seconds")]
         waited: Duration,
-        /// Dumps that came, one a process and heap.
+        /// Number of dumps, one per process and heap.
         dumps: usize,
-        /// Why none could be caused, where the label was set all the same.
+        /// Reason why there is no dump, if the label was set nevertheless.
         #[serde(skip_serializing_if = "Option::is_none")]
         no_dump: Option<String>,
     },
-    /// It failed; the recording goes on.
+    /// A snapshot failed; the recording continues.
     SnapshotFailed {
-        /// Its label.
         label: String,
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// Something that the user should know.
-    Warning {
-        /// What.
-        text: String,
-    },
+    /// Warning for the user.
+    Warning { text: String },
 }
 
 /// One report of the device.
@@ -102,9 +93,9 @@ pub struct Progress {
     pub elapsed: Duration,
     /// Size of the trace file.
     pub trace_bytes: u64,
-    /// Free space where it stands; `None` where the device does not say.
+    /// Free space in the directory of the trace; `None` if the device does not report it.
     pub free_bytes: Option<u64>,
-    /// Processes that match the targets now.
+    /// Running processes that match the targets.
     pub pids: Vec<u32>,
 }
 
@@ -112,29 +103,26 @@ fn seconds<S: serde::Serializer>(value: &Duration, serializer: S) -> Result<S::O
     serializer.serialize_f64(value.as_secs_f64())
 }
 
-/// What the caller asks of a running session.
+/// Request of the caller to a running session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Control {
-    /// End the recording and fetch it. Asked a second time: give up waiting.
+    /// End the recording and fetch it. A second request stops waiting.
     Stop,
     /// Take a snapshot.
-    Snapshot {
-        /// Its label.
-        label: String,
-    },
+    Snapshot { label: String },
 }
 
-/// Where events go. Must return at once: the session waits for it.
+/// Handler of events. It must return immediately, because the session waits for it.
 #[derive(Clone)]
 pub struct Events(Arc<dyn Fn(SessionEvent) + Send + Sync>);
 
 impl Events {
-    /// Calls `take` with every event.
+    /// Creates a handler that calls `take` with every event.
     pub fn new(take: impl Fn(SessionEvent) + Send + Sync + 'static) -> Self {
         Events(Arc::new(take))
     }
 
-    /// Nobody listens.
+    /// Creates a handler that ignores events.
     pub fn ignored() -> Self {
         Events::new(|_| {})
     }
@@ -144,10 +132,10 @@ impl Events {
     }
 }
 
-/// Where requests come from.
+/// Channel of requests.
 pub type Controls = tokio::sync::mpsc::UnboundedReceiver<Control>;
 
-/// Ready when a stop is asked for; never where nobody can ask any more.
+/// Returns when a stop is requested; never if the channel is closed.
 pub async fn stop_asked(controls: &mut Controls) {
     loop {
         match controls.recv().await {

@@ -1,7 +1,7 @@
-//! The session that a folder of results belongs to: a marker file in the folder names it. The
-//! marker is made with `create_new`, so of several processes that want one folder at one moment
-//! exactly one gets it. Owns the marker; it is made behind the session's journal and goes before
-//! it, so a process that was killed leaves no marker without a session to collect.
+//! Ownership of an output directory: a marker file in it names the session. The marker is made
+//! with `create_new`, so if several processes claim a directory at the same time, exactly one
+//! succeeds. Owns the marker. It is created after the session's journal and removed before it, so a
+//! killed process never leaves a marker without a session to collect.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -13,26 +13,25 @@ use super::id::SessionId;
 use heaptap_model::bytes::open_regular;
 use heaptap_model::folder::MARKER;
 
-/// How often a marker is read that was made and holds nothing yet.
+/// Maximum number of reads of a marker that is still empty.
 const LOOKS: u32 = 5;
-/// Pause between two of these.
+/// Pause between two reads.
 const LOOK: Duration = Duration::from_millis(10);
-/// How often a folder is made again that another process removes at that moment.
+/// Maximum number of times to recreate a directory that another process removes meanwhile.
 const ATTEMPTS: u32 = 10;
-/// A longer marker is not heaptap's.
+/// Maximum size of a marker; a longer one is not heaptap's.
 const MAX_MARKER_BYTES: u64 = 64;
 
-/// The process that fills a folder.
+/// Process that fills a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owner {
     /// A session, of this host or another.
     Session(SessionId),
-    /// Something without a session, such as a conversion.
+    /// A process without a session, such as a conversion.
     Other,
 }
 
 impl Owner {
-    /// The session.
     pub fn session(&self) -> Option<&SessionId> {
         match self {
             Owner::Session(id) => Some(id),
@@ -41,19 +40,19 @@ impl Owner {
     }
 }
 
-/// Why a folder could not be claimed.
+/// Reason why a directory could not be claimed.
 #[derive(Debug)]
 pub enum Unclaimed {
-    /// It belongs to another.
+    /// It belongs to another owner.
     Owned(Owner),
-    /// It holds files that nobody claimed.
+    /// It contains files, and no session claimed it.
     NotEmpty,
     /// This host cannot write there.
     Io(io::Error),
 }
 
 impl Unclaimed {
-    /// As the refusal of whoever wants the folder at `path` for something new.
+    /// Converts this into the error of a command that needs the directory `path` for new results.
     pub fn into_error(self, path: PathBuf) -> SessionError {
         match self {
             Unclaimed::Owned(owner) => SessionError::OutputClaimed {
@@ -72,14 +71,14 @@ impl From<io::Error> for Unclaimed {
     }
 }
 
-/// The owner of `folder`; `None` if it has no marker, or does not exist.
+/// Returns the owner of `folder`, or `None` if it does not have a marker or does not exist.
 ///
 /// # Errors
 /// Returns an error if the marker cannot be read, or is not a regular file.
 pub fn owner_of(folder: &Path) -> io::Result<Option<Owner>> {
     let mut text = String::new();
     for look in 1..=LOOKS {
-        // The folder may come from anybody, and a pipe in it would be waited for.
+        // The directory might come from elsewhere, and opening a pipe in it would block.
         let file = match open_regular(&folder.join(MARKER)) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -87,7 +86,7 @@ pub fn owner_of(folder: &Path) -> io::Result<Option<Owner>> {
         };
         text.clear();
         match file.take(MAX_MARKER_BYTES).read_to_string(&mut text) {
-            // On Windows nobody reads a file that another has locked.
+            // On Windows a file that another process has locked cannot be read.
             Err(error) if error.kind() != io::ErrorKind::InvalidData && look == LOOKS => {
                 return Err(error);
             }
@@ -96,7 +95,7 @@ pub fn owner_of(folder: &Path) -> io::Result<Option<Owner>> {
         if !text.is_empty() {
             break;
         }
-        // Its owner is about to write into it.
+        // Its owner has not written it yet.
         std::thread::sleep(LOOK);
     }
     Ok(Some(match text.trim_end().parse() {
@@ -105,19 +104,19 @@ pub fn owner_of(folder: &Path) -> io::Result<Option<Owner>> {
     }))
 }
 
-/// Claims `folder` for `owner`. The folder is made if it does not exist, and must be empty.
+/// Claims `folder` for `owner`. The directory is created if it does not exist, and must be empty.
 ///
 /// # Errors
-/// Returns an error if it belongs to another, is not empty, or cannot be written.
+/// Returns an error if it belongs to another owner, is not empty, or cannot be written.
 pub fn claim(folder: &Path, owner: &Owner) -> Result<(), Unclaimed> {
     let marker = folder.join(MARKER);
     let mut file = create(folder, &marker)?;
     match name(&mut file, owner) {
-        // Whoever took it for that of a killed process is the owner.
+        // The process that took it over from a killed process is the owner.
         Ok(false) => return Err(Unclaimed::Owned(owner_of(folder)?.unwrap_or(Owner::Other))),
         Ok(true) => {}
         Err(error) => {
-            // What is reported is why it was not written.
+            // The write error is reported instead.
             let _ = fs::remove_file(&marker);
             return Err(error.into());
         }
@@ -135,11 +134,11 @@ pub fn claim(folder: &Path, owner: &Owner) -> Result<(), Unclaimed> {
     }
 }
 
-/// Claims a folder that holds nothing but an empty marker: its maker was killed before it wrote
-/// into it. Whether that is what the folder holds.
+/// Claims a directory that contains only an empty marker, whose creator was killed before it wrote
+/// into it. Returns whether the directory was in that state.
 ///
 /// # Errors
-/// Returns an error if the folder cannot be read, or the marker not written.
+/// Returns an error if the directory cannot be read or the marker cannot be written.
 pub fn take_over(folder: &Path, owner: &Owner) -> io::Result<bool> {
     let marker = folder.join(MARKER);
     let metadata = fs::symlink_metadata(&marker)?;
@@ -158,12 +157,12 @@ fn create(folder: &Path, marker: &Path) -> Result<File, Unclaimed> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 match owner_of(folder)? {
                     Some(owner) => return Err(Unclaimed::Owned(owner)),
-                    // It has been given up since.
+                    // It has been released meanwhile.
                     None if attempt < ATTEMPTS => {}
                     None => return Err(error.into()),
                 }
             }
-            // Another process that failed removed the folder that it had made.
+            // Another process that failed removed the directory it had created.
             Err(error) if error.kind() == io::ErrorKind::NotFound && attempt < ATTEMPTS => {}
             Err(error) => return Err(error.into()),
         }
@@ -171,9 +170,9 @@ fn create(folder: &Path, marker: &Path) -> Result<File, Unclaimed> {
     }
 }
 
-/// Writes the owner into a marker. Whether it was empty: otherwise it names another already.
+/// Writes the owner into a marker. Returns whether it was empty; otherwise it names another owner.
 fn name(file: &mut File, owner: &Owner) -> io::Result<bool> {
-    // Some file systems know no locks. Then only the time between the two calls is unguarded.
+    // Some file systems do not support locks. Then the time between the two calls is unguarded.
     let _ = fs4::FileExt::lock(&*file);
     if file.metadata()?.len() > 0 {
         return Ok(false);
@@ -187,7 +186,7 @@ fn name(file: &mut File, owner: &Owner) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Whether the marker is all that is in `folder`.
+/// Returns whether the marker is the only file in `folder`.
 fn is_alone(folder: &Path) -> io::Result<bool> {
     for item in fs::read_dir(folder)? {
         if item?.file_name() != MARKER {
@@ -197,8 +196,8 @@ fn is_alone(folder: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Gives `folder` up if it belongs to `owner`. A folder that cannot be given up keeps its marker,
-/// which costs no more than another name for the next recording.
+/// Releases `folder` if it belongs to `owner`. If that fails, the marker stays, and the next
+/// recording just needs another directory name.
 pub fn release(folder: &Path, owner: &Owner) {
     if owner_of(folder).is_ok_and(|found| found.as_ref() == Some(owner)) {
         let _ = fs::remove_file(folder.join(MARKER));
@@ -268,7 +267,7 @@ mod tests {
             };
             assert_eq!(owner_of(&folder).unwrap().as_ref(), Some(owner), "{round}");
         }
-        // Neither a marker with something in it nor a folder with files.
+        // Neither a marker with content nor a directory with files.
         let folder = dir.path().join("0");
         assert!(!take_over(&folder, &session()).unwrap());
         fs::write(folder.join(MARKER), "").unwrap();

@@ -1,6 +1,6 @@
-//! Following a running session: one shell loop on the device over one connection, which
-//! reports each second and ends with perfetto. A lost connection is made again, for as long
-//! as the caller is willing to wait; it is never taken for an end.
+//! Follows a running session with one shell loop on the device over one connection. The loop
+//! reports each second and ends with perfetto. A lost connection is reopened for as long as the
+//! caller is willing to wait; it never counts as the end of the recording.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use super::snapshot::Taken;
 use super::targets;
 use heaptap_adb::{Command, DeviceError, Shell, ShellEvent};
 
-/// Reports once a second and looks five times as often whether perfetto still runs.
+/// Reports once a second and checks perfetto five times as often.
 /// `$1` pid, `$2` the files that grow, `$3` pids of targets, the rest: names of targets.
 const LOOP: &str = r#"pid=$1; file=$2; targets=$3; shift 3
 echo "boot $(cat /proc/sys/kernel/random/boot_id)"
@@ -36,26 +36,26 @@ done
 echo "up $(cat /proc/uptime)"
 echo over"#;
 
-/// A silence of the loop after which the connection counts as dead.
+/// Maximum silence of the loop; after it the connection counts as dead.
 const SILENCE: Duration = Duration::from_secs(15);
-/// How long one attempt to get the device back may take.
+/// Timeout of one attempt to reconnect to the device.
 const RETURN_STEP: Duration = Duration::from_secs(30);
 
-/// So many processes are asked for their names between two reports.
+/// Maximum number of processes whose names are read between two reports.
 const NAMES_AT_ONCE: usize = 16;
-/// How long the end of a recording waits for names.
+/// Maximum time that the end of a recording waits for names.
 const LAST_NAMES: Duration = Duration::from_secs(2);
 
-/// Why following ended.
+/// Reason why following ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FollowEnd {
-    /// perfetto does not run any more.
+    /// perfetto is not running any more.
     Over,
-    /// The phone was restarted.
+    /// The device restarted.
     Rebooted,
-    /// The caller asked for the end.
+    /// The caller requested the end.
     StopAsked,
-    /// Every dump that was waited for is complete.
+    /// Every expected dump is complete.
     Complete,
 }
 
@@ -67,11 +67,11 @@ enum Line {
 }
 
 impl Session {
-    /// Follows the session until perfetto ends or a stop is asked for. Survives any number
+    /// Follows the session until perfetto ends or the caller requests a stop. Survives any number
     /// of lost connections.
     ///
     /// # Errors
-    /// [`SessionError::NotFetched`] where the device says what makes no sense, or refuses the
+    /// Returns [`SessionError::NotFetched`] if the device sends an unexpected answer or refuses the
     /// loop.
     pub async fn follow(
         &mut self,
@@ -123,7 +123,7 @@ impl Session {
         }
     }
 
-    /// One connection's worth of following.
+    /// Follows the session over one connection.
     async fn watch(
         &mut self,
         controls: &mut Controls,
@@ -136,7 +136,7 @@ impl Session {
         let mut shell = self.start_loop().await?;
         let mut reader = LineReader::default();
         let mut report = Progress::default();
-        // Asked beside the following: a phone that is slow to answer holds up no control.
+        // Runs concurrently, so that a slow device does not delay controls.
         let mut naming = JoinSet::new();
         loop {
             tokio::select! {
@@ -148,7 +148,7 @@ impl Session {
                     let bytes = match event {
                         ShellEvent::Stdout(bytes) => bytes,
                         ShellEvent::Stderr(_) => continue,
-                        // The loop ends by saying so; without that it was ended.
+                        // The loop prints a line before its regular end; otherwise it was killed.
                         ShellEvent::Exit(_) => return Err(self.lost().into()),
                     };
                     for line in reader.push(&bytes) {
@@ -185,7 +185,7 @@ impl Session {
         }
     }
 
-    /// Asks for the names of processes of the last report that have none yet.
+    /// Requests the names of processes in the last report that do not have one yet.
     fn ask_new_names(&self, naming: &mut JoinSet<Vec<(u32, String)>>) {
         if !naming.is_empty() {
             return;
@@ -201,7 +201,7 @@ impl Session {
         }
     }
 
-    /// Takes in what was asked before the end, without waiting long for it.
+    /// Processes the outstanding name requests, with a short timeout.
     async fn note_last_names(
         &mut self,
         naming: &mut JoinSet<Vec<(u32, String)>>,
@@ -225,7 +225,7 @@ impl Session {
         Ok(self.device.spawn(&command, QUICK).await?)
     }
 
-    /// What is written on the device. No such path holds a blank.
+    /// Returns the files that grow on the device. None of these paths contains blanks.
     fn growing_files(&self) -> Vec<&str> {
         let header = self.header();
         match &header.heap_files {
@@ -256,7 +256,7 @@ impl Session {
                 let began = self.state.started_ns.unwrap_or(now);
                 report.elapsed = Duration::from_nanos(now.saturating_sub(began));
             }
-            // Another process that got the number after ours had ended.
+            // Another process that got the PID after ours had ended.
             "stat" => {
                 let now = probe::parse_start_ticks(rest);
                 let ours = self.process().map(|p| p.start_ticks);
@@ -285,7 +285,7 @@ impl Session {
     }
 
     fn found_over(&mut self) -> Line {
-        // When it was started is known a little later than it was; its process is older.
+        // The start is noted slightly after it happened, so the process is older than that.
         self.over_after = self
             .process()
             .and_then(|process| self.up_ns.checked_sub(process.started_ns()))
@@ -310,7 +310,7 @@ impl Session {
     }
 }
 
-/// The fourth column of `df -k` in bytes.
+/// Parses the fourth column of `df -k`, in bytes.
 fn parse_free(line: &str) -> Option<u64> {
     line.split_whitespace()
         .nth(3)?
@@ -319,13 +319,13 @@ fn parse_free(line: &str) -> Option<u64> {
         .checked_mul(1024)
 }
 
-/// Whole lines out of blocks of bytes. A line that never ends is cut off.
+/// Splits blocks of bytes into whole lines. Overlong lines are cut off.
 #[derive(Default)]
 pub(super) struct LineReader {
     rest: Vec<u8>,
 }
 
-/// No answer of a device has longer lines.
+/// Maximum length of a line; answers of a device are shorter.
 const LONGEST_LINE: usize = 64 << 10;
 
 impl LineReader {

@@ -1,4 +1,4 @@
-//! Looking at the trace file of a session that runs: its new end goes to a scanner.
+//! Reads the new end of a running session's trace file for a scanner.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::error::SessionError;
 use super::probe::{self, QUICK};
 use heaptap_adb::{Command, Device, ShellEvent};
 
-/// Between two looks at the file.
+/// Interval between two reads.
 pub(super) const LOOK: Duration = Duration::from_millis(150);
 /// `dd` skips whole blocks of this size without reading them.
 const BLOCK: u64 = 64 << 10;
@@ -17,24 +17,24 @@ const LOOK_AT: &str = r#"cat /proc/uptime
 if [ -d /proc/$3 ]; then echo alive; else echo gone; fi
 dd if="$1" bs=65536 skip=$2 2>/dev/null"#;
 
-/// The file of a session, and who writes it.
+/// Trace file of a session, and its writer.
 pub(super) struct TraceFile<'a> {
     pub(super) path: &'a str,
-    /// perfetto's.
+    /// PID of perfetto.
     pub(super) pid: u32,
 }
 
-/// One look at the file.
+/// Result of one read.
 pub(super) struct Look {
-    /// Where it ended.
+    /// End position, bytes.
     pub(super) end: u64,
-    /// BOOTTIME then, ns.
+    /// BOOTTIME of the read, ns.
     pub(super) boot_ns: u64,
-    /// Whether perfetto ran then.
+    /// Perfetto was running.
     pub(super) alive: bool,
 }
 
-/// Scans what the file has from `at` on.
+/// Scans the file from `at` on.
 pub(super) async fn look(
     device: &Device,
     file: &TraceFile<'_>,
@@ -61,7 +61,7 @@ pub(super) async fn look(
             ShellEvent::Stderr(_) => continue,
             ShellEvent::Exit(_) => return Ok(look),
         };
-        // Two lines come before the bytes of the file.
+        // Two lines precede the bytes of the file.
         if look.boot_ns == 0 {
             head.append(&mut bytes);
             let mut lines = head.splitn(3, |b| *b == b'\n');

@@ -1,55 +1,54 @@
-//! Heap files: what `am dumpheap` has apps write, in place of a trace of perfetto. Which files
-//! those are, and their names on the device.
+//! Heap files: dumps that apps write by `am dumpheap` instead of a trace of perfetto. Owns their
+//! kinds and their names on the device.
 
 use serde::{Deserialize, Serialize};
 
 use super::id::SessionId;
 
-/// Where the activity manager and the shell may both write.
+/// Directory that both the activity manager and the shell can write.
 pub(super) const FOLDER: &str = "/data/local/tmp";
-/// The name that the script on the device has among processes.
+/// Process name of the script on the device.
 pub(super) const SCRIPT_NAME: &str = "heaptap-dumpheap";
 
-/// What the processes of a session are to write.
+/// Heap files that the processes of a session write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeapFiles {
-    /// In the order in which they are written.
+    /// Files in the order in which they are written.
     pub files: Vec<HeapFile>,
-    /// A file that does not grow for so long is given up, milliseconds.
+    /// Maximum time without growth before a file is given up, milliseconds.
     pub silence_ms: u64,
-    /// `am` returns once the file is there (Android 10 on).
+    /// `am` returns only after the file is written (Android 10 and later).
     pub am_waits: bool,
 }
 
 /// One file of one process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeapFile {
-    /// What it holds.
+    /// Content.
     pub kind: HeapFileKind,
-    /// The process.
     pub pid: u32,
-    /// Its name.
+    /// Process name.
     pub process: String,
-    /// Flags of `am dumpheap`, between blanks.
+    /// Flags of `am dumpheap`, separated by blanks.
     pub flags: String,
-    /// Where it is on the device.
+    /// Path on the device.
     pub remote: String,
-    /// Its name in the folder of results.
+    /// Name in the output directory.
     pub name: String,
 }
 
-/// What a heap file holds.
+/// Content of a heap file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HeapFileKind {
     /// The Java heap.
     Hprof,
-    /// What malloc says of itself, XML.
+    /// Output of `malloc_info`, XML.
     MallocInfo,
 }
 
 impl HeapFileKind {
-    /// The end of a file's name.
+    /// Returns the suffix of the file name.
     pub fn suffix(self) -> &'static str {
         match self {
             HeapFileKind::Hprof => "hprof",
@@ -58,12 +57,12 @@ impl HeapFileKind {
     }
 }
 
-/// The log of a session of heap files: its name holds the session's id.
+/// Returns the path of the log of a heap file session: it contains the session ID.
 pub fn log_path(id: &SessionId) -> String {
     format!("{FOLDER}/heaptap-{id}.dumps")
 }
 
-/// Where a process's file goes on the device.
+/// Returns the path of a process's heap file on the device.
 pub fn file_path(id: &SessionId, pid: u32, kind: HeapFileKind) -> String {
     format!("{FOLDER}/heaptap-{id}.{pid}.{}", kind.suffix())
 }

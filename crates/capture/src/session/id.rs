@@ -1,15 +1,15 @@
-//! The name of a recording session, and the names on the device that are made from it.
+//! Name of a recording session, and the names on the device that are derived from it.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Where Perfetto may write on a phone (SELinux lets its client write nowhere else).
+/// Directory for Perfetto traces (SELinux does not let its client write elsewhere).
 pub(super) const TRACE_DIR: &str = "/data/misc/perfetto-traces";
 
-/// Names a recording session: eight characters of `a-z2-9` without `l` and `o`, so that it can be read
-/// out and typed.
+/// Name of a recording session: eight characters of `a-z2-9` without `l` and `o`, so that people
+/// can read it out and type it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SessionId(String);
@@ -18,7 +18,7 @@ const LETTERS: &[u8] = b"abcdefghijkmnpqrstuvwxyz23456789";
 const LENGTH: usize = 8;
 
 impl SessionId {
-    /// A new id.
+    /// Creates a new ID.
     pub fn random() -> Self {
         SessionId(
             (0..LENGTH)
@@ -27,18 +27,18 @@ impl SessionId {
         )
     }
 
-    /// The id as text.
+    /// Returns the ID as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The trace file of this session on the device: its name holds the id, so that any host
-    /// can tell whose it is.
+    /// Returns the path of the session's trace file on the device. It contains the ID, so that any
+    /// host can identify the session.
     pub fn remote_path(&self) -> String {
         format!("{TRACE_DIR}/heaptap-{}.pftrace", self.0)
     }
 
-    /// The id in the name of a file on the device, where it is a trace of ours.
+    /// Returns the ID in the name of a file on the device, if it is a trace of heaptap.
     pub fn of_remote_name(name: &str) -> Option<Self> {
         let name = name.rsplit('/').next().unwrap_or(name);
         name.strip_prefix("heaptap-")?
@@ -54,7 +54,7 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// A text that is no session id.
+/// A text that is not a session ID.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a session id")]
 pub struct ParseSessionIdError(String);

@@ -1,6 +1,6 @@
-//! The session journal: what a later process needs to go on with a recording. One file a
-//! session, one JSON object a line, appended and synced, never rewritten; a torn last line is
-//! as if it had not been written. Owns the file's format; knows nothing of devices.
+//! The session journal: everything that a later process needs to continue a recording. One file per
+//! session, one JSON object per line, appended and synced, never rewritten; a torn last line
+//! is ignored. Owns the file's format; independent of devices.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -13,98 +13,97 @@ use super::dumps::SnapshotMethod;
 use super::heap_files::HeapFiles;
 use super::id::SessionId;
 
-/// Version of the journal's format, in its first line.
+/// Version of the journal format, in its first line.
 pub const JOURNAL_VERSION: u32 = 1;
-/// That of a session of heap files, which earlier readers would take for one of perfetto.
+/// Version for sessions of heap files, which older readers would mistake for sessions of perfetto.
 pub const HEAP_FILES_VERSION: u32 = 2;
 
-/// The random id that a kernel makes at each boot.
+/// Random ID that a kernel creates at each boot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BootId(pub String);
 
-/// A process on a device that cannot be mistaken for another that got its number later.
+/// Identity of a process on a device, which distinguishes it from a later process with its PID.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessKey {
-    /// Process id.
+    /// Process ID.
     pub pid: u32,
     /// Start time in clock ticks since boot (field 22 of `/proc/PID/stat`).
     pub start_ticks: u64,
 }
 
 impl ProcessKey {
-    /// When it was started, ns of BOOTTIME. A tick is 10 ms to user space on every Linux.
+    /// Returns its start, ns of BOOTTIME. In user space a tick is 10 ms on every Linux.
     pub(super) fn started_ns(&self) -> u64 {
         self.start_ticks.saturating_mul(10_000_000)
     }
 }
 
-/// What is known before the device is told anything.
+/// Facts known before the first request to the device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionHeader {
     /// [`JOURNAL_VERSION`].
     pub version: u32,
-    /// The session.
     pub id: SessionId,
     /// Serial number of the device.
     pub serial: String,
-    /// `ro.serialno` of the device, where it tells.
+    /// `ro.serialno` of the device, if available.
     #[serde(default)]
     pub hardware_serial: Option<String>,
     /// The adb server, `HOST:PORT`.
     pub server: String,
-    /// The boot in which the session runs.
+    /// Boot in which the session runs.
     pub boot_id: BootId,
-    /// The trace file on the device.
+    /// Trace file on the device.
     pub remote_path: String,
-    /// Whether the shell may remove that file (not on Android 10).
+    /// The shell can remove that file (not on Android 10).
     pub removable: bool,
-    /// Start by the host's clock.
+    /// Start by the host clock.
     #[serde(with = "time::serde::rfc3339")]
     pub time: time::OffsetDateTime,
-    /// Process names that are recorded, as the device knows them.
+    /// Recorded process names, as the device knows them.
     pub names: Vec<String>,
-    /// Process ids that are recorded.
+    /// Recorded process IDs.
     pub pids: Vec<u32>,
-    /// How long the device may take from a stop to the end, milliseconds.
+    /// Maximum time from a stop request to the end, milliseconds.
     pub stop_limit_ms: u64,
-    /// How long data may wait before it reaches the file, milliseconds.
+    /// Maximum delay before data reaches the file, milliseconds.
     pub write_period_ms: u64,
-    /// How dumps can be caused.
+    /// Method to trigger dumps.
     pub snapshots: SnapshotMethod,
-    /// Whether a label is of use where no dump can be caused: whoever follows the recording
-    /// takes something else at it.
+    /// Labels are useful without dumps, because the process that follows the recording
+    /// captures other data at them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub labels_without_dumps: bool,
-    /// The TraceConfig as text.
+    /// TraceConfig as text.
     pub config: String,
-    /// The folder for the results, absolute.
+    /// Output directory, absolute.
     pub output: PathBuf,
-    /// What is written there in place of a trace.
+    /// Heap files to write instead of a trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap_files: Option<HeapFiles>,
-    /// What the caller needs to finish the job (conversion options, target facts).
+    /// Facts that the caller needs to finish (conversion options, target facts).
     pub plan: serde_json::Value,
 }
 
 /// A label that waits for its dump.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Label {
-    /// The user's words.
+    /// Text given by the user.
     pub label: String,
-    /// When it was asked for, by the device's BOOTTIME in nanoseconds.
+    /// Time of the request, by the device's BOOTTIME in nanoseconds.
     pub boot_ns: u64,
-    /// The device's BOOTTIME right before the request for a dump left its shell: nothing that
-    /// was made before is that dump. `None` where no dump was requested, or nobody noted when.
+    /// The device's BOOTTIME right before its shell requested the dump; earlier dumps do not belong
+    /// to the label. `None` if no dump was requested, or if the time was not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_ns: Option<u64>,
 }
 
 impl Label {
-    /// Whether a dump that was made then may be this label's: it was not before the request
-    /// could have been sent. The device's clock is read by the device itself, right before, and
-    /// cut off to 10 ms: a dump for the request is never before that reading, and one that
-    /// ended before the request, while the label was noted and the request on its way, is.
+    /// Returns whether a dump made at that time might belong to this label: it must not precede
+    /// the request. The device itself reads its clock right before the request, truncated to
+    /// 10 ms, so a dump for the request never precedes that reading. A dump that ended while
+    /// the label was noted and the request was on its way does precede it.
     pub fn may_be_of(&self, made_ns: u64) -> bool {
         made_ns >= self.sent_ns.unwrap_or(self.boot_ns)
     }
@@ -114,88 +113,84 @@ impl Label {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Entry {
-    /// The first line.
+    /// First line of a journal.
     Opened(Box<SessionHeader>),
-    /// perfetto runs.
+    /// perfetto is running.
     Started {
-        /// Its process.
         process: ProcessKey,
         /// BOOTTIME of the device then, ns.
         boot_ns: u64,
     },
-    /// A process that matches the targets: a trace may hold its heap without its name.
+    /// A process that matches the targets: a trace might contain its heap without its name.
     Seen {
-        /// Its id.
         pid: u32,
-        /// argv0, as the process has it.
+        /// argv0 of the process.
         name: String,
     },
-    /// A snapshot was asked for.
+    /// A snapshot was requested.
     Label(Label),
     /// The dump for a label was requested.
     Requested(Label),
-    /// The device ends with the process that records: nothing outlives it.
+    /// The device ends with the recording process, so nothing outlives it.
     InProcess,
-    /// Whoever started it left it to itself.
+    /// The process that started the session detached from it.
     Detached,
-    /// perfetto is about to be signalled, by whoever wrote the first such line.
+    /// The writer of the first such line is about to signal perfetto.
     Stopping {
-        /// A random name of the writer.
+        /// Random name of the writer.
         #[serde(default)]
         by: String,
     },
     /// perfetto has ended and its file is complete.
     Ended,
-    /// The results go elsewhere.
+    /// The output directory was changed.
     Moved {
-        /// The folder, absolute.
+        /// New directory, absolute.
         output: PathBuf,
     },
-    /// The trace is on this host, whole and synced.
+    /// Complete and synced trace on this host.
     Pulled {
-        /// Its size in bytes.
         size: u64,
-        /// Its SHA-256, lower-case hex.
+        /// SHA-256, lowercase hex.
         sha256: String,
     },
-    /// A heap file is on this host, whole and synced.
+    /// Complete and synced heap file on this host.
     PulledFile {
-        /// Its name in the folder of results.
+        /// Name in the output directory.
         name: String,
-        /// Its size in bytes.
         size: u64,
-        /// Its SHA-256, lower-case hex.
+        /// SHA-256, lowercase hex.
         sha256: String,
     },
-    /// A line of a later version.
+    /// A line of a later format version.
     #[serde(other)]
     Unknown,
 }
 
-/// What a journal says, all lines taken together.
+/// State of a session, from all lines of its journal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionState {
-    /// The first line.
+    /// First line of the journal.
     pub header: SessionHeader,
-    /// perfetto's process, once it is known.
+    /// perfetto's process, if known.
     pub process: Option<ProcessKey>,
     /// BOOTTIME of the start, ns.
     pub started_ns: Option<u64>,
-    /// Names of processes that matched, by id.
+    /// Names of processes that matched, by PID.
     pub seen: BTreeMap<u32, String>,
-    /// Labels in the order in which they were asked for.
+    /// Labels in the order of their requests.
     pub labels: Vec<Label>,
-    /// The device ends with the process that records.
+    /// The device ends with the recording process.
     pub in_process: bool,
-    /// It was left to itself on purpose.
+    /// The session was detached on purpose.
     pub detached: bool,
-    /// Who has signalled perfetto, or was about to.
+    /// Process that has signalled perfetto, or was about to.
     pub stopped_by: Option<String>,
-    /// perfetto has ended.
+    /// Perfetto has ended.
     pub ended: bool,
     /// Size and SHA-256 of the trace on this host.
     pub pulled: Option<(u64, String)>,
-    /// The same of heap files, by their names.
+    /// Size and SHA-256 of fetched heap files, by name.
     pub files: BTreeMap<String, (u64, String)>,
 }
 
@@ -216,7 +211,7 @@ impl SessionState {
         }
     }
 
-    /// Whether perfetto was, or was about to be, signalled.
+    /// Returns whether perfetto was signalled or about to be.
     pub fn stopping(&self) -> bool {
         self.stopped_by.is_some()
     }
@@ -246,7 +241,7 @@ impl SessionState {
                 self.stopped_by.get_or_insert(by);
             }
             Entry::Ended => self.ended = true,
-            // What was fetched into the old folder counts for nothing in the new one.
+            // Files fetched into the old directory do not count for the new one.
             Entry::Moved { output } => {
                 self.header.output = output;
                 self.pulled = None;
@@ -269,10 +264,10 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Creates the journal of a new session and syncs it, its folder too.
+    /// Creates the journal of a new session and syncs it and its directory.
     ///
     /// # Errors
-    /// Where the file exists or cannot be written.
+    /// Returns an error if the file exists or cannot be written.
     pub fn create(path: &Path, header: SessionHeader) -> io::Result<Self> {
         let file = OpenOptions::new()
             .append(true)
@@ -288,10 +283,10 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Opens a journal to append to it.
+    /// Opens a journal for appending.
     ///
     /// # Errors
-    /// Where there is none.
+    /// Returns an error if it does not exist.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Journal {
             path: path.to_owned(),
@@ -299,11 +294,11 @@ impl Journal {
         })
     }
 
-    /// Appends one entry and syncs it. One write call, so that processes that append at the
+    /// Appends one entry and syncs it, with one write call so that processes that append at the
     /// same time do not mix their lines.
     ///
     /// # Errors
-    /// Where this host cannot write.
+    /// Returns an error if this host cannot write.
     pub fn append(&mut self, entry: &Entry) -> io::Result<()> {
         let mut line = Vec::new();
         if self.ends_torn()? {
@@ -315,15 +310,14 @@ impl Journal {
         self.file.sync_data()
     }
 
-    /// Reads all of it.
+    /// Reads the whole journal.
     ///
     /// # Errors
-    /// Where it cannot be read, or does not begin with a header of this version.
+    /// Returns an error if it cannot be read or does not begin with a supported header.
     pub fn read(&self) -> io::Result<SessionState> {
         read(&self.path)
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -342,12 +336,12 @@ impl Journal {
 /// Reads the journal at `path`.
 ///
 /// # Errors
-/// Where it cannot be read, or does not begin with a header of this version.
+/// Returns an error if it cannot be read or does not begin with a supported header.
 pub fn read(path: &Path) -> io::Result<SessionState> {
     let mut state = None;
     for line in BufReader::new(File::open(path)?).split(b'\n') {
         let line = line?;
-        // Torn lines: only the last can be one, or one that an append has closed since.
+        // Torn lines: the last one, or one that a later append has terminated.
         let Ok(entry) = serde_json::from_slice::<Entry>(&line) else {
             continue;
         };
@@ -359,7 +353,7 @@ pub fn read(path: &Path) -> io::Result<SessionState> {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidData,
                     format!(
-                        "it has format version {}, this heaptap reads {HEAP_FILES_VERSION}",
+                        "its format version is {}, but this heaptap supports {HEAP_FILES_VERSION}",
                         header.version
                     ),
                 ));
@@ -373,15 +367,15 @@ pub fn read(path: &Path) -> io::Result<SessionState> {
 
 /// A journal without a header.
 #[derive(Debug, thiserror::Error)]
-#[error("it does not begin with the opening of a session")]
+#[error("it does not begin with a session header")]
 struct Unopened;
 
-/// Whether an error of [`read`] says that the journal has no whole header.
+/// Returns whether an error of [`read`] means that the journal does not have a complete header.
 pub(super) fn is_unopened(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Unopened>())
 }
 
-/// Makes a new or removed name in the folder of `path` last through a loss of power.
+/// Makes a new or removed name in the directory of `path` survive a power loss.
 #[cfg(unix)]
 pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
     match path.parent() {
@@ -390,7 +384,7 @@ pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Windows has no such call: NTFS journals its names.
+/// Does nothing: Windows has no such call, and NTFS journals its names.
 #[cfg(not(unix))]
 pub(super) fn sync_folder(_path: &Path) -> io::Result<()> {
     Ok(())

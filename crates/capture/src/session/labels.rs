@@ -1,12 +1,12 @@
-//! The labels of a session as they are set, whoever sets them: read from its journal, for those
-//! who do something beside the recording when there is a new one.
+//! Labels of a session as any process sets them: read from the journal by code that captures
+//! companion data at new labels.
 
 use std::path::PathBuf;
 
 use super::journal::{self, Label};
 use super::session::Session;
 
-/// Looks at the journal of a session again and again.
+/// Watches the journal of a session for new labels.
 #[derive(Debug)]
 pub struct LabelWatch {
     path: PathBuf,
@@ -16,8 +16,8 @@ pub struct LabelWatch {
 }
 
 impl LabelWatch {
-    /// Labels that were set since the last look, each with its place among all, from 1. None
-    /// where the journal is gone: the session is finished.
+    /// Returns labels set since the last call, each with its index among all labels, from 1.
+    /// Returns none if the journal is gone because the session is finished.
     pub fn new_labels(&mut self) -> Vec<(u32, Label)> {
         let length = std::fs::metadata(&self.path).map_or(0, |found| found.len());
         if length == self.length {
@@ -40,14 +40,14 @@ impl LabelWatch {
         new
     }
 
-    /// How many labels there were at the last look.
+    /// Returns the number of labels at the last call.
     pub fn count(&self) -> usize {
         self.seen
     }
 }
 
 impl Session {
-    /// Watches for labels that are set from now on.
+    /// Watches for labels set from now on.
     pub fn watch_labels(&self) -> LabelWatch {
         LabelWatch {
             path: self.journal_path().to_owned(),

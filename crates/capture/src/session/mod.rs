@@ -1,5 +1,5 @@
-//! A recording's life on the device: start, follow, snapshot, stop, pull, tidy up; and the
-//! journal on the host from which a later process can go on. Emits events; never prints.
+//! Lifecycle of a recording session on the device: start, follow, snapshot, stop, pull, clean up;
+//! and the journal on the host that lets a later process continue. Emits events; never prints.
 //!
 //! ```text
 //! SessionHeader ──► Session::start ──► follow ──► stop ──► pull ──► (convert) ──► remove_remote ──► forget
@@ -8,9 +8,9 @@
 //!                    Store ──────────────┘                                      nothing is left
 //! ```
 //!
-//! The journal is written and synced before the device is told anything. Whoever finishes a
-//! session holds its lock; anybody may add a label or ask for the end. `docs/recording.md`
-//! tells what is safe against what.
+//! The journal is written and synced before the first request to the device. The process that
+//! finishes a session holds its lock; any process can add a label or request the end.
+//! `docs/recording.md` has the guarantees about failures.
 
 mod completion;
 mod dump_heaps;

@@ -1,5 +1,5 @@
-//! Questions to the device that cost one command each, and the reading of their answers:
-//! which boot this is, what a process is, which perfetto writes to a file.
+//! Queries to the device with one command each, and parsers of their answers:
+//! the boot, a process, the perfetto that writes to a file.
 
 use std::time::Duration;
 
@@ -11,18 +11,17 @@ use heaptap_adb::{Command, Device, DeviceError};
 /// Time allowed for a command that only reads `/proc`.
 pub(super) const QUICK: Duration = Duration::from_secs(15);
 
-/// A device at one moment.
+/// State of a device at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moment {
-    /// The boot.
     pub boot_id: BootId,
     /// BOOTTIME, ns; `/proc/uptime` has a resolution of 10 ms.
     pub boot_ns: u64,
-    /// The shell's user id: 2000, or 0 after `adb root`.
+    /// User ID of the shell: 2000, or 0 after `adb root`.
     pub uid: u32,
 }
 
-/// A process at one moment.
+/// State of a process at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProcessFacts {
     pub(super) key: ProcessKey,
@@ -31,7 +30,7 @@ pub(super) struct ProcessFacts {
 }
 
 impl ProcessFacts {
-    /// Whether it is a perfetto, or our script for heap files, that writes to `path`.
+    /// Returns whether it is perfetto, or heaptap's script for heap files, that writes to `path`.
     pub(super) fn writes_to(&self, path: &str) -> bool {
         let is =
             |arg: &Vec<u8>, name: &str| arg.rsplit(|b| *b == b'/').next() == Some(name.as_bytes());
@@ -44,7 +43,7 @@ impl ProcessFacts {
 
 const MOMENT: &str = "cat /proc/sys/kernel/random/boot_id /proc/uptime; id -u";
 
-/// Which boot, which time, which user.
+/// Reads the boot ID, the uptime and the user ID.
 pub async fn moment(device: &Device) -> Result<Moment, SessionError> {
     let output = device
         .run(&Command::script(MOMENT).called("reading its clock"), QUICK)
@@ -58,27 +57,27 @@ pub async fn moment(device: &Device) -> Result<Moment, SessionError> {
             uid: lines.next()?.parse().ok()?,
         })
     })();
-    parsed.ok_or_else(|| unexpected_output(device, "boot id, uptime and user", &text))
+    parsed.ok_or_else(|| unexpected_output(device, "the boot ID, uptime and user", &text))
 }
 
-/// What tells one phone from another.
+/// Facts that distinguish devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Identity {
     boot_id: String,
-    /// `ro.serialno`; empty where the phone does not tell.
+    /// `ro.serialno`; empty if the device does not report it.
     hardware_serial: String,
 }
 
 const IDENTITY: &str = "cat /proc/sys/kernel/random/boot_id; getprop ro.serialno";
 
-/// Whether `device` is the phone on which the session of `header` runs or ran: the same boot,
-/// or the same serial number. What adb calls a serial may be an address that another phone has
-/// by now.
+/// Returns whether the session of `header` runs or ran on `device`: it has the same boot
+/// or the same serial number. The serial that adb uses might be an address that another device
+/// has by now.
 ///
 /// # Errors
-/// Where the device cannot be asked.
+/// Returns an error if the device cannot be reached.
 pub async fn is_phone_of(device: &Device, header: &SessionHeader) -> Result<bool, SessionError> {
-    let question = Command::script(IDENTITY).called("making sure that it is the right phone");
+    let question = Command::script(IDENTITY).called("checking the device identity");
     let output = device.run(&question, QUICK).await?;
     let text = String::from_utf8_lossy(&output.stdout);
     let mut lines = text.lines().map(str::trim);
@@ -95,7 +94,7 @@ impl Identity {
             return true;
         }
         match &header.hardware_serial {
-            // All emulators of a version have one.
+            // All emulators of a version have the same one.
             Some(then) if !self.hardware_serial.is_empty() => {
                 *then == self.hardware_serial
                     && (serial == header.serial || !then.starts_with("EMULATOR"))
@@ -107,7 +106,7 @@ impl Identity {
 
 const PROCESS: &str = "cat /proc/$1/stat 2>/dev/null && cat /proc/$1/cmdline 2>/dev/null";
 
-/// What process `pid` is; `None` where there is none.
+/// Reads the state of process `pid`; `None` if it does not exist.
 pub(super) async fn process(
     device: &Device,
     pid: u32,
@@ -115,7 +114,7 @@ pub(super) async fn process(
     let output = device
         .run(
             &Command::script(PROCESS)
-                .called("looking for the recording")
+                .called("checking the recording process")
                 .arg(pid.to_string()),
             QUICK,
         )
@@ -128,18 +127,18 @@ pub(super) async fn process(
     }))
 }
 
-/// What runs with a path among its arguments.
+/// Process with a given path among its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Writer {
     /// Nothing.
     None,
     /// A perfetto in the background.
     Perfetto(ProcessFacts),
-    /// Something that may be about to start one.
+    /// A process that might be about to start perfetto.
     Starting,
 }
 
-/// Finds the perfetto that writes to `path`.
+/// Finds the perfetto process that writes to `path`.
 pub(super) async fn find_writer(device: &Device, path: &str) -> Result<Writer, DeviceError> {
     let list = Command::program("ps").args(["-A", "-o", "PID,PPID,ARGS"]);
     let output = device.run(&list, QUICK).await?;
@@ -150,7 +149,7 @@ pub(super) async fn find_writer(device: &Device, path: &str) -> Result<Writer, D
         .filter_map(parse_ps_line)
     {
         if args.split_whitespace().any(|word| word == path) {
-            // perfetto goes into the background by leaving its parent.
+            // perfetto moves to the background by leaving its parent.
             if parent == 1 {
                 daemons.push(pid);
             } else {
@@ -172,7 +171,7 @@ pub(super) async fn find_writer(device: &Device, path: &str) -> Result<Writer, D
     })
 }
 
-/// The perfetto that writes to `path`, waiting a little for one that is being started.
+/// Finds the perfetto process that writes to `path`, with a short wait for one that is starting.
 pub(super) async fn await_writer(
     device: &Device,
     path: &str,
@@ -188,11 +187,11 @@ pub(super) async fn await_writer(
     Ok(None)
 }
 
-/// The last words of perfetto and the tracing service in the device's log, newest last.
+/// Returns the last lines of perfetto and the tracing service in the device log, newest last.
 pub(super) async fn log_of_perfetto(device: &Device) -> Vec<String> {
     let command =
         Command::program("logcat").args(["-d", "-t", "200", "-s", "perfetto:*", "traced:*"]);
-    // The log only explains: without it the failure is told with fewer words.
+    // The log only adds details: without it the error message is shorter.
     let Ok(output) = device.run(&command, QUICK).await else {
         return Vec::new();
     };
@@ -202,7 +201,7 @@ pub(super) async fn log_of_perfetto(device: &Device) -> Vec<String> {
         .collect()
 }
 
-/// The message of a `threadtime` line of level W, E or F:
+/// Returns the message of a `threadtime` line of level W, E or F:
 /// `11-20 09:00:00.123  1234  1234 E perfetto: words`.
 fn message_of_log_line(line: &str) -> Option<String> {
     let mut fields = line.split_whitespace();
@@ -218,14 +217,14 @@ fn parse_ps_line(line: &str) -> Option<(u32, u32, &str)> {
     Some((pid.parse().ok()?, parent.parse().ok()?, args))
 }
 
-/// `36cd0c44-6a0e-4e0c-9b2f-2f6f1a5a9c11`: nothing but hex digits and dashes is taken.
+/// Parses `36cd0c44-6a0e-4e0c-9b2f-2f6f1a5a9c11`: accepts only hex digits and dashes.
 pub(super) fn parse_boot_id(text: &str) -> Option<BootId> {
     let plain = |b: u8| b.is_ascii_hexdigit() || b == b'-';
     (!text.is_empty() && text.len() <= 64 && text.bytes().all(plain))
         .then(|| BootId(text.to_owned()))
 }
 
-/// The first number of `/proc/uptime`, seconds with two decimals, as ns.
+/// Parses the first number of `/proc/uptime`, seconds with two decimals, as ns.
 pub(super) fn parse_uptime(text: &str) -> Option<u64> {
     let (seconds, fraction) = text.split_whitespace().next()?.split_once('.')?;
     let centi: u64 = fraction.get(..2)?.parse().ok()?;
@@ -235,7 +234,7 @@ pub(super) fn parse_uptime(text: &str) -> Option<u64> {
         .checked_add(centi * 10_000_000)
 }
 
-/// Field 22 of `/proc/PID/stat`. The name in field 2 may hold blanks and parentheses.
+/// Parses field 22 of `/proc/PID/stat`. The name in field 2 can contain blanks and parentheses.
 pub(super) fn parse_start_ticks(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(19)?.parse().ok()

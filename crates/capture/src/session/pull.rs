@@ -1,6 +1,6 @@
-//! Fetching the trace: to a temporary file beside the goal, its size and SHA-256 checked
-//! against the device's, synced, renamed. Broken pulls are tried again; the device's copy is
-//! not touched here.
+//! Fetches the trace: to a temporary file next to the goal, checks size and SHA-256 against
+//! the device's, syncs and renames it. Failed pulls are retried; the device's copy is
+//! not modified here.
 
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -21,30 +21,29 @@ use heaptap_model::bytes::sha256_of;
 use heaptap_model::folder::OWN_PREFIX;
 use heaptap_model::units::hex;
 
-/// Longest silence between two blocks of a pull.
+/// Maximum silence between two blocks of a pull.
 const STALL: Duration = Duration::from_secs(20);
-/// Without a byte of progress for this long, the pull is left to a later `collect`.
+/// Maximum time without progress; after it, the pull is left to a later `collect`.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long the device may take to hash its copy.
+/// Timeout for hashing the device's copy.
 const HASH_LIMIT: Duration = Duration::from_secs(300);
-/// A pull that breaks off so often without getting further than before is left to a later
+/// Maximum number of failed attempts without progress; after it, the pull is left to a later
 /// `collect`.
 const BROKEN: u32 = 6;
-/// A copy that differs from the device's this often is not tried again.
+/// Maximum number of copies that differ from the device's.
 const MISMATCHES: u32 = 3;
-/// Progress is told in steps of this many bytes.
+/// Progress is reported in steps of this many bytes.
 const STEP: u64 = 1 << 20;
 
-/// A trace on this host, byte for byte what the device wrote.
+/// A trace on this host, an exact copy of the device's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawTrace {
-    /// Where it is.
     pub path: PathBuf,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Its SHA-256, lower-case hex.
+    /// SHA-256, lowercase hex.
     pub sha256: String,
-    /// When the device's last byte came, by this host's clock; `None` where another process
+    /// Arrival of the last byte, by this host's clock; `None` if another process
     /// fetched it.
     pub received_at: Option<time::OffsetDateTime>,
 }
@@ -57,23 +56,23 @@ struct Received {
     at: time::OffsetDateTime,
 }
 
-/// Why one attempt failed.
+/// Failure of one attempt.
 enum Attempt {
     Device(DeviceError),
     /// Another file has the name.
     Taken,
-    /// What came is not what is there.
+    /// The copy differs from the device's file.
     Mismatch(String),
     Host(io::Error),
 }
 
 impl Session {
-    /// Fetches the trace as `goal`.
+    /// Fetches the trace to `goal`.
     ///
     /// # Errors
-    /// [`SessionError::NotFetched`] where the device stays away or a stop is asked for,
-    /// [`SessionError::Keep`] where this host cannot write, [`SessionError::NothingLeft`]
-    /// where the device has no such file.
+    /// Returns [`SessionError::NotFetched`] if the device stays away or a stop is requested,
+    /// [`SessionError::Keep`] if this host cannot write, [`SessionError::NothingLeft`]
+    /// if the device does not have the file.
     pub async fn pull(
         &mut self,
         goal: &Path,
@@ -89,7 +88,7 @@ impl Session {
                 })?;
                 Ok(trace)
             }
-            // Nothing ever came of it, and nobody ended it.
+            // The session did not produce anything, and was not stopped.
             None if self.last.as_ref().is_some_and(|p| p.trace_bytes == 0)
                 && !self.state.stopping() =>
             {
@@ -110,7 +109,7 @@ impl Session {
         })
     }
 
-    /// Fetches `remote` as `goal`; `None` where the device has no such file.
+    /// Fetches `remote` to `goal`; `None` if the device does not have the file.
     pub(super) async fn pull_file(
         &self,
         remote: &str,
@@ -127,7 +126,7 @@ impl Session {
             let mut got = 0;
             let attempt = tokio::select! {
                 attempt = self.pull_once(remote, goal, &mut got, &mut ended_told) => attempt,
-                () = stop_asked(controls) => return Err(self.not_fetched("it was interrupted")),
+                () = stop_asked(controls) => return Err(self.not_fetched("interrupted")),
             };
             let why = match attempt {
                 Ok(Some(trace)) => {
@@ -159,7 +158,7 @@ impl Session {
                 Err(Attempt::Device(error)) if error.is_connection() => error.to_string(),
                 Err(Attempt::Device(error)) => return Err(self.not_fetched(&error.to_string())),
             };
-            // Each attempt begins at the first byte, and a large file takes its time.
+            // Each attempt starts at the first byte, and a large file takes long.
             if got > 0 {
                 last_progress = Instant::now();
                 broken += 1;
@@ -178,9 +177,9 @@ impl Session {
                 self.device.wait_ready(PATIENCE).await
             };
             tokio::select! {
-                // Where it is not ready the next attempt says why.
+                // If it is not ready, the next attempt reports the error.
                 _ = back => {}
-                () = stop_asked(controls) => return Err(self.not_fetched("it was interrupted")),
+                () = stop_asked(controls) => return Err(self.not_fetched("interrupted")),
             }
             backoff = (backoff * 2).min(Duration::from_secs(5));
         }
@@ -227,21 +226,21 @@ impl Session {
         let mismatch = |what: String| Err(Attempt::Mismatch(what));
         if size != before.size || after.map(|s| s.size) != Some(size) {
             return mismatch(format!(
-                "{size} bytes came of a file of {} bytes",
+                "received {size} bytes of a file of {} bytes",
                 after.map_or(before.size, |s| s.size)
             ));
         }
         if let Some(theirs) = theirs.map_err(Attempt::Device)?
             && theirs != sha256
         {
-            return mismatch("what came differs from the device's file".to_owned());
+            return mismatch("the copy differs from the device's file".to_owned());
         }
         file.as_file().sync_all().map_err(Attempt::Host)?;
         if let Err((error, file)) = unfinished::place(file.into_temp_path(), goal) {
             if error.kind() != io::ErrorKind::AlreadyExists {
                 return Err(Attempt::Host(error));
             }
-            // A process that was killed before it could note it has fetched the same.
+            // A process that was killed before it could record it has fetched the same file.
             let (path, sha256) = (goal.to_owned(), sha256.clone());
             let same = tokio::task::spawn_blocking(move || is_whole(&path, size, &sha256));
             drop(file);
@@ -258,11 +257,11 @@ impl Session {
         }))
     }
 
-    /// The file at `goal` if it is what was fetched before, told by its SHA-256. Another file is
-    /// set aside: it may be somebody's.
+    /// Returns the file at `goal` if it is the fetched one, by its SHA-256. Any other file is
+    /// renamed, because it might be valuable.
     ///
     /// # Errors
-    /// Returns an error if this host cannot set it aside.
+    /// Returns an error if this host cannot rename it.
     pub async fn kept(
         &self,
         goal: &Path,
@@ -287,8 +286,8 @@ impl Session {
             source,
         })?;
         self.warn(format!(
-            "{} has changed since it was fetched. It is now {}, and the device's copy is fetched \
-             again.",
+            "{} has changed since it was fetched. It is now {}, and heaptap fetches the device's \
+             copy again.",
             goal.display(),
             aside.display()
         ));
@@ -324,7 +323,7 @@ impl Session {
         let size = self.device.pull(remote, &mut sink, STALL).await;
         let size = size.map_err(|error| match error {
             DeviceError::Sink(_) if too_long => Attempt::Mismatch(format!(
-                "more than {total} bytes came of a file of {total} bytes"
+                "received more than {total} bytes of a file of {total} bytes"
             )),
             DeviceError::Sink(source) => Attempt::Host(source),
             other => Attempt::Device(other),
@@ -337,7 +336,7 @@ impl Session {
         })
     }
 
-    /// The device's own SHA-256 of its file; `None` where it has no program for that.
+    /// Returns the device's own SHA-256 of its file; `None` if it does not have a program for that.
     async fn remote_hash(&self, remote: &str) -> Result<Option<String>, DeviceError> {
         let command = Command::program("sha256sum").arg(remote);
         let output = self.device.run(&command, HASH_LIMIT).await?;
@@ -349,11 +348,12 @@ impl Session {
 }
 
 impl Session {
-    /// Has the results written to `output`, an absolute path. A trace that was fetched before,
-    /// as `name` in the folder so far, comes along: the device may not have it any more.
+    /// Changes the output directory to `output`, an absolute path. A trace that was already
+    /// fetched, as `name` in the previous directory, is copied: the device might not have it any
+    /// more.
     ///
     /// # Errors
-    /// Where the copy or the journal cannot be written.
+    /// Returns an error if the copy or the journal cannot be written.
     pub fn move_output(&mut self, output: &Path, name: &str) -> Result<(), SessionError> {
         let from = self.header().output.join(name);
         let goal = output.join(name);
@@ -378,7 +378,7 @@ impl Session {
         }
     }
 
-    /// False where `from` is not what was fetched.
+    /// Copies a fetched file; returns false if `from` is not that file.
     fn copy(&self, from: &Path, goal: &Path, size: u64, sha256: &str) -> io::Result<bool> {
         let Ok(mut source) = std::fs::File::open(from) else {
             return Ok(false);
@@ -406,14 +406,14 @@ impl Session {
     }
 }
 
-/// Whether the file at `path` has this size and SHA-256.
+/// Returns whether the file at `path` has this size and SHA-256.
 fn is_whole(path: &Path, size: u64, sha256: &str) -> bool {
     let metadata = std::fs::metadata(path);
     metadata.is_ok_and(|m| m.is_file() && m.len() == size)
         && sha256_of(path).is_ok_and(|sum| sum == sha256)
 }
 
-/// Gives the file at `path` a name that no other has: `raw-trace.changed`.
+/// Renames the file at `path` to an unused name: `raw-trace.changed`.
 fn set_aside(path: &Path) -> io::Result<PathBuf> {
     let name = |n: u32| {
         let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -431,7 +431,7 @@ fn set_aside(path: &Path) -> io::Result<PathBuf> {
     Ok(name(n))
 }
 
-/// The beginning of the names of a session's unfinished files.
+/// Returns the prefix of a session's unfinished files.
 pub fn part_prefix(id: &SessionId) -> String {
     format!("{OWN_PREFIX}{id}-")
 }
@@ -440,7 +440,7 @@ fn part_file(folder: &Path, id: &SessionId) -> io::Result<tempfile::NamedTempFil
     unfinished::file_in(folder, &part_prefix(id))
 }
 
-/// Removes the files and folders that a killed process of the session left unfinished in
+/// Removes unfinished files and directories of a killed process of the session in
 /// `folder`. Those of other sessions and commands stay.
 ///
 /// # Errors

@@ -1,5 +1,4 @@
-//! Traces of ours that stand on a device, whichever host recorded them; and Android 10's one
-//! fixed file.
+//! heaptap's traces on a device, from any host; and the single fixed file of Android 10.
 
 use super::error::SessionError;
 use super::id::{SessionId, TRACE_DIR};
@@ -10,20 +9,19 @@ use heaptap_adb::{Command, Device, RemoteStat};
 /// A trace on a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteTrace {
-    /// The session that its name holds.
+    /// Session ID in its name.
     pub id: SessionId,
-    /// Where it is.
     pub path: String,
-    /// Size and time; `None` where it is gone again.
+    /// Size and time; `None` if it has disappeared.
     pub stat: Option<RemoteStat>,
-    /// The perfetto that still writes to it.
+    /// The perfetto process that is still writing it.
     pub writer: Option<ProcessKey>,
 }
 
-/// The traces of ours that `device` holds. Empty where it does not let the shell look.
+/// Lists heaptap's traces on `device`. Empty if the shell cannot list the directory.
 ///
 /// # Errors
-/// Where the device cannot be asked.
+/// Returns an error if the device cannot be reached.
 pub async fn remote_traces(device: &Device) -> Result<Vec<RemoteTrace>, SessionError> {
     let output = device
         .run(&Command::program("ls").arg(TRACE_DIR), QUICK)
@@ -48,8 +46,8 @@ pub async fn remote_traces(device: &Device) -> Result<Vec<RemoteTrace>, SessionE
     Ok(found)
 }
 
-/// Android 10's shell cannot remove traces, so there is one file, written again each time. A
-/// file that root made is not the shell's to write, so each has its own.
+/// Returns the path of the single trace file of Android 10, whose shell cannot remove traces. The
+/// shell cannot write a file that root created, so each user has its own.
 pub fn fixed_path(shell_is_root: bool) -> String {
     format!(
         "{TRACE_DIR}/profile-{}",
@@ -57,10 +55,10 @@ pub fn fixed_path(shell_is_root: bool) -> String {
     )
 }
 
-/// The perfetto that writes to `path` on `device`, if any.
+/// Finds the perfetto process that writes to `path` on `device`, if any.
 ///
 /// # Errors
-/// Where the device cannot be asked.
+/// Returns an error if the device cannot be reached.
 pub async fn writer_of(device: &Device, path: &str) -> Result<Option<ProcessKey>, SessionError> {
     Ok(match probe::find_writer(device, path).await? {
         Writer::Perfetto(facts) => Some(facts.key),

@@ -1,5 +1,5 @@
-//! SELinux, permissive for the time of a recording: a loop on the device puts it back when
-//! perfetto is gone, whatever becomes of this host and of the cable.
+//! Permissive SELinux during a recording: a loop on the device restores it after
+//! perfetto has ended, even if this host or the cable fails.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use super::session::Session;
 use heaptap_adb::{Command, Device};
 
 /// Runs as root. `$1` is the trace file that only our perfetto writes to, `$2` the guard: a
-/// program of its own, so that it holds nothing of this connection.
+/// separate program, so that it does not hold this connection open.
 const RELAX: &str = r#"if [ "$(getenforce)" != Enforcing ]; then echo unchanged; exit 0; fi
 sh -c "$2" heaptap-guard "$1" </dev/null >/dev/null 2>&1 &
 if setenforce 0; then echo permissive; else echo refused; fi"#;
 
-/// Waits two minutes for our perfetto, then until it is gone. Its own line in `ps` begins with
-/// `sh`, so that it does not find itself.
+/// Waits up to two minutes for our perfetto, then until it ends. Its own line in `ps` begins with
+/// `sh`, so it does not match itself.
 const GUARD: &str = r#"trap "" HUP INT TERM
 n=0
 while [ $n -lt 240 ]; do
@@ -26,26 +26,26 @@ setenforce 1"#;
 /// Time allowed for arming the guard.
 const ARMING: Duration = Duration::from_secs(20);
 
-/// What became of a request to relax SELinux.
+/// Result of a request to relax SELinux.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SelinuxChange {
-    /// It is permissive now, and enforcing again once the session is over.
+    /// It is permissive now, and will be enforcing again after the session.
     UntilTheEnd,
-    /// It was not enforcing.
+    /// It was not enforcing before.
     AsItWas,
 }
 
-/// Makes SELinux permissive for as long as a perfetto writes to `remote_path`.
+/// Makes SELinux permissive while a perfetto process writes to `remote_path`.
 ///
 /// # Errors
-/// Where the device allows it not.
+/// Returns an error if the device does not allow it.
 pub async fn relax_selinux(
     device: &Device,
     as_root: bool,
     remote_path: &str,
 ) -> Result<SelinuxChange, SessionError> {
     let script = Command::script(RELAX)
-        .called("guarding SELinux")
+        .called("arming the SELinux guard")
         .arg(remote_path)
         .arg(GUARD);
     let output = device.run(&root_command(script, as_root), ARMING).await?;
@@ -60,16 +60,16 @@ pub async fn relax_selinux(
     }
 }
 
-/// Runs as root. Enforces again and ends the guard for `$1`, which would do so only after its
-/// two minutes, in the middle of a later recording.
+/// Runs as root. Makes SELinux enforcing and ends the guard for `$1`. Otherwise the guard would do
+/// this only after its two minutes, in the middle of a later recording.
 const RESTORE: &str = r#"setenforce 1
 ps -A -o PID,ARGS | grep "[h]eaptap-guard" | grep "$1" | while read pid rest; do kill -KILL $pid; done
 getenforce"#;
 
-/// Undoes [`relax_selinux`] where no perfetto was started.
+/// Undoes [`relax_selinux`] if perfetto was not started.
 ///
 /// # Errors
-/// Where SELinux is not seen to enforce again; the guard then sees to it.
+/// Returns an error if SELinux is not enforcing afterwards; then the guard restores it.
 pub async fn restore_selinux(
     device: &Device,
     as_root: bool,
@@ -99,8 +99,8 @@ fn root_command(script: Command, as_root: bool) -> Command {
     }
 }
 
-/// Waits until the guard for `$1` has done its work; it looks three times a second. Commands
-/// that look for it do not find themselves.
+/// Waits until the guard for `$1` has ended; checks three times a second. Commands that search for
+/// it do not match themselves.
 const AWAIT_GUARD: &str = r#"n=0
 while [ $n -lt 50 ] && ps -A -o ARGS | grep "[h]eaptap-guard" | grep -q "$1"; do
   n=$((n+1)); sleep 0.1
@@ -108,8 +108,8 @@ done
 getenforce"#;
 
 impl Session {
-    /// Waits until the guard has put SELinux back: one that is left would undo what a later
-    /// recording asks for.
+    /// Waits until the guard has restored SELinux: otherwise it would undo the request of a
+    /// later recording.
     pub async fn await_guard(&self) {
         let command = Command::script(AWAIT_GUARD)
             .called("waiting for the SELinux guard")
@@ -117,8 +117,7 @@ impl Session {
         match self.device.run(&command, ARMING).await {
             Ok(output) if output.stdout.trim_ascii() == b"Enforcing" => {}
             _ => self.warn(
-                "SELinux was not seen to enforce again; a guard on the device sees to it"
-                    .to_owned(),
+                "SELinux is not enforcing yet; a guard on the device will restore it".to_owned(),
             ),
         }
     }

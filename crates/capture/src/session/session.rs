@@ -1,4 +1,4 @@
-//! One recording session as this process knows it: the device, the journal, the lock.
+//! A recording session in this process: device, journal, lock.
 
 use std::time::Duration;
 
@@ -14,45 +14,45 @@ use super::probe::{self, QUICK};
 use super::store::{SessionLock, Store};
 use heaptap_adb::{Command, Device};
 
-/// Between what a followed recording lasted, by the device's clock. A cable that was away, or a
-/// busy host, leaves a while in which it ended at some time.
+/// Bounds of the duration of a followed recording, by the device's clock. A disconnected cable or
+/// a busy host leaves an interval in which the recording ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DurationBounds {
-    /// It ran when the device last reported; `None` where this process did not follow it.
+    /// It was running at the device's last report; `None` if this process did not follow it.
     pub at_least: Option<Duration>,
-    /// It ran no more when perfetto was found gone; `None` where it was not.
+    /// perfetto was gone at this time; `None` if that was not observed.
     pub at_most: Option<Duration>,
 }
 
-/// A recording session, and the right to take it to its end.
+/// A recording session, and the right to finish it.
 pub struct Session {
     pub(super) device: Device,
     pub(super) state: SessionState,
     store: Store,
     journal: Journal,
-    /// `None` where another process takes it to its end.
+    /// `None` if another process finishes the session.
     lock: Option<SessionLock>,
     events: Events,
-    /// The last report of the device, where it was followed.
+    /// Last report of the device, if it was followed.
     pub(super) last: Option<Progress>,
-    /// What the device's clock said when it last reported, in ns of BOOTTIME.
+    /// Device clock of the last report, in ns of BOOTTIME.
     pub(super) up_ns: u64,
-    /// How old perfetto was at most when it was found gone.
+    /// Maximum age of perfetto when it was found gone.
     pub(super) over_after: Option<Duration>,
     steps: Vec<(&'static str, OffsetDateTime)>,
-    /// Not all data sources said in time that they had started.
+    /// Some data source did not confirm its start in time.
     pub(super) slow: bool,
-    /// Another process began it.
+    /// Another process started it.
     resumed: bool,
     pub(super) completion: Completion,
 }
 
 impl Session {
-    /// Writes the journal, then claims the folder of the results. The device is told nothing.
+    /// Writes the journal, then claims the output directory. Does not send anything to the device.
     ///
     /// # Errors
-    /// Returns an error if this host cannot write, or the folder belongs to another; then no
-    /// journal is left.
+    /// Returns an error if this host cannot write, or if the directory belongs to another owner;
+    /// then no journal is left.
     pub fn create(
         device: Device,
         store: Store,
@@ -65,7 +65,7 @@ impl Session {
         if in_process {
             session.append(Entry::InProcess)?;
         }
-        // Behind the journal: a marker always has a session that can be collected.
+        // After the journal, so that a marker always has a session that can be collected.
         match claim_for(session.id(), &session.header().output) {
             Ok(()) => Ok(session),
             Err(error) => {
@@ -75,10 +75,10 @@ impl Session {
         }
     }
 
-    /// Goes on with a session that another process began.
+    /// Continues a session that another process started.
     ///
     /// # Errors
-    /// [`SessionError::Busy`] where that process still lives.
+    /// Returns [`SessionError::Busy`] if that process is still running.
     pub fn resume(
         device: Device,
         store: Store,
@@ -92,7 +92,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Looks at a session that another process takes to its end.
+    /// Opens a session that another process finishes.
     pub(super) fn beside(
         device: Device,
         store: Store,
@@ -131,35 +131,33 @@ impl Session {
         })
     }
 
-    /// Whether some data source did not say in time that it had started.
+    /// Returns whether some data source did not confirm its start in time.
     pub fn is_slow(&self) -> bool {
         self.slow
     }
 
-    /// Whether another process began it, which follows it no longer.
+    /// Returns whether another process started the session and no longer follows it.
     pub fn is_resumed(&self) -> bool {
         self.resumed
     }
 
-    /// Its id.
     pub fn id(&self) -> &SessionId {
         &self.state.header.id
     }
 
-    /// The first line of its journal.
+    /// Returns the first line of its journal.
     pub fn header(&self) -> &SessionHeader {
         &self.state.header
     }
 
-    /// The device it runs on.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// What the journal says by now, lines of other processes included.
+    /// Reads the journal again, including lines of other processes.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// Returns an error if it cannot be read.
     pub fn reread(&mut self) -> Result<&SessionState, SessionError> {
         self.state = self.journal.read().map_err(|source| SessionError::State {
             path: self.journal.path().to_owned(),
@@ -168,12 +166,13 @@ impl Session {
         Ok(&self.state)
     }
 
-    /// What the journal said when it was last read.
+    /// Returns the journal's state when it was last read.
     pub fn state(&self) -> &SessionState {
         &self.state
     }
 
-    /// What this process did when, by its clock: `started`, `stop-requested`.
+    /// Returns the steps of this process with their times by its clock: `started`,
+    /// `stop-requested`.
     pub fn steps(&self) -> &[(&'static str, OffsetDateTime)] {
         &self.steps
     }
@@ -186,12 +185,12 @@ impl Session {
         self.steps.push((step, OffsetDateTime::now_utc()));
     }
 
-    /// The process that was started, once it is known.
+    /// Returns the process of perfetto, if known.
     pub(super) fn process(&self) -> Option<&ProcessKey> {
         self.state.process.as_ref()
     }
 
-    /// How long it lasted, as far as this process followed it.
+    /// Returns bounds of the duration, as far as this process followed it.
     pub fn duration_bounds(&self) -> DurationBounds {
         DurationBounds {
             at_least: self.last.as_ref().map(|report| report.elapsed),
@@ -199,10 +198,11 @@ impl Session {
         }
     }
 
-    /// Whether its perfetto runs: the same boot, process, start time and command line.
+    /// Returns whether its perfetto is running: the same boot, process, start time and command
+    /// line.
     ///
     /// # Errors
-    /// Where the device cannot be asked.
+    /// Returns an error if the device cannot be reached.
     pub async fn is_running(&self) -> Result<bool, SessionError> {
         let Some(process) = &self.state.process else {
             return Ok(false);
@@ -214,7 +214,7 @@ impl Session {
         Ok(now.is_some_and(|p| p.key == *process && p.writes_to(&self.header().remote_path)))
     }
 
-    /// Appends to the journal, and takes in what others appended.
+    /// Appends to the journal, and reads the lines that other processes appended.
     pub(super) fn append(&mut self, entry: Entry) -> Result<(), SessionError> {
         self.journal
             .append(&entry)
@@ -229,7 +229,6 @@ impl Session {
         self.journal.path()
     }
 
-    /// Where its journal is kept.
     pub fn store(&self) -> &Store {
         &self.store
     }
@@ -250,7 +249,7 @@ impl Session {
         }
     }
 
-    /// Removes the trace from the device. That it stays is told, and fails nothing.
+    /// Removes the trace from the device. A failure is only reported as a warning.
     pub async fn remove_remote(&self) {
         let path = &self.header().remote_path;
         if !self.header().removable {
@@ -264,12 +263,12 @@ impl Session {
             Err(error) => error.to_string(),
         };
         self.warn(format!(
-            "{path} could not be removed from {}: {why}",
+            "cannot remove {path} from {}: {why}",
             self.device.serial()
         ));
     }
 
-    /// Everything of this session on the device.
+    /// Returns all files of this session on the device.
     fn remote_paths(&self) -> Vec<String> {
         let header = self.header();
         let mut paths = vec![header.remote_path.clone()];
@@ -280,7 +279,8 @@ impl Session {
         paths
     }
 
-    /// The one file that Android 10 keeps: the next recording need not fetch it again.
+    /// Records the single file of Android 10 as fetched, so that the next recording does not fetch
+    /// it again.
     async fn note_collected(&self) {
         let path = &self.header().remote_path;
         let noted = match self.device.stat(path, QUICK).await {
@@ -290,24 +290,24 @@ impl Session {
         };
         if let Err(error) = noted {
             self.warn(format!(
-                "the next recording on this phone will fetch this one again: {error}"
+                "the next recording on this device will fetch this one again: {error}"
             ));
         }
     }
 
-    /// Leaves the session to a later process: the journal stays, the lock goes.
+    /// Detaches from the session: the journal stays, the lock is released.
     pub fn release(mut self) -> SessionId {
-        // Only `status` words it by this; no recording fails for it.
+        // Only `status` uses this line, so a failure is ignored.
         let _ = self.append(Entry::Detached);
         self.state.header.id
     }
 
-    /// Forgets the session: it is finished.
+    /// Forgets the finished session.
     ///
     /// # Errors
-    /// Where the journal cannot be removed.
+    /// Returns an error if the journal cannot be removed.
     pub fn forget(self) -> Result<(), SessionError> {
-        // Closed first: Windows may keep the name of an open file.
+        // Closed first: Windows might keep the name of an open file.
         drop(self.journal);
         let header = &self.state.header;
         match self.lock {
@@ -325,7 +325,7 @@ impl Session {
 /// Claims `output` for the session `id`.
 ///
 /// # Errors
-/// Returns an error if the folder belongs to another, is not empty, or cannot be written.
+/// Returns an error if the directory belongs to another owner, is not empty, or cannot be written.
 pub fn claim_for(id: &SessionId, output: &std::path::Path) -> Result<(), SessionError> {
     let path = output.to_owned();
     match folder::claim(output, &Owner::Session(id.clone())) {

@@ -1,4 +1,4 @@
-//! Snapshots on demand: whether this phone allows them, causing one, and waiting until its
+//! Snapshots on demand: whether the device supports them, triggering one, and waiting until its
 //! dump is complete in the device's file.
 
 use std::collections::BTreeSet;
@@ -25,28 +25,27 @@ use heaptap_adb::{Command, Device};
 /// A snapshot whose dump is complete in the device's file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Snapshot {
-    /// Its label.
     pub label: String,
     /// BOOTTIME of the request, ns.
     pub boot_ns: u64,
-    /// From the request to the last of its dumps.
+    /// Time from the request to the last of its dumps.
     pub lag_ms: u64,
-    /// From the request until they were seen complete in the device's file.
+    /// Time from the request until the dumps were complete in the device's file.
     pub waited_ms: u64,
-    /// Dumps that came, one a process and heap.
+    /// Number of dumps, one per process and heap.
     pub dumps: usize,
-    /// Processes that match the targets but gave no dump: not attached, frozen, or gone.
+    /// Processes that match the targets but did not produce a dump: not attached, frozen, or gone.
     pub missing_pids: Vec<u32>,
-    /// Why no dump could be caused, where the label was set all the same, for what else is
-    /// taken at it.
+    /// Reason why there is no dump, if the label was set only for other data captured
+    /// at it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_dump: Option<String>,
 }
 
 impl Snapshot {
-    /// A label alone.
+    /// Creates a snapshot with only a label.
     fn without_dump(request: Label, config: &str) -> Snapshot {
-        // A session that another host began came without its config.
+        // The config of a session that another host started is unknown here.
         let samples = config.is_empty() || config.contains(HEAPPROFD);
         Snapshot {
             label: request.label,
@@ -60,26 +59,26 @@ impl Snapshot {
     }
 }
 
-/// What a snapshot task hands back to the session that began it.
+/// Result that a snapshot task returns to its session.
 pub(super) struct Taken {
     label: String,
     result: Result<Snapshot, SessionError>,
 }
 
-/// Why nothing causes a dump.
-const NO_WAY: &str = "the shell of this build cannot signal heapprofd, and no dumps were armed";
-/// The reason with its remedy, for a place that has no help.
-const NO_WAY_YET: &str = "the shell of this build cannot signal heapprofd, and no dumps were \
-                          armed (--snapshots=PERIOD arms them)";
-/// Why there is none to cause.
-const NO_HEAP: &str = "this recording samples no native heap";
-/// How long after the last write period a dump may still come.
+/// Reason why dumps cannot be triggered.
+const NO_WAY: &str = "the shell of this build cannot signal heapprofd, and periodic dumps are off";
+/// The same reason with its remedy, for output without a help line.
+const NO_WAY_YET: &str = "the shell of this build cannot signal heapprofd, and periodic dumps are \
+                          off; use `--snapshots=PERIOD` to enable them";
+/// Reason why there is nothing to dump.
+const NO_HEAP: &str = "this recording does not sample a native heap";
+/// Maximum delay of a dump after the last write period.
 const DUMP_LIMIT: Duration = Duration::from_secs(30);
-/// Takes a snapshot in a session that runs, whoever follows it.
+/// Takes a snapshot in a running session, no matter which process follows it.
 ///
 /// # Errors
-/// [`SessionError::NoSnapshot`] where the phone does not allow it,
-/// [`SessionError::SnapshotLate`] where no dump came in time.
+/// Returns [`SessionError::NoSnapshot`] if the device does not support it, or
+/// [`SessionError::SnapshotLate`] if no dump arrived in time.
 pub async fn take_snapshot(
     device: &Device,
     store: &Store,
@@ -105,7 +104,7 @@ pub async fn take_snapshot(
     if moment.boot_id != header.boot_id {
         return Err(not_recording());
     }
-    // Where nobody follows, a label alone would take nothing at all.
+    // If no process follows the session, nothing would be captured at a label without a dump.
     if header.snapshots == SnapshotMethod::Impossible
         && !(header.labels_without_dumps && store.is_locked(&header.id))
     {
@@ -129,7 +128,7 @@ pub async fn take_snapshot(
     let extra = match &header.snapshots {
         SnapshotMethod::Signal { su } => {
             let sent_ns = signal_heapprofd(device, *su).await?;
-            // Before a restart of the clock, if there was one, is no bound.
+            // A time before a restart of the clock, if there was one, is not a bound.
             request.sent_ns = sent_ns.filter(|sent| *sent >= request.boot_ns);
             note(&Entry::Requested(request.clone()))?;
             Duration::ZERO
@@ -146,12 +145,12 @@ pub async fn take_snapshot(
         request: &request,
         expected: &expected,
         limit: DUMP_LIMIT + extra + 2 * period,
-        // Dumps of several processes come one after another.
+        // Dumps of several processes arrive one after another.
         others: extra + 2 * period + Duration::from_secs(1),
     };
     match waiting.until_complete(scan(), start).await? {
         Some(snapshot) => Ok(snapshot),
-        // The file did not end at a packet's end when it was looked at: read all of it.
+        // The start position was not a packet boundary: read the whole file.
         None => waiting
             .until_complete(scan(), 0)
             .await?
@@ -173,14 +172,14 @@ struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// Reads the file from `at` on until the dump is there; `None` where `at` was no start of
-    /// a packet.
+    /// Reads the file from `at` on until the dump is complete; `None` if `at` was not a packet
+    /// boundary.
     async fn until_complete(
         &self,
         mut scan: Box<dyn DumpScan>,
         mut at: u64,
     ) -> Result<Option<Snapshot>, SessionError> {
-        // The device's clock says when it is too late, ours when the device is silent.
+        // The device's clock decides about lateness, and ours if the device is silent.
         let silent = Instant::now() + self.limit + QUICK;
         let file = TraceFile {
             path: self.path,
@@ -203,7 +202,7 @@ impl Waiting<'_> {
                 .collect();
             let pids: BTreeSet<u32> = dumps.iter().map(|d| d.pid).collect();
             let all = !dumps.is_empty() && self.expected.is_subset(&pids);
-            // One more look after the last dump: a process may have several heaps.
+            // Check once more after the last dump: a process might have several heaps.
             let settled = dumps.len() == seen_before;
             seen_before = dumps.len();
             if !dumps.is_empty() {
@@ -227,7 +226,7 @@ impl Waiting<'_> {
     }
 
     fn snapshot(&self, dumps: &[&SeenDump], pids: &BTreeSet<u32>, seen_ns: u64) -> Snapshot {
-        // The first dump of each process and heap is the one the label will be bound to.
+        // The label is bound to the first dump of each process and heap.
         let mut first = std::collections::BTreeMap::new();
         for dump in dumps {
             let when = first
@@ -255,7 +254,7 @@ impl Waiting<'_> {
 const SIGNAL: &str = "cat /proc/uptime; killall -USR1 heapprofd";
 const SIGNAL_AS_ROOT: &str = "cat /proc/uptime; su root killall -USR1 heapprofd";
 
-/// Requests a dump. Gives the device's clock right before.
+/// Requests a dump. Returns the device's clock right before.
 async fn signal_heapprofd(device: &Device, su: bool) -> Result<Option<u64>, SessionError> {
     let script = if su { SIGNAL_AS_ROOT } else { SIGNAL };
     let command = Command::script(script).called("requesting a dump");
@@ -266,14 +265,14 @@ async fn signal_heapprofd(device: &Device, su: bool) -> Result<Option<u64>, Sess
     }
     Err(SessionError::NoSnapshot {
         why: format!(
-            "heapprofd could not be signalled: {}",
+            "cannot signal heapprofd: {}",
             String::from_utf8_lossy(&output.stderr).trim()
         ),
     })
 }
 
 impl Session {
-    /// Takes a snapshot beside the following.
+    /// Takes a snapshot while the session is followed.
     pub(super) fn begin_snapshot(
         &self,
         label: String,
@@ -289,7 +288,7 @@ impl Session {
         let scan = Arc::clone(scan);
         tokio::spawn(async move {
             let result = take_snapshot(&device, &store, &state, label.clone(), &scan).await;
-            // The recording may have ended meanwhile.
+            // The recording might have ended meanwhile.
             let _ = done.send(Taken { label, result });
         });
     }
@@ -299,7 +298,7 @@ impl Session {
             Ok(snapshot) => {
                 if !snapshot.missing_pids.is_empty() {
                     self.warn(format!(
-                        "no dump came of process {}: not attached, frozen or gone",
+                        "no dump of process {}: not attached, frozen or gone",
                         snapshot
                             .missing_pids
                             .iter()

@@ -1,5 +1,5 @@
-//! Starting perfetto in the background of the device, and making sure that it really runs: a
-//! session that the service rejects prints a process id and exits 0.
+//! Starts perfetto in the background of the device, and verifies that it is running: even if
+//! the service rejects a session, perfetto prints a process ID and exits with 0.
 
 use std::time::Duration;
 
@@ -10,31 +10,31 @@ use super::probe::{self, ProcessFacts, QUICK};
 use super::session::Session;
 use heaptap_adb::{Command, DeviceError, Output};
 
-/// What is known of a start when the connection goes.
+/// Facts known about a start when the connection is lost.
 pub(super) enum Unseen {
     /// Nothing.
     Perhaps(DeviceError),
-    /// perfetto has told its process id.
+    /// perfetto has printed its process ID.
     Pid,
 }
 
-/// How perfetto is sent into the background.
+/// Method to move perfetto to the background.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Background {
-    /// `--background-wait` (Android 13 on): back once every data source has started.
+    /// `--background-wait` (Android 13 and later): returns when every data source has started.
     Wait,
-    /// `-d`: back at once.
+    /// `-d`: returns immediately.
     Now,
 }
 
-/// A start waits up to 30 s for data sources, on the device.
+/// Timeout of a start, which waits up to 30 s for data sources on the device.
 const START_LIMIT: Duration = Duration::from_secs(45);
-/// A start that takes longer is told of.
+/// Delay before a slow start is reported.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How long to wait for a phone that vanished while perfetto was being started.
+/// Maximum waiting time for a device that disconnected while perfetto was starting.
 const RETURN_LIMIT: Duration = Duration::from_secs(60);
 
-/// `$1` pid, `$2` trace file. A service that has a write period of 5 s begins late.
+/// `$1` pid, `$2` trace file. With a write period of 5 s the service starts the file late.
 const CONFIRM: &str = r#"n=0
 while [ $n -lt 60 ] && [ ! -s "$2" ] && [ -d /proc/$1 ]; do n=$((n+1)); sleep 0.1; done
 if [ ! -d /proc/$1 ] && [ ! -s "$2" ]; then echo gone; fi"#;
@@ -43,8 +43,8 @@ impl Session {
     /// Starts perfetto with `config` (a serialized TraceConfig).
     ///
     /// # Errors
-    /// The named cause of a start that failed; then neither journal nor file is left. Where
-    /// the connection is lost for good, the journal stays and the error is
+    /// Returns the cause of a failed start; then neither a journal nor a file is left. If the
+    /// connection is lost permanently, the journal stays and the error is
     /// [`SessionError::NotFetched`].
     pub async fn start(
         mut self,
@@ -62,7 +62,7 @@ impl Session {
             }
             Err(error @ SessionError::NotFetched { .. }) => Err(error),
             Err(error) => {
-                // Android 10's one file was there before.
+                // Android 10's single file existed before.
                 if self.header().removable {
                     self.remove_remote().await;
                 }
@@ -72,7 +72,7 @@ impl Session {
         }
     }
 
-    /// `None` where perfetto has ended already, with a trace.
+    /// Returns `None` if perfetto has already ended with a trace.
     async fn launch(
         &mut self,
         config: &[u8],
@@ -97,7 +97,7 @@ impl Session {
         };
         let output = match result {
             Ok(output) => output,
-            // Nothing was run.
+            // Nothing was executed.
             Err(error @ DeviceError::Refused { .. }) => return Err(error.into()),
             Err(error) => return self.started_unseen(Unseen::Perhaps(error)).await,
         };
@@ -106,7 +106,7 @@ impl Session {
         };
         match output.exit {
             0 => {}
-            // The wait for data sources timed out; the session runs.
+            // The wait for data sources timed out, but the session is running.
             2 if background == Background::Wait => {
                 self.slow = true;
                 self.tell(SessionEvent::SlowStart);
@@ -124,14 +124,14 @@ impl Session {
         };
         match seen.await {
             Ok((facts, true)) => Ok(facts),
-            // What the service rejects leaves no file; a short recording does.
+            // A rejected session does not leave a file; a short recording does.
             Ok((_, false)) => Err(self.rejection().await),
             Err(_) => self.started_unseen(Unseen::Pid).await,
         }
     }
 
-    /// The connection went while perfetto was being started: has it started? Only a device
-    /// that shows neither perfetto nor file proves that it has not.
+    /// Determines whether perfetto started before the connection was lost. Only a device without
+    /// perfetto and without its file proves that it did not.
     pub(super) async fn started_unseen(
         &mut self,
         unseen: Unseen,
@@ -150,7 +150,7 @@ impl Session {
             (Ok((_, false)), Unseen::Perhaps(error)) => Err(error.into()),
             (Ok((_, false)), Unseen::Pid) => Err(self.rejection().await),
             (Err(error), _) => Err(self.not_fetched(&format!(
-                "the connection went while it was started ({error})"
+                "the connection was lost during the start ({error})"
             ))),
         }
     }
@@ -189,12 +189,12 @@ impl Session {
         }
     }
 
-    /// Makes sure that the service has taken the session: what it rejects looks alive for a
-    /// moment. Waits until the trace has begun, perfetto is gone, or a few seconds are over.
+    /// Verifies that the service accepted the session: a rejected one looks alive for a
+    /// moment. Waits until the trace begins, perfetto ends, or a few seconds are over.
     ///
     /// # Errors
-    /// [`SessionError::Rejected`], with nothing left; [`SessionError::NotFetched`] where the
-    /// device cannot be asked.
+    /// Returns [`SessionError::Rejected`], with nothing left, or [`SessionError::NotFetched`] if
+    /// the device cannot be reached.
     pub async fn confirm(&mut self) -> Result<(), SessionError> {
         let Some(process) = self.process() else {
             return Ok(());
@@ -211,7 +211,7 @@ impl Session {
         Err(self.rejection().await)
     }
 
-    /// Why the service turned the session down, from the device's log.
+    /// Returns the reason why the service rejected the session, from the device log.
     pub(super) async fn rejection(&self) -> SessionError {
         let log = probe::log_of_perfetto(&self.device).await;
         let telling = [
@@ -226,7 +226,7 @@ impl Session {
             })
             .cloned()
             .unwrap_or_else(|| {
-                "it ended at once, and the device's log does not say why".to_owned()
+                "it ended immediately, and the device log does not contain a reason".to_owned()
             });
         SessionError::Rejected {
             serial: self.device.serial().to_owned(),
@@ -235,7 +235,7 @@ impl Session {
     }
 }
 
-/// The line that is nothing but a number: warnings of the linker may stand around it.
+/// Finds the line that is only a number: linker warnings might surround it.
 fn parse_pid(output: &Output) -> Option<u32> {
     [&output.stdout, &output.stderr]
         .into_iter()
@@ -249,7 +249,7 @@ fn parse_pid(output: &Output) -> Option<u32> {
         })
 }
 
-/// What perfetto complained of: the end of its words, without warnings of the linker.
+/// Returns perfetto's error: the end of its output, without linker warnings.
 fn complaint(output: &Output) -> String {
     let text = [&output.stderr, &output.stdout]
         .into_iter()
@@ -268,7 +268,7 @@ fn complaint(output: &Output) -> String {
         .collect::<Vec<_>>()
         .join("; ");
     if text.is_empty() {
-        "it said nothing".to_owned()
+        "no output".to_owned()
     } else {
         text
     }

@@ -1,17 +1,17 @@
-//! The user's state folder: where heaptap keeps what has to outlive its processes.
+//! The user's state directory, for data that must outlive heaptap's processes.
 
 use std::io;
 use std::path::PathBuf;
 
 use etcetera::AppStrategy as _;
 
-/// Environment variable that names the state folder.
+/// Environment variable for the state directory.
 pub const STATE_DIR_VAR: &str = "HEAPTAP_STATE_DIR";
 
-/// The folder that [`STATE_DIR_VAR`] names, else that of the user.
+/// Returns the directory in [`STATE_DIR_VAR`], otherwise the user's state directory.
 ///
 /// # Errors
-/// Where there is no home folder.
+/// Returns an error if there is no home directory.
 pub(super) fn of_user() -> io::Result<PathBuf> {
     if let Some(folder) = std::env::var_os(STATE_DIR_VAR).filter(|v| !v.is_empty()) {
         return std::path::absolute(folder);

@@ -1,7 +1,7 @@
-//! Ending a session: one TERM to perfetto, then the wait for its final dump. perfetto's
-//! handler is one-shot, so a second signal would kill it with a torn file: the device itself
-//! is asked whether the handler is still in place (`SigCgt`), whoever may have signalled
-//! before. Nothing is signalled whose boot, start time or command line differs.
+//! Ends a session: sends one TERM to perfetto, then waits for its final dump. perfetto's
+//! handler is one-shot, so a second signal would kill it and leave a torn file. Therefore the
+//! device itself checks whether the handler is still in place (`SigCgt`), no matter which process
+//! signalled before. A process with another boot, start time or command line is never signalled.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ use super::session::Session;
 use super::store::Store;
 use heaptap_adb::{Command, Device, DeviceError, ShellEvent};
 
-/// `$1` pid, `$2` start ticks (100 a second), `$3` boot id, `$4` trace file, `$5` whether
-/// nobody has signalled before. SIGTERM is bit 14 of the mask of caught signals: the 4 of its
-/// fourth hex digit from the right. A perfetto of a few seconds may not have set its handler
-/// yet, so it is given two more; an older one without it has been signalled, and its final
-/// dump may take its time.
+/// `$1` pid, `$2` start ticks (100 a second), `$3` boot id, `$4` trace file, `$5` `first` if
+/// no process has signalled before. SIGTERM is bit 14 of the mask of caught signals: the 4 of its
+/// fourth hex digit from the right. A perfetto that started seconds ago might not have set its
+/// handler yet, so it gets two more seconds; an older one without a handler was already signalled,
+/// and its final dump might take long.
 const STOP: &str = r#"case "$(cat /proc/sys/kernel/random/boot_id)" in "$3") ;; *) echo rebooted; exit 0;; esac
 case "$(cat /proc/$1/stat 2>/dev/null)" in *" $2 "*) ;; *) echo over; exit 0;; esac
 case "$(cat /proc/$1/cmdline 2>/dev/null)" in *"$4"*) ;; *) echo over; exit 0;; esac
@@ -38,33 +38,33 @@ if [ $n = 20 ] && [ "$5" = first ]; then kill -TERM $1 && echo sent; fi
 while [ -d /proc/$1 ]; do sleep 0.02; done
 echo over"#;
 
-/// What a device may take beyond its own timeouts.
+/// Time that a device can take beyond its own timeouts.
 const SLACK: Duration = Duration::from_secs(15);
 
-/// How often to look whether another process has let go of a session.
+/// Interval for checking whether another process has released a session.
 const LOCK_LOOK: Duration = Duration::from_millis(50);
 
-/// How a recording ended.
+/// Result of ending a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// perfetto has ended and its file stands.
+    /// perfetto has ended, and its file exists.
     Over,
-    /// The phone was restarted; a file stands.
+    /// The device restarted, and a file exists.
     Rebooted,
 }
 
 impl Session {
-    /// Tells perfetto to stop (once, whoever else did) and waits until it has ended.
+    /// Stops perfetto (signalling at most once, across processes) and waits until it has ended.
     ///
     /// # Errors
-    /// [`SessionError::NotFetched`] where it does not end in time, the device does not come
-    /// back, or a stop is asked for once more.
+    /// Returns [`SessionError::NotFetched`] if it does not end in time, if the device does not come
+    /// back, or if a stop is requested again.
     pub async fn stop(&mut self, controls: &mut Controls) -> Result<Ending, SessionError> {
         let limit = Duration::from_millis(self.header().stop_limit_ms) + SLACK;
         let deadline = Instant::now() + limit;
         let mut asked_before = self.reread()?.stopping();
         if !asked_before {
-            // Two processes may get here at once: the journal says whose line came first.
+            // Two processes can get here at the same time: the first line in the journal decides.
             let by = format!("{:016x}", fastrand::u64(..));
             self.append(Entry::Stopping { by: by.clone() })?;
             asked_before = self.state.stopped_by.as_ref() != Some(&by);
@@ -76,7 +76,7 @@ impl Session {
         loop {
             let attempt = tokio::select! {
                 attempt = tokio::time::timeout_at(deadline, self.stop_once(turn)) => attempt,
-                () = stop_asked(controls) => return Err(self.not_fetched("it was interrupted")),
+                () = stop_asked(controls) => return Err(self.not_fetched("interrupted")),
             };
             let error = match attempt {
                 Ok(Ok(ending)) => return Ok(ending),
@@ -84,7 +84,7 @@ impl Session {
                 Ok(Err(error)) => return Err(self.not_fetched(&error.to_string())),
                 Err(_) => return Err(self.not_fetched(&late(limit))),
             };
-            // The signal may have arrived; the device knows.
+            // The signal might have arrived; the device checks that.
             turn = "again";
             self.tell(SessionEvent::ConnectionLost {
                 why: error.to_string(),
@@ -101,7 +101,7 @@ impl Session {
                     Ok(Err(error)) => return Err(self.not_fetched(&error.to_string())),
                     Err(_) => return Err(self.not_fetched(&error.to_string())),
                 },
-                () = stop_asked(controls) => return Err(self.not_fetched("it was interrupted")),
+                () = stop_asked(controls) => return Err(self.not_fetched("interrupted")),
             }
             backoff = (backoff * 2).min(Duration::from_secs(5));
         }
@@ -144,11 +144,11 @@ impl Session {
         }
     }
 
-    /// Learns which perfetto is ours where the journal does not say: whoever started it died
-    /// in between.
+    /// Finds the session's perfetto process if the journal does not contain it, because the
+    /// process that started it was killed in between.
     ///
     /// # Errors
-    /// Where the device cannot be asked.
+    /// Returns an error if the device cannot be reached.
     pub async fn find_process(&mut self) -> Result<(), SessionError> {
         if self.process().is_some() || self.state.ended {
             return Ok(());
@@ -168,11 +168,11 @@ impl Session {
     }
 }
 
-/// Ends a session that another process records, and waits until that process has taken it to
-/// its end, or has gone.
+/// Ends a session that another process records, and waits until that process has finished it
+/// or is gone.
 ///
 /// # Errors
-/// As [`Session::stop`].
+/// Returns the errors of [`Session::stop`].
 pub async fn stop_for_another(
     device: &Device,
     store: &Store,
@@ -192,13 +192,13 @@ pub async fn stop_for_another(
     };
     tokio::select! {
         () = over => Ok(()),
-        () = stop_asked(controls) => Err(session.not_fetched("it was interrupted")),
+        () = stop_asked(controls) => Err(session.not_fetched("interrupted")),
     }
 }
 
 fn late(limit: Duration) -> String {
     format!(
-        "perfetto did not end within {} s after it was told to",
+        "perfetto did not end within {} s after the stop request",
         limit.as_secs()
     )
 }

@@ -1,6 +1,6 @@
-//! The folder of journals in the user's state folder: create, list, find, lock, forget.
-//! A lock is held by the process that takes a session to its end, so that no two do; the
-//! system lets it go when that process dies, however it dies.
+//! The directory of journals in the user's state directory: create, list, find, lock, forget.
+//! The process that finishes a session holds its lock, so that no two processes do; the
+//! system releases the lock when that process ends, even if it is killed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -16,12 +16,12 @@ use super::journal::{self, Journal, SessionHeader, SessionState};
 use super::state_folder;
 use heaptap_adb::RemoteStat;
 
-/// A lock that is held for as many looks is held by whoever finishes the session.
+/// Number of attempts after which a held lock means that another process finishes the session.
 const LOOKS: u32 = 5;
-/// Pause between two looks.
+/// Pause between two attempts.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The journals of all sessions of this user.
+/// Journals of all sessions of this user.
 #[derive(Debug, Clone)]
 pub struct Store {
     folder: PathBuf,
@@ -36,33 +36,33 @@ struct Collected {
     mtime: i64,
 }
 
-/// The right to take a session to its end, held until dropped.
+/// The right to finish a session, held until dropped.
 #[derive(Debug)]
 pub struct SessionLock {
-    // Closing the file lets the lock go.
+    // Closing the file releases the lock.
     _file: File,
 }
 
-/// A file among the journals that is none, and why.
+/// A file among the journals that is not a valid journal, and the error.
 pub type Unreadable = (PathBuf, io::Error);
 
 impl Store {
-    /// The store in the user's state folder, or in `HEAPTAP_STATE_DIR`.
+    /// Opens the store in the user's state directory, or in `HEAPTAP_STATE_DIR`.
     ///
     /// # Errors
-    /// Where there is no home folder, or it cannot be created.
+    /// Returns an error if there is no home directory, or if the store cannot be created.
     pub fn of_user() -> Result<Self, SessionError> {
         let folder = state_folder::of_user().map_err(|source| SessionError::State {
-            path: PathBuf::from("the user's state folder"),
+            path: PathBuf::from("the user's state directory"),
             source,
         })?;
         Self::in_folder(&folder)
     }
 
-    /// The store in `folder`.
+    /// Opens the store in `folder`.
     ///
     /// # Errors
-    /// Where it cannot be created.
+    /// Returns an error if it cannot be created.
     pub fn in_folder(folder: &Path) -> Result<Self, SessionError> {
         let folder = folder.join("sessions");
         std::fs::create_dir_all(&folder).map_err(|source| SessionError::State {
@@ -72,7 +72,7 @@ impl Store {
         Ok(Store { folder })
     }
 
-    /// Where the journals are.
+    /// Returns the directory of the journals.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -80,7 +80,7 @@ impl Store {
     /// Writes the journal of a new session, locked by this process.
     ///
     /// # Errors
-    /// Where this host cannot write.
+    /// Returns an error if this host cannot write.
     pub fn create(&self, header: SessionHeader) -> Result<(Journal, SessionLock), SessionError> {
         let id = header.id.clone();
         let lock = self.take_lock(&id)?;
@@ -90,10 +90,10 @@ impl Store {
         Ok((journal, lock))
     }
 
-    /// Opens the journal of `id` to append to it.
+    /// Opens the journal of `id` for appending.
     ///
     /// # Errors
-    /// Where there is none.
+    /// Returns an error if it does not exist.
     pub fn open(&self, id: &SessionId) -> Result<Journal, SessionError> {
         let path = self.journal_path(id);
         Journal::open(&path).map_err(|source| match source.kind() {
@@ -102,15 +102,15 @@ impl Store {
         })
     }
 
-    /// Takes the right to finish `id`.
+    /// Acquires the right to finish `id`.
     ///
     /// # Errors
-    /// [`SessionError::Busy`] where another process has it,
-    /// [`SessionError::NoSuchSession`] where it is finished.
+    /// Returns [`SessionError::Busy`] if another process has it, or
+    /// [`SessionError::NoSuchSession`] if the session is finished.
     pub fn lock(&self, id: &SessionId) -> Result<SessionLock, SessionError> {
         self.open(id)?;
         let lock = self.take_lock(id)?;
-        // Whoever had the lock may have finished the session.
+        // The previous owner of the lock might have finished the session.
         if let Err(error) = self.open(id) {
             let _ = remove_if_there(&self.lock_path(id));
             return Err(error);
@@ -135,7 +135,7 @@ impl Store {
                 .map_err(failed)?;
             match fs4::FileExt::try_lock(&file) {
                 Ok(()) => {}
-                // Somebody may only have looked, for no longer than that.
+                // Another process might only be checking, which is shorter than this.
                 Err(fs4::TryLockError::WouldBlock) if looks < LOOKS => {
                     looks += 1;
                     std::thread::sleep(LOOK);
@@ -146,18 +146,18 @@ impl Store {
                 }
                 Err(fs4::TryLockError::Error(e)) => return Err(failed(e)),
             }
-            // Whoever had it before may have removed the name: then this is no lock.
+            // If the previous owner removed the name, this file does not lock anything.
             if !path.exists() {
                 continue;
             }
-            // For a person who looks into the folder; nothing reads it.
+            // Only for people who look into the directory; heaptap does not read it.
             let _ = file.set_len(0);
             let _ = writeln!(file, "{}", std::process::id());
             return Ok(SessionLock { _file: file });
         }
     }
 
-    /// Whether a live process is taking `id` to its end.
+    /// Returns whether a live process is finishing `id`.
     pub fn is_locked(&self, id: &SessionId) -> bool {
         OpenOptions::new()
             .read(true)
@@ -166,11 +166,11 @@ impl Store {
             .is_ok_and(|file| fs4::FileExt::try_lock_shared(&file).is_err())
     }
 
-    /// Notes that the file at `path` of `serial` has been fetched as it stands: Android 10
-    /// keeps it for ever.
+    /// Records that the current file at `path` of `serial` has been fetched: Android 10 keeps it
+    /// forever.
     ///
     /// # Errors
-    /// Where this host cannot write.
+    /// Returns an error if this host cannot write.
     pub fn note_collected(
         &self,
         serial: &str,
@@ -192,14 +192,14 @@ impl Store {
         written.map_err(|source| SessionError::State { path: file, source })
     }
 
-    /// Whether the file at `path` of `serial` has been fetched as it stands.
+    /// Returns whether the current file at `path` of `serial` has been fetched.
     pub fn is_collected(&self, serial: &str, path: &str, stat: RemoteStat) -> bool {
         self.collected().iter().any(|c| {
             c.serial == serial && c.path == path && c.size == stat.size && c.mtime == stat.mtime
         })
     }
 
-    /// Lost or unreadable notes cost one more fetch of a file, no more.
+    /// Reads the records of fetched files. Lost or unreadable records only cost another fetch.
     fn collected(&self) -> Vec<Collected> {
         std::fs::read(self.collected_path())
             .ok()
@@ -211,16 +211,16 @@ impl Store {
         self.folder.with_file_name("collected.json")
     }
 
-    /// Forgets a finished session: journal and lock go.
+    /// Forgets a finished session: removes journal and lock.
     ///
     /// # Errors
-    /// Where this host cannot write.
+    /// Returns an error if this host cannot write.
     pub fn forget(&self, id: &SessionId, lock: SessionLock) -> Result<(), SessionError> {
         let path = self.journal_path(id);
         remove_if_there(&path)
             .and_then(|()| journal::sync_folder(&path))
             .map_err(|source| SessionError::State { path, source })?;
-        // Windows removes no file that is open: close it first there, last elsewhere.
+        // Windows cannot remove an open file: there, close it first; elsewhere, last.
         if cfg!(windows) {
             drop(lock);
             let _ = remove_if_there(&self.lock_path(id));
@@ -231,10 +231,10 @@ impl Store {
         Ok(())
     }
 
-    /// All sessions with a readable journal, oldest first, and the files that are none.
+    /// Lists all sessions with a readable journal, oldest first, and the other files.
     ///
     /// # Errors
-    /// Where the folder cannot be read.
+    /// Returns an error if the directory cannot be read.
     pub fn list(&self) -> Result<(Vec<SessionState>, Vec<Unreadable>), SessionError> {
         let failed = |source| SessionError::State {
             path: self.folder.clone(),
@@ -254,7 +254,7 @@ impl Store {
                 Ok(state) if self.sweep_in_process(&state) => {}
                 Ok(state) => found.push(state),
                 Err(e) if journal::is_unopened(&e) && self.sweep(&path) => {}
-                // Another process has finished it since the folder was read.
+                // Another process has finished it since the directory was read.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 Err(e) => unreadable.push((path, e)),
             }
@@ -263,7 +263,7 @@ impl Store {
         Ok((found, unreadable))
     }
 
-    /// Removes a lock that a killed process left without a journal.
+    /// Removes a lock without a journal, which a killed process left.
     fn sweep_lock(&self, lock: &Path) {
         let name = lock.file_stem().and_then(|n| n.to_str());
         let Some(id) = name.and_then(|n| n.parse::<SessionId>().ok()) else {
@@ -275,13 +275,13 @@ impl Store {
         if let Ok(lock) = self.take_lock(&id)
             && !self.journal_path(&id).exists()
         {
-            // What stays is swept the next time.
+            // A leftover is removed next time.
             let _ = self.forget(&id, lock);
         }
     }
 
-    /// Removes the journal of a session whose device ended with the process that recorded, and
-    /// that process is gone. Not where the trace has been fetched: that can still be used.
+    /// Removes the journal of a session whose device ended with the recording process, if that
+    /// process is gone. Keeps it if the trace has been fetched and is still usable.
     fn sweep_in_process(&self, state: &SessionState) -> bool {
         let id = &state.header.id;
         state.in_process
@@ -292,8 +292,8 @@ impl Store {
             })
     }
 
-    /// Removes a journal whose header was never finished: its device was told nothing. Not
-    /// where a process is writing it right now.
+    /// Removes a journal with an unfinished header: its device did not get any request. Keeps
+    /// it if a process is just writing it.
     fn sweep(&self, journal: &Path) -> bool {
         let name = journal.file_stem().and_then(|n| n.to_str());
         let Some(id) = name.and_then(|n| n.parse::<SessionId>().ok()) else {
@@ -340,7 +340,7 @@ mod tests {
         assert!(!store.is_locked(&id));
         let looking = File::open(store.lock_path(&id)).unwrap();
         fs4::FileExt::try_lock_shared(&looking).unwrap();
-        assert!(!store.is_locked(&id), "whoever only looks holds nothing");
+        assert!(!store.is_locked(&id), "a check does not hold the lock");
         drop(looking);
         let lock = store.lock(&id).unwrap();
         store.forget(&id, lock).unwrap();

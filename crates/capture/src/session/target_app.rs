@@ -1,17 +1,17 @@
-//! The app to be recorded, as far as a recording stops and starts it (`--launch`).
+//! Stopping and starting the app to be recorded (`--launch`).
 
 use std::time::Duration;
 
 use super::error::SessionError;
 use heaptap_adb::{Command, Device};
 
-/// `am` is a program of Android's runtime and takes its time.
+/// Timeout of `am`, which is slow because it starts Android's runtime.
 const AM_LIMIT: Duration = Duration::from_secs(30);
 
 /// Ends every process of `package`.
 ///
 /// # Errors
-/// Where the device refuses.
+/// Returns an error if the device refuses.
 pub async fn force_stop(
     device: &Device,
     package: &str,
@@ -26,18 +26,17 @@ pub async fn force_stop(
     }
 }
 
-/// What the icon of an app starts.
+/// Activity that the icon of an app starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Activity {
-    /// The app.
     pub package: String,
     component: String,
 }
 
-/// Finds the activity of `package` that its icon starts.
+/// Finds the activity that the icon of `package` starts.
 ///
 /// # Errors
-/// Where it has none, or the device cannot be asked.
+/// Returns an error if it does not have one, or if the device cannot be reached.
 pub async fn launcher_activity(
     device: &Device,
     package: &str,
@@ -63,7 +62,7 @@ pub async fn launcher_activity(
         None => Err(not_launched(
             device,
             package,
-            b"it has no activity to launch",
+            b"it does not have an activity to launch",
         )),
     }
 }
@@ -71,7 +70,7 @@ pub async fn launcher_activity(
 /// Starts `activity`.
 ///
 /// # Errors
-/// Where the device refuses.
+/// Returns an error if the device refuses.
 pub async fn launch(
     device: &Device,
     activity: &Activity,
@@ -80,7 +79,7 @@ pub async fn launch(
     let start = with_user(Command::program("am").arg("start"), user);
     let start = start.args(["-n", &activity.component]);
     let output = device.run(&start, AM_LIMIT).await?;
-    // `am start` tells of errors on stderr and may exit 0.
+    // `am start` reports errors on stderr and might exit with 0.
     let complaint = String::from_utf8_lossy(&output.stderr);
     if output.exit != 0 || complaint.lines().any(|l| l.starts_with("Error")) {
         return Err(not_launched(device, &activity.package, &output.stderr));

@@ -1,4 +1,4 @@
-//! The processes that match the targets of a session, and their names.
+//! Processes that match the targets of a session, and their names.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::probe::{self, QUICK};
 use super::session::Session;
 use heaptap_adb::{Command, Device};
 
-/// Processes that match the targets of a session now.
+/// Finds the running processes that match the targets of a session.
 pub(super) async fn target_pids(
     device: &Device,
     state: &SessionState,
@@ -33,10 +33,10 @@ pub(super) async fn target_pids(
     Ok(pids)
 }
 
-/// Processes that match the targets of a session now and have a name, ordered by id.
+/// Finds the running processes that match the targets of a session and have a name, by PID.
 ///
 /// # Errors
-/// Where the device cannot be asked.
+/// Returns an error if the device cannot be reached.
 pub async fn matching_processes(
     device: &Device,
     state: &SessionState,
@@ -45,8 +45,8 @@ pub async fn matching_processes(
     Ok(names(device, pids).await)
 }
 
-/// The names of those of `pids` that have one by now. Whoever is gone keeps its number for a
-/// name.
+/// Reads the names of those of `pids` that have one by now. A process that is gone is named
+/// by its number.
 pub(super) async fn names(
     device: &Device,
     pids: impl IntoIterator<Item = u32>,
@@ -58,7 +58,7 @@ pub(super) async fn names(
         };
         let argv0 = facts.args.first().map_or(&b""[..], Vec::as_slice);
         let name: String = String::from_utf8_lossy(argv0).chars().take(256).collect();
-        // Between fork and the app's own name a process is nobody's.
+        // Between fork and the app's own name, a process does not belong to an app yet.
         if !name.is_empty() && !name.starts_with('<') && !name.starts_with("zygote") {
             named.push((pid, name));
         }
@@ -67,11 +67,11 @@ pub(super) async fn names(
 }
 
 impl Session {
-    /// Notes the names of the processes that match now, as far as the device can be asked: a
-    /// trace may hold the heap of a process that started late, without its name.
+    /// Records the names of matching processes, if the device can be reached: a trace
+    /// might contain the heap of a process that started late, without its name.
     ///
     /// # Errors
-    /// Where the journal cannot be written.
+    /// Returns an error if the journal cannot be written.
     pub async fn note_targets(&mut self) -> Result<(), SessionError> {
         match target_pids(&self.device, &self.state).await {
             Ok(mut pids) => {

@@ -1,5 +1,5 @@
-//! The session against a phone that does exactly what a test says, over in-memory streams and
-//! under paused time: deadlines, lost connections, what is signalled and what is not.
+//! Tests of a session against a device scripted by the test, over in-memory streams and
+//! with paused time: deadlines, lost connections, which processes are signalled.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use super::journal::tests::header;
 use super::*;
 use heaptap_adb::{Connect, Connecting, Device, Server, Stream, parse_list};
 
-/// What the phone does with a command.
+/// Response of the device to a command.
 enum Answer {
     /// Prints this and exits.
     Says(String),
@@ -24,7 +24,7 @@ enum Answer {
 
 type Script = dyn Fn(&str) -> Answer + Send + Sync;
 
-/// An adb server with one phone `S`.
+/// An adb server with one device `S`.
 #[derive(Clone)]
 struct FakePhone {
     script: Arc<Script>,
@@ -101,7 +101,7 @@ impl Connect for FakePhone {
             let (ours, theirs) = tokio::io::duplex(1 << 16);
             let phone = self.clone();
             tokio::spawn(async move {
-                // A client that leaves is no failure.
+                // A client that disconnects is not a failure.
                 let _ = phone.serve(theirs).await;
             });
             Ok(Box::new(ours) as Box<dyn Stream>)
@@ -190,7 +190,7 @@ async fn a_perfetto_that_never_ends_is_left_for_collect() {
         .await
         .unwrap_err();
     assert!(matches!(error, SessionError::NotFetched { .. }), "{error}");
-    // The limit of the fixture's journal, and some slack.
+    // The limit of the fixture's journal, plus slack.
     let waited = begun.elapsed();
     assert!((60..90).contains(&waited.as_secs()), "{waited:?}");
     assert!(fixture.session.state().stopping());
@@ -253,7 +253,7 @@ async fn following_survives_lost_and_silent_connections() {
         *times += 1;
         match *times {
             1 => Answer::Lost,
-            // The loop ended without saying so: somebody killed it.
+            // The loop ended without its final line: it was killed.
             2 => Answer::Says(format!("{BOOT}{REPORT}")),
             3 => Answer::Begins(BOOT.to_owned()),
             _ => Answer::Begins(format!("{BOOT}{REPORT}{GONE}")),
@@ -301,7 +301,7 @@ async fn another_boot_and_another_process_are_not_ours() {
         .await
         .unwrap();
     assert_eq!(end, FollowEnd::Over);
-    assert!(reused.asked("kill").is_empty(), "nobody is signalled");
+    assert!(reused.asked("kill").is_empty(), "no process is signalled");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,16 +1,16 @@
-//! Files that are not whole yet, beside their goal. Owns how readable they are on each system;
-//! knows nothing of what goes into them.
+//! Unfinished files next to their final path. Owns their permissions on each system;
+//! independent of their content.
 
 use std::io;
 use std::path::Path;
 
 use tempfile::TempPath;
 
-/// A temporary file in `folder`, its name beginning with `prefix`. Temporary files are private
-/// by default; this one is as readable as its neighbours once it has its final name.
+/// Creates a temporary file in `folder`, with a name that begins with `prefix`. Temporary files are
+/// private by default; this one has the usual permissions, because it will get its final name.
 ///
 /// # Errors
-/// Where the folder does not take a file.
+/// Returns an error if the file cannot be created.
 pub fn file_in(folder: &Path, prefix: &str) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(prefix);
@@ -23,14 +23,14 @@ pub fn file_in(folder: &Path, prefix: &str) -> io::Result<tempfile::NamedTempFil
     builder.tempfile_in(folder)
 }
 
-/// Gives `file` the name `goal`, unless another file has it.
+/// Renames `file` to `goal`, unless that file exists.
 ///
 /// # Errors
 /// Returns the file with an error: `AlreadyExists` if the name is taken.
 pub fn place(file: TempPath, goal: &Path) -> Result<(), (io::Error, TempPath)> {
     match file.persist_noclobber(goal) {
         Ok(()) => Ok(()),
-        // Not every file system can do that in one step.
+        // Not every file system supports this in one step.
         Err(failed)
             if failed.error.kind() != io::ErrorKind::AlreadyExists
                 && std::fs::symlink_metadata(goal)

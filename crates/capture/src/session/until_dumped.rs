@@ -1,5 +1,5 @@
-//! Ending a session with its dumps where the phone itself cannot: the file's new end is read
-//! beside the following, until every process that matched at the start has given a whole dump.
+//! Ends a session after its dumps on devices that cannot do this themselves: reads the new end of
+//! the file while following, until every process that matched at the start has a complete dump.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use super::targets::target_pids;
 use heaptap_adb::Device;
 
 impl Session {
-    /// From now on [`Session::follow`] ends where every process that matches the targets now
-    /// has given a dump.
+    /// From now on [`Session::follow`] ends when every process that matches the targets now
+    /// has a complete dump.
     pub fn end_with_dumps(&mut self, scan: &NewScan) {
         let device = self.device.clone();
         let state = self.state().clone();
@@ -24,7 +24,7 @@ impl Session {
     }
 }
 
-/// `None` where it cannot be seen: the session then ends by its duration.
+/// Returns `None` if the dumps cannot be observed: the session then ends after its duration.
 async fn until_complete(
     device: &Device,
     state: &SessionState,
@@ -42,7 +42,7 @@ async fn until_complete(
     };
     let mut at = 0;
     while !expected.is_empty() {
-        // A lost connection is whoever follows' to tell.
+        // The follower reports a lost connection.
         if let Ok(seen) = look(device, &file, at, scan.as_mut()).await {
             at = seen.end;
             if scan.is_lost() || !seen.alive {

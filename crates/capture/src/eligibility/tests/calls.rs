@@ -1,5 +1,5 @@
-//! The shell calls, against an adb server in memory whose phone answers by a function: tools
-//! that are missing, services that stay silent, and the order in which sources are asked.
+//! Tests of the shell calls, against an adb server in memory whose device answers by a function:
+//! missing tools, silent services, and the order of the queried sources.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -17,11 +17,11 @@ use heaptap_proto::perfetto::{
     PackagesList, Trace, TraceConfig, TracePacket, packages_list::PackageInfo,
 };
 
-/// What the phone does with a command.
+/// Response of the device to a command.
 enum Reply {
     /// Standard output and exit code.
     Says(Vec<u8>, u8),
-    /// It never answers.
+    /// No answer.
     Hangs,
     /// The connection ends without an exit code.
     Breaks,
@@ -37,7 +37,7 @@ fn missing() -> Reply {
 
 type Answers = dyn Fn(&str, &[u8]) -> Reply + Send + Sync;
 
-/// The adb server, and the commands that reached the phone.
+/// The adb server, and the commands that reached the device.
 #[derive(Clone)]
 struct Phone {
     answers: Arc<Answers>,
@@ -151,7 +151,7 @@ const PS: &str = "PID PPID UID S NAME\n700 1 0 S zygote64\n1000 700 10234 S com.
     1001 700 1010240 S com.example.work\n";
 const PACKAGES: &str = "package:com.example.app uid:10234\npackage:com.example.closed uid:10237\n";
 
-/// A phone with two packages, all tools, and `more` on top.
+/// Returns a device with two packages, all tools, and `more` in addition.
 fn usual(
     sdk: u32,
     build: &'static str,
@@ -213,7 +213,7 @@ async fn android_12_and_later_are_asked_for_the_type_of_the_app() {
     assert_eq!(
         phone.asked("su root"),
         0,
-        "production builds are not asked for root"
+        "user builds are not asked for root"
     );
 }
 

@@ -1,4 +1,4 @@
-//! The decision table, whole: every kind of process on every build and version. The columns
+//! The complete decision table: every kind of process on every build and version. The columns
 //! are those of `docs/eligibility.md`.
 
 use crate::eligibility::decide::{Answer, decide_app, decide_device, decide_process};
@@ -56,18 +56,18 @@ fn package(name: &str, uid: u32, app_type: Option<AppType>) -> Package {
     }
 }
 
-/// What a row of the table says of one build.
+/// Expected result of a row of the table on one build.
 #[derive(Clone, Copy)]
 enum Cell {
     /// Native and Java, as far as the version has them.
     Both,
-    /// Native alone: there is no Java runtime.
+    /// Native only, without a Java runtime.
     Native,
-    /// An attempt may work.
+    /// An attempt might work.
     Perhaps,
     /// Never, for this reason.
     Never(F),
-    /// From Android 13 on, else never.
+    /// From Android 13 on, otherwise never.
     Since13(F),
 }
 
@@ -97,7 +97,7 @@ fn every_kind_of_process_on_every_build_and_version() {
     use AppType as T;
     use Cell::{Both, Native, Never, Perhaps, Since13};
     use ProcessKind as K;
-    // name, uid, kind, what the manifest says; user, userdebug, userdebug permissive
+    // name, uid, kind, manifest; user, userdebug, userdebug permissive
     type Row = (&'static str, u32, K, Option<T>, Cell, Cell, Cell);
     #[rustfmt::skip]
     let table: [Row; 20] = [
@@ -129,7 +129,7 @@ fn every_kind_of_process_on_every_build_and_version() {
                 (Build::Debug, debug),
                 (Build::DebugPermissive, permissive),
             ] {
-                // Before 13 a sandbox is refused for its uid, whatever the manifest says.
+                // Before 13 a sandbox is refused for its UID, regardless of the manifest.
                 let cell = match cell {
                     Never(F::UserRelease) if uid == 20_234 && sdk < 33 => Never(F::UidRange),
                     cell => cell,
@@ -182,7 +182,7 @@ fn the_list_of_critical_processes_grew_with_android_12() {
             assert_eq!(v.native, native, "{name} {domain:?} on {sdk}");
         }
     }
-    // An app may be called as it likes.
+    // An app can choose its name freely.
     let app = process("vold", 10_234, ProcessKind::App);
     assert_eq!(
         decide_process(&device(34, Build::Debug), &app, &[]).native,
@@ -433,7 +433,8 @@ fn a_phone_that_cannot_record_answers_no_for_every_process() {
     let note = &decide_device(&full)[0];
     assert_eq!(note.id, F::Busy);
     assert!(
-        note.what.contains("unnamed of uid 1000, since 60 s"),
+        note.what
+            .contains("unnamed with UID 1000, running for 60 s"),
         "{}",
         note.what
     );

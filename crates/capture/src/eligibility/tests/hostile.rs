@@ -1,4 +1,4 @@
-//! Whatever a phone answers: no panic, and nothing in the facts that a terminal would act on.
+//! For any answer of a device: no panic, and nothing in the facts that a terminal would act on.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ use crate::eligibility::packages::{
 use crate::eligibility::parse_log;
 use crate::eligibility::processes::{build_processes, read_activity, read_details, read_ps};
 
-/// Bytes made of what the readers look for and of anything else.
+/// Bytes made of strings that the parsers look for and of anything else.
 fn texts() -> impl Strategy<Value = Vec<u8>> {
     let words = [
         "@@heaptap getprop\n",
@@ -60,11 +60,11 @@ fn texts() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn is_clean(json: &str) -> bool {
-    // JSON writes control characters as \u escapes; marks of direction it leaves as they are.
+    // JSON escapes control characters as \u, but leaves direction marks unchanged.
     !json.contains("\\u00") && !json.contains('\u{202e}') && !json.contains('\u{9b}')
 }
 
-/// Whether `text` matches, by trying every split at a star: exponential, and obviously right.
+/// Returns whether `text` matches, trying every split at a star: exponential, but obviously right.
 fn matches_slowly(pattern: &[char], text: &[char]) -> bool {
     match (pattern.first(), text.first()) {
         (None, None) => true,

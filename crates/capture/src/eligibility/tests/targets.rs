@@ -1,4 +1,4 @@
-//! What targets resolve to, and what is said of those that are not there. The shell calls are
+//! Tests of target resolution and of the findings about absent targets. The shell calls are
 //! left out: everything here is pure.
 
 use crate::config::Targets;
@@ -199,7 +199,7 @@ fn a_package_is_all_its_processes_that_may_be_profiled() {
             .names
             .contains(&"com.example.app:iso:C:0".to_owned())
     );
-    // Another package's own process is not this one's, though the uid is.
+    // A process named after another package does not belong to this one, despite the UID.
     let a = assess(
         BuildType::User,
         &of_package("com.shared.a"),
@@ -223,7 +223,7 @@ fn pids_are_taken_as_they_are_and_missed_when_gone() {
     assert!(
         refusal
             .help()
-            .is_some_and(|h| h.contains("profileable") && h.contains("--force"))
+            .is_some_and(|h| h.contains("profileable") && h.contains("--no-check"))
     );
 }
 
@@ -245,7 +245,7 @@ fn what_does_not_run_waits_for_its_start_unless_told_otherwise() {
         assert_eq!(ids(&a), [F::NotRunning]);
         assert_eq!(a.refusal(Scope::Native).is_some(), native == Answer::No);
     }
-    // A zombie does not run.
+    // A zombie is not running.
     let a = assess(
         BuildType::User,
         &names(&["com.zombie"]),
@@ -274,17 +274,17 @@ fn a_mistyped_name_gets_similar_ones_and_is_refused() {
         a.refusal(Scope::Native).map(|e| e.kind()),
         Some("target-not-found")
     );
-    // A manifest may name processes freely: with startup asked for it may still come.
+    // A manifest can name processes freely: with startup requested it might still appear.
     let a = assess(BuildType::User, &typo, &with(Startup::Asked));
     assert_eq!(a.targets[0].native, Answer::Unknown);
     assert!(a.refusal(Scope::Native).is_none());
-    // A native program: never on a production build, from its start on others.
+    // A native program: never on a user build, from its start on others.
     let tool = names(&["mytool"]);
     let a = assess(BuildType::User, &tool, &with(Startup::Asked));
     assert_eq!(a.targets[0].native, Answer::No);
     let a = assess(BuildType::Userdebug, &tool, &with(Startup::Allowed));
     assert_eq!(a.targets[0].native, Answer::OnlyFromStartup);
-    // A pattern that matches nothing has nothing to wait for.
+    // A pattern without a match has nothing to wait for.
     let a = assess(
         BuildType::Userdebug,
         &names(&["nothing*"]),

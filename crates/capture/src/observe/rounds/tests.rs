@@ -24,7 +24,7 @@ fn rounds(allow_gc: bool) -> Rounds {
     Rounds::new(&options(allow_gc), None, OurWindows::default())
 }
 
-/// What a text of the loop makes known.
+/// Returns the entries that a text of the loop creates.
 fn push(rounds: &mut Rounds, text: &str) -> Vec<Entry> {
     let mut entries = Vec::new();
     for line in text.lines() {
@@ -68,7 +68,7 @@ fn processes_come_go_and_come_again() {
     assert_eq!(seen[2].cost.unwrap().device_ns, 20_000_000);
     assert!(seen[2].cost.unwrap().bytes > 40);
 
-    // It is gone; another comes in its place, with its number even.
+    // It is gone; another one replaces it, even with its index.
     let seen = push(&mut rounds, &round(101, ""));
     assert!(matches!(seen[0].seen, Observation::Gone));
     let seen = push(
@@ -79,7 +79,7 @@ fn processes_come_go_and_come_again() {
     let seen = push(&mut rounds, &round(103, &sample(5, 99, 10)));
     assert!(matches!(seen[0].seen, Observation::Gone));
     assert!(matches!(&seen[1].seen, Observation::Process(p) if p.restarted));
-    // A second process of the name is no restart.
+    // A second process of the name is not a restart.
     let seen = push(
         &mut rounds,
         &round(
@@ -202,7 +202,7 @@ fn gfxinfo_without_figures_of_a_process_says_that_it_showed_no_window() {
         panic!("{seen:?}");
     };
     assert!(
-        unread.why.contains("it has shown no window"),
+        unread.why.contains("has not shown a window"),
         "{}",
         unread.why
     );
@@ -225,7 +225,7 @@ fn a_gap_is_what_lies_between_two_connections() {
         "no restart"
     );
     assert_eq!(seen.len(), 2);
-    // The half answer of before is void.
+    // The partial answer from before is discarded.
     assert!(push(&mut rounds, "N p 5 131.00").is_empty());
 }
 
@@ -307,7 +307,7 @@ fn lines_that_make_no_sense_do_no_harm() {
     ] {
         rounds.line(line, &mut |_| {});
     }
-    // Text of an app is no line of the loop, whatever it says.
+    // Text of an app is never a line of the loop.
     rounds.line("M p 5 1.00", &mut |_| {});
     rounds.line("m p 5 t 999.00 999.00", &mut |_| {});
     rounds.line("m p 5 N p 5 999.00", &mut |_| {});
@@ -359,7 +359,7 @@ fn a_zone_is_a_sign_and_four_digits() {
     }
 }
 
-/// Words that a phone might say where a number or a name belongs.
+/// Words that a device might print in place of a number or a name.
 const ODD: [&str; 16] = [
     "",
     "0",
@@ -395,7 +395,7 @@ proptest::proptest! {
             let line = format!("{word} {}{tail}", odd.join(" "));
             rounds.line(&line, &mut |event| {
                 if let Event::Seen(entry) = event {
-                    // Whatever it is, it can be written and read again.
+                    // Every entry can be written and read again.
                     let again: Entry = serde_json::from_str(entry.line().trim_end()).unwrap();
                     assert_eq!(again, entry);
                     known += 1;

@@ -1,9 +1,9 @@
-//! Actions as plain values: what may be done, with which numbers.
+//! Actions as plain values with their parameters.
 //!
 //! | module | owns |
 //! |---|---|
-//! | `parse` | an action as it is typed, and what is wrong with what is none |
-//! | `trim` | the levels of requests to give memory back |
+//! | `parse` | parsing an action as typed, and the errors for invalid text |
+//! | `trim` | the levels of trim requests |
 //! | `yaml` | an action in YAML and JSON |
 
 mod parse;
@@ -16,80 +16,75 @@ use std::time::Duration;
 pub use self::parse::ActionError;
 pub use self::trim::{Trim, TrimLevel};
 
-/// How long a finger moves where nothing else is said.
+/// Default duration of a swipe.
 const SWIPE: Duration = Duration::from_millis(300);
-/// How long a monkey rests after each event where nothing else is said.
+/// Default pause of a monkey after each event.
 const THROTTLE: Duration = Duration::from_millis(100);
 
-/// Something to be done to an app.
+/// Action on an app. The number of an action is its repetitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Turn the screen so often: each time the activity in front is created anew.
+    /// Rotate the screen; each time the foreground activity is recreated.
     Rotate(u32),
-    /// Press HOME and come back, so often.
+    /// Press HOME and return.
     HomeAndBack(u32),
-    /// Open another app (the system's settings) and come back, so often.
+    /// Open another app (the system settings) and return.
     SwitchApps(u32),
-    /// Back out of the app and start it with an empty task, so often.
+    /// Leave the app with BACK and start it with an empty task.
     RestartActivity(u32),
-    /// Ask the app to give memory back.
+    /// Ask the app to release memory.
     Trim(Trim),
     /// Send random events.
     Monkey(Monkey),
     /// Open a link in the app.
     DeepLink(String),
-    /// Touch a point.
     Tap(Point),
-    /// Move a finger.
     Swipe(Swipe),
-    /// Press a key.
     Key(Key),
-    /// Type.
     Text(String),
-    /// Do nothing, on the phone's clock.
+    /// Do nothing, by the device's clock.
     Wait(Duration),
-    /// Start the app, or bring it to the front.
+    /// Start the app, or bring it to the foreground.
     Start,
-    /// Press HOME.
     Home,
-    /// End all of the app's processes, and what it shows.
+    /// End all processes of the app, and its tasks.
     ForceStop,
-    /// End the app's process as the system does to save memory: it has to be in the background.
+    /// End the app's process like the system does to save memory; it must be in the background.
     Kill,
-    /// Let the app's process crash.
+    /// Crash the app's process.
     Crash,
-    /// Let the kernel move the app's pages to swap.
+    /// Make the kernel move the app's pages to swap.
     Compact,
 }
 
 /// Random events of Android's `monkey`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Monkey {
-    /// How many.
+    /// Number of events.
     pub events: u32,
-    /// From which they follow: the same seed gives the same events.
+    /// Seed; equal seeds generate equal events.
     pub seed: Option<u32>,
-    /// Pause after each.
+    /// Pause after each event.
     pub throttle: Duration,
 }
 
-/// A point of the screen, pixels from its top left corner as it is turned.
+/// A point of the screen, in pixels from the top left corner of the rotated screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Point {
-    /// To the right.
+    /// Distance from the left edge.
     pub x: u32,
-    /// Down.
+    /// Distance from the top edge.
     pub y: u32,
 }
 
 /// A movement of a finger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Swipe {
-    /// Where it begins.
+    /// Start point.
     pub from: Point,
-    /// Where it ends.
+    /// End point.
     pub to: Point,
-    /// How long it takes.
+    /// Duration.
     pub takes: Duration,
 }
 
@@ -98,7 +93,7 @@ pub struct Swipe {
 pub struct Key(String);
 
 impl Key {
-    /// A key by its name (`BACK`, `KEYCODE_BACK`, `back`) or number.
+    /// Creates a key from its name (`BACK`, `KEYCODE_BACK`, `back`) or number.
     pub fn new(text: &str) -> Option<Key> {
         let upper = text.to_ascii_uppercase();
         let plain = upper.strip_prefix("KEYCODE_").unwrap_or(&upper);
@@ -107,7 +102,7 @@ impl Key {
         known.then(|| Key(plain.to_owned()))
     }
 
-    /// As `input keyevent` takes it.
+    /// Returns the key for `input keyevent`.
     pub fn code(&self) -> String {
         match self.0.parse::<u32>() {
             Ok(number) => number.to_string(),
@@ -117,7 +112,7 @@ impl Key {
 }
 
 impl Action {
-    /// The word before the colon.
+    /// Returns the name before the colon.
     pub fn name(&self) -> &'static str {
         match self {
             Action::Rotate(_) => "rotate",
@@ -141,7 +136,7 @@ impl Action {
         }
     }
 
-    /// What stands behind the colon; `None` where there is none.
+    /// Returns the value after the colon; `None` if there is none.
     fn value(&self) -> Option<String> {
         match self {
             Action::Rotate(n)
@@ -176,7 +171,7 @@ impl Action {
         }
     }
 
-    /// How often it is done.
+    /// Returns the number of repetitions.
     pub fn times(&self) -> u32 {
         match self {
             Action::Rotate(n)
@@ -187,7 +182,7 @@ impl Action {
         }
     }
 
-    /// Whether it is about the app's process alone, so that the screen need not be on.
+    /// Returns whether the screen must be on; actions on the app's process do not need it.
     pub fn needs_screen(&self) -> bool {
         !matches!(
             self,

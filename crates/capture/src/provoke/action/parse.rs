@@ -1,5 +1,5 @@
-//! An action as it is typed: `rotate:10`, `monkey:500,seed=7`. Owns which numbers and letters
-//! make sense, and what is said of those that do not.
+//! Parser of actions as typed: `rotate:10`, `monkey:500,seed=7`. Owns the valid ranges, and the
+//! errors for invalid values.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -8,24 +8,24 @@ use super::{Action, Key, Monkey, Point, SWIPE, Swipe, THROTTLE, Trim, TrimLevel}
 use crate::provoke::catalog;
 use heaptap_model::units::parse_duration;
 
-/// Most repetitions of anything.
+/// Maximum number of repetitions.
 const MOST: u32 = 10_000;
-/// Most events of one monkey.
+/// Maximum number of events of one monkey.
 const MOST_EVENTS: u32 = 10_000_000;
-/// The largest coordinate.
+/// Maximum coordinate.
 const MAX_COORDINATE: u32 = 32_767;
-/// Longest pause.
+/// Maximum pause.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
-/// Longest text or link.
+/// Maximum length of a text or link.
 const LONGEST_TEXT: usize = 4_096;
 
-/// Why a text is no action.
+/// Error for a text that is not an action.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no action: {why}")]
+#[error("{text:?} is not an action: {why}")]
 pub struct ActionError {
-    /// What was given.
+    /// The text as given.
     pub text: String,
-    /// What is wrong with it.
+    /// The problem.
     pub why: String,
 }
 
@@ -45,14 +45,14 @@ impl FromStr for Action {
 }
 
 impl Action {
-    /// The action of a name with what stands behind its colon.
+    /// Parses the action with this name and the value after its colon.
     pub(super) fn of(name: &str, value: Option<&str>) -> Result<Action, String> {
         let value = value.filter(|v| !v.trim().is_empty());
         let times = || count(value, MOST).map(|n| n.unwrap_or(1));
-        let needed = |what: &str| value.ok_or_else(|| format!("write {name}:{what}"));
+        let needed = |what: &str| value.ok_or_else(|| format!("use {name}:{what}"));
         let nothing = |action: Action| match value {
             None => Ok(action),
-            Some(_) => Err(format!("{name} takes nothing behind it")),
+            Some(_) => Err(format!("{name} does not accept a value")),
         };
         match name {
             "rotate" => Ok(Action::Rotate(times()?)),
@@ -67,7 +67,7 @@ impl Action {
                 let level = TrimLevel::parse(text.trim()).ok_or_else(|| {
                     let levels = TrimLevel::ALL.map(TrimLevel::name);
                     let meant = meant(text.trim(), levels.into_iter().chain(["all"]));
-                    format!("{meant}the levels are {}, and all", levels.join(", "))
+                    format!("{meant} levels are {}, and all", levels.join(", "))
                 })?;
                 Ok(Action::Trim(Trim::Level(level)))
             }
@@ -75,13 +75,13 @@ impl Action {
             "deep-link" => link(needed("URI")?),
             "tap" => match numbers(needed("X,Y")?)?[..] {
                 [x, y] => Ok(Action::Tap(point(x, y)?)),
-                _ => Err("a point is X,Y in pixels".to_owned()),
+                _ => Err("a point must be X,Y in pixels".to_owned()),
             },
             "swipe" => swipe(needed("X1,Y1,X2,Y2[,MS]")?),
             "key" => {
                 let text = needed("NAME")?.trim();
                 let key = Key::new(text);
-                let key = key.ok_or("a key is a name such as BACK or MENU, or a number")?;
+                let key = key.ok_or("a key must be a name such as BACK or MENU, or a number")?;
                 Ok(Action::Key(key))
             }
             "text" => typed(value.unwrap_or_default()),
@@ -91,7 +91,7 @@ impl Action {
                 let long = long.map_err(|e| e.to_string())?;
                 match long <= LONGEST {
                     true => Ok(Action::Wait(whole_ms(long))),
-                    false => Err("that is more than a day".to_owned()),
+                    false => Err("the maximum is one day".to_owned()),
                 }
             }
             "start" => nothing(Action::Start),
@@ -103,7 +103,7 @@ impl Action {
             _ => {
                 let names = catalog::ALL.map(|entry| entry.name);
                 Err(format!(
-                    "{}the actions are {}; `heaptap provoke --list` tells what each does",
+                    "{} actions are {}; `heaptap provoke --list` describes them",
                     meant(name, names),
                     names.join(", ")
                 ))
@@ -112,23 +112,25 @@ impl Action {
     }
 }
 
-/// `did you mean rotate? `, or nothing where no name is near enough to be a slip.
+/// Returns `did you mean rotate? The`, or `the` if no name is similar enough.
 fn meant<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> String {
-    /// Longer words are no names.
+    /// Longer words are not names.
     const LONGEST_NAME: usize = 40;
     let typed = typed.to_ascii_lowercase().replace('_', "-");
     if typed.len() > LONGEST_NAME {
-        return String::new();
+        return "the".to_owned();
     }
     let far = |name: &str| match typed.len() >= 3 && name.starts_with(&typed) {
         true => 0,
         false => strsim::osa_distance(&typed, name),
     };
     let near = names.into_iter().map(|name| (far(name), name));
-    // One slip in a short word, two in a long one, and not half of the word.
+    // One typo in a short word, two in a long one, and not half of the word.
     let near = near.filter(|(far, name)| *far <= 2 && far * 3 <= name.len());
-    near.min_by_key(|(far, _)| *far)
-        .map_or_else(String::new, |(_, name)| format!("did you mean {name}? "))
+    near.min_by_key(|(far, _)| *far).map_or_else(
+        || "the".to_owned(),
+        |(_, name)| format!("did you mean {name}? The"),
+    )
 }
 
 fn count(value: Option<&str>, most: u32) -> Result<Option<u32>, String> {
@@ -136,17 +138,17 @@ fn count(value: Option<&str>, most: u32) -> Result<Option<u32>, String> {
     let number = value.trim().parse().ok();
     match number.filter(|n| (1..=most).contains(n)) {
         Some(n) => Ok(Some(n)),
-        None => Err(format!("say how often by a number from 1 to {most}")),
+        None => Err(format!("the count must be a number from 1 to {most}")),
     }
 }
 
 fn numbers(text: &str) -> Result<Vec<u32>, String> {
     let parts = text.split([',', ' ']).filter(|part| !part.is_empty());
     let numbers: Option<Vec<u32>> = parts.map(|part| part.parse().ok()).collect();
-    numbers.ok_or_else(|| "write whole numbers with commas between them".to_owned())
+    numbers.ok_or_else(|| "use whole numbers separated by commas".to_owned())
 }
 
-/// What is written in milliseconds has no smaller part.
+/// Rounds to milliseconds, because the text form does not have smaller units.
 fn whole_ms(long: Duration) -> Duration {
     long - Duration::from_nanos(u64::from(long.subsec_nanos() % 1_000_000))
 }
@@ -155,7 +157,7 @@ fn point(x: u32, y: u32) -> Result<Point, String> {
     match x.max(y) <= MAX_COORDINATE {
         true => Ok(Point { x, y }),
         false => Err(format!(
-            "no screen has more than {MAX_COORDINATE} pixels a side"
+            "coordinates must not exceed {MAX_COORDINATE} pixels"
         )),
     }
 }
@@ -163,13 +165,13 @@ fn point(x: u32, y: u32) -> Result<Point, String> {
 fn swipe(text: &str) -> Result<Action, String> {
     let all = numbers(text)?;
     let ([x1, y1, x2, y2] | [x1, y1, x2, y2, _]) = all[..] else {
-        return Err("a swipe is X1,Y1,X2,Y2 and, if wanted, milliseconds".to_owned());
+        return Err("a swipe must be X1,Y1,X2,Y2[,MS]".to_owned());
     };
     let takes = all
         .get(4)
         .map_or(SWIPE, |ms| Duration::from_millis((*ms).into()));
     if takes > Duration::from_secs(60) {
-        return Err("a swipe takes a minute at most".to_owned());
+        return Err("a swipe must not exceed one minute".to_owned());
     }
     Ok(Action::Swipe(Swipe {
         from: point(x1, y1)?,
@@ -178,7 +180,7 @@ fn swipe(text: &str) -> Result<Action, String> {
     }))
 }
 
-/// `500,seed=7,throttle=50ms`.
+/// Parses `500,seed=7,throttle=50ms`.
 fn monkey(text: &str) -> Result<Action, String> {
     let mut parts = text.split(',').map(str::trim);
     let events = count(parts.next(), MOST_EVENTS)?.unwrap_or(1);
@@ -193,50 +195,52 @@ fn monkey(text: &str) -> Result<Action, String> {
                 let seed = seed
                     .trim()
                     .parse()
-                    .map_err(|_| "a seed is a whole number")?;
+                    .map_err(|_| "a seed must be a whole number")?;
                 monkey.seed = Some(seed);
             }
             Some(("throttle", pause)) => {
                 let pause = parse_duration(pause.trim(), Duration::from_millis(1));
                 monkey.throttle = pause.map(whole_ms).map_err(|e| e.to_string())?;
             }
-            _ => return Err("write monkey:EVENTS,seed=N,throttle=MS".to_owned()),
+            _ => return Err("use monkey:EVENTS[,seed=N][,throttle=MS]".to_owned()),
         }
     }
     if monkey.throttle > Duration::from_secs(60) {
-        return Err("a pause between events is a minute at most".to_owned());
+        return Err("the throttle must not exceed one minute".to_owned());
     }
     Ok(Action::Monkey(monkey))
 }
 
-/// A URI: a scheme, a colon, and nothing that a URI has to encode.
+/// Parses a URI: a scheme, a colon, and only characters that need no encoding.
 fn link(text: &str) -> Result<Action, String> {
     let uri = text.trim();
-    let (scheme, rest) = uri.split_once(':').ok_or("a link begins with a scheme")?;
+    let (scheme, rest) = uri
+        .split_once(':')
+        .ok_or("a link must begin with a scheme")?;
     let mut letters = scheme.chars();
     let begins = letters.next().is_some_and(|c| c.is_ascii_alphabetic());
     if !begins || !letters.all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) {
-        return Err("a link begins with a scheme such as https:".to_owned());
+        return Err("a link must begin with a scheme such as https:".to_owned());
     }
     if rest.is_empty() || uri.len() > LONGEST_TEXT {
-        return Err(format!("a link has 1 to {LONGEST_TEXT} characters"));
+        return Err(format!("a link must have 1 to {LONGEST_TEXT} characters"));
     }
     if let Some(odd) = uri.chars().find(|c| c.is_whitespace() || c.is_control()) {
-        return Err(format!("{odd:?} has to be encoded in a link"));
+        return Err(format!("{odd:?} must be encoded in a link"));
     }
     Ok(Action::DeepLink(uri.to_owned()))
 }
 
-/// What `input text` can type: it maps characters to keys, and takes `%s` for a space.
+/// Parses text for `input text`, which maps characters to keys and uses `%s` for a space.
 fn typed(text: &str) -> Result<Action, String> {
     if text.is_empty() || text.len() > LONGEST_TEXT {
-        return Err(format!("a text has 1 to {LONGEST_TEXT} characters"));
+        return Err(format!("a text must have 1 to {LONGEST_TEXT} characters"));
     }
     if !text.bytes().all(|b| (0x20..0x7f).contains(&b)) {
-        return Err("a phone's shell can only type what an English keyboard has".to_owned());
+        return Err("a device can only type characters of an English keyboard".to_owned());
     }
     if text.contains("%s") {
-        return Err("a phone's shell types %s as a space: type it in two parts".to_owned());
+        return Err("a device types %s as a space; split the text into two actions".to_owned());
     }
     Ok(Action::Text(text.to_owned()))
 }
@@ -317,13 +321,13 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_told() {
         let why = |text: &str| text.parse::<Action>().unwrap_err().to_string();
-        assert!(why("dance").contains("is no action: the actions are rotate,"));
-        assert!(why("rotat:3").contains("did you mean rotate? the actions are"));
+        assert!(why("dance").contains("is not an action: the actions are rotate,"));
+        assert!(why("rotat:3").contains("did you mean rotate? The actions are"));
         assert!(why("Rotate:3").contains("did you mean rotate?"));
         assert!(why("home_and_back:3").contains("did you mean home-and-back?"));
         assert!(why("restart:3").contains("did you mean restart-activity?"));
         assert!(why("dance").contains("heaptap provoke --list"));
-        assert!(why("trim:compleet").contains("did you mean complete? the levels"));
+        assert!(why("trim:compleet").contains("did you mean complete? The levels"));
         let long = "x".repeat(100_000);
         assert!(!why(&long).contains("did you mean"));
         assert!(why("rotate:0").contains("from 1 to"));
@@ -337,8 +341,8 @@ mod tests {
         assert!(why("tap:1,99999").contains("pixels"));
         assert!(why("key:a;b").contains("name such as BACK"));
         assert!(why("text:größe").contains("English keyboard"));
-        assert!(why("text:50%s").contains("two parts"));
-        assert!(why("start:now").contains("nothing behind"));
+        assert!(why("text:50%s").contains("two actions"));
+        assert!(why("start:now").contains("does not accept a value"));
         assert_eq!(
             "trim:UI_HIDDEN".parse(),
             Ok(Action::Trim(Trim::Level(TrimLevel::Hidden)))

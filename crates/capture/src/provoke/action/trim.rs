@@ -1,16 +1,15 @@
-//! Requests to give memory back: which levels there are, how they are typed and sent.
+//! Trim requests: their levels, text forms and commands.
 
-/// Which request to give memory back.
+/// Trim request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trim {
-    /// One.
     Level(TrimLevel),
-    /// All of them, rising.
+    /// All levels in rising order.
     All,
 }
 
 impl Trim {
-    /// Whether the app has to be in front when it is asked first.
+    /// Returns whether the app must be in the foreground for the first level.
     pub fn begins_in_front(self) -> bool {
         match self {
             Trim::All => true,
@@ -22,24 +21,24 @@ impl Trim {
 /// A level of `ComponentCallbacks2.onTrimMemory`, in rising order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TrimLevel {
-    /// 5: in front; the system begins to run short.
+    /// 5: the app is in the foreground; memory begins to run low.
     RunningModerate,
-    /// 10: in front; it runs short.
+    /// 10: the app is in the foreground; memory is low.
     RunningLow,
-    /// 15: in front; it can't keep others alive.
+    /// 15: the app is in the foreground; the system cannot keep other processes alive.
     RunningCritical,
-    /// 20: nothing of the app is visible any more.
+    /// 20: the app is not visible any more.
     Hidden,
-    /// 40: just out of sight.
+    /// 40: recently moved to the background.
     Background,
-    /// 60: half way to being killed.
+    /// 60: halfway to being killed.
     Moderate,
     /// 80: next to be killed.
     Complete,
 }
 
 impl TrimLevel {
-    /// All, rising.
+    /// All levels in rising order.
     pub const ALL: [TrimLevel; 7] = [
         TrimLevel::RunningModerate,
         TrimLevel::RunningLow,
@@ -50,7 +49,7 @@ impl TrimLevel {
         TrimLevel::Complete,
     ];
 
-    /// As it is typed.
+    /// Returns the name as typed.
     pub fn name(self) -> &'static str {
         match self {
             TrimLevel::RunningModerate => "running-moderate",
@@ -63,7 +62,7 @@ impl TrimLevel {
         }
     }
 
-    /// As `am send-trim-memory` of every release takes it.
+    /// Returns the level for `am send-trim-memory`, as every release accepts it.
     pub fn word(self) -> &'static str {
         match self {
             TrimLevel::RunningModerate => "RUNNING_MODERATE",
@@ -76,7 +75,7 @@ impl TrimLevel {
         }
     }
 
-    /// As the app gets it.
+    /// Returns the number that the app receives.
     pub fn number(self) -> u32 {
         match self {
             TrimLevel::RunningModerate => 5,
@@ -89,7 +88,7 @@ impl TrimLevel {
         }
     }
 
-    /// Whether it is for apps that are out of sight: refused for one in front.
+    /// Returns whether it is only for background apps, and refused for one in the foreground.
     pub fn is_for_background(self) -> bool {
         self >= TrimLevel::Hidden
     }

@@ -1,11 +1,11 @@
-//! An action in YAML and JSON: a map of one entry or a bare word, `rotate: 10`,
+//! Actions in YAML and JSON: a map of one entry or a bare word, `rotate: 10`,
 //! `monkey: {events: 500, seed: 7}`, `start`.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Action, Monkey, THROTTLE};
 
-/// A map of one entry, or a bare word: `rotate: 10`, `start`.
+/// Serializes as a map of one entry, or a bare word: `rotate: 10`, `start`.
 impl Serialize for Action {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeMap as _;
@@ -28,7 +28,7 @@ impl Serialize for Action {
     }
 }
 
-/// `monkey: {events: 500, seed: 7, throttle: 50ms}`.
+/// Parameters of `monkey: {events: 500, seed: 7, throttle: 50ms}`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MonkeyForm {
@@ -63,7 +63,7 @@ impl MonkeyForm {
     }
 }
 
-/// What may stand behind an action's name.
+/// Value after an action's name.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Form {
@@ -104,18 +104,18 @@ impl<'de> Deserialize<'de> for Action {
             Written::Text(text) => text.parse().map_err(D::Error::custom),
             Written::Map(map) if map.len() == 1 => {
                 let Some((name, form)) = map.into_iter().next() else {
-                    return Err(D::Error::custom("an action has a name"));
+                    return Err(D::Error::custom("an action must have a name"));
                 };
                 let is_monkey = matches!(form, Form::Monkey(_));
                 if is_monkey && name != "monkey" {
-                    return Err(D::Error::custom(format!("{name} takes no map")));
+                    return Err(D::Error::custom(format!("{name} does not accept a map")));
                 }
                 let value = form.text();
                 Action::of(&name, value.as_deref())
                     .map_err(|why| D::Error::custom(format!("{name}: {why}")))
             }
             Written::Map(_) => Err(D::Error::custom(
-                "an action is a map with one entry, such as `rotate: 10`",
+                "an action must be a map with one entry, such as `rotate: 10`",
             )),
         }
     }
