@@ -13,7 +13,7 @@ use perfetto_heap::{Source, Trace, TraceError};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Names and bytes of the files.
+/// Returns the names and bytes of the files.
 fn pprofs(source: Box<dyn Source>) -> Result<Vec<(String, Vec<u8>)>, TraceError> {
     let mut trace = Trace::open(source)?;
     let pprof = Pprof::new(Arc::clone(trace.recording()), PprofOptions::default());

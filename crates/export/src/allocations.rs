@@ -1,6 +1,6 @@
-//! pprof of allocations that a Java runtime tracked itself: exact numbers, with class and thread.
-//! The class stands as the innermost frame, as in profiles of Java heaps, so that every viewer
-//! shows what was allocated and, around it, by whom; the thread is a label of each sample.
+//! pprof of allocations tracked by a Java runtime: exact numbers, with class and thread. As in
+//! profiles of Java heaps, the class is the innermost frame, so every viewer shows it with its
+//! allocating code. The thread is a label of each sample.
 
 use std::collections::HashMap;
 
@@ -8,39 +8,38 @@ use prost::Message as _;
 
 use heaptap_proto::pprof::{Function, Label, Line, Location, Profile, Sample, ValueType};
 
-/// Bytes of all names that are written. A list may name a million places by names that are long.
+/// Maximum bytes of all written names. Input can name a million places with long names.
 const NAMES: usize = 64 << 20;
-/// Places that are told apart; the largest of profiles has some hundred thousand.
+/// Maximum number of distinct places; the largest profiles have some hundred thousand.
 const PLACES: usize = 1 << 20;
-/// What stands for a frame beyond these.
-const LEFT_OUT: &str = "(left out: too many places)";
+/// Name of the frame that replaces frames beyond these limits.
+const LEFT_OUT: &str = "(omitted: too many callsites)";
 
-/// One frame of the source.
+/// Source frame.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TrackedFrame {
-    /// `com.example.Feed.bind`.
+    /// Name such as `com.example.Feed.bind`.
     pub name: String,
-    /// As the runtime called it, where that differs.
+    /// Name in the runtime, if different.
     pub system_name: String,
-    /// Empty where not known.
+    /// Empty if unknown.
     pub file: String,
-    /// 0 where not known.
+    /// 0 if unknown.
     pub line: u32,
 }
 
 impl TrackedFrame {
-    /// Whether a mapping file gave it its name.
+    /// Returns whether an R8 mapping changed the name.
     pub fn is_changed(&self) -> bool {
         !self.system_name.is_empty()
     }
 }
 
-/// A frame that is in a profile.
+/// Frame in a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place(u64);
 
-/// A profile of tracked allocations while it is put together: `alloc_objects`, `alloc_space` (the
-/// default).
+/// Builder for a profile of tracked allocations: `alloc_objects`, `alloc_space` (the default).
 pub struct TrackedProfile {
     strings: HashMap<String, i64>,
     table: Vec<String>,
@@ -50,7 +49,7 @@ pub struct TrackedProfile {
     thread: i64,
     /// Bytes of `table`.
     named: usize,
-    /// How far that, and `locations`, may grow.
+    /// Limits of `named` and of the length of `locations`.
     most: (usize, usize),
     left_out: u64,
 }
@@ -66,7 +65,7 @@ impl Default for TrackedProfile {
 }
 
 impl TrackedProfile {
-    /// One without allocations.
+    /// Creates a profile without allocations.
     pub fn new() -> TrackedProfile {
         TrackedProfile::bounded((NAMES, PLACES))
     }
@@ -90,7 +89,7 @@ impl TrackedProfile {
         ];
         new.profile.sample_type.extend(types);
         new.profile.default_sample_type = new.string("alloc_space");
-        // As heapprofd calls a profile of every allocation.
+        // The name that heapprofd uses for a profile of every allocation.
         new.profile.period_type = Some(new.value_type("space", "bytes"));
         new.profile.period = 1;
         new.thread = new.string("thread");
@@ -115,7 +114,7 @@ impl TrackedProfile {
         }
     }
 
-    /// The place of a frame.
+    /// Returns the place of a frame.
     pub fn place(&mut self, frame: &TrackedFrame) -> Place {
         if self.named > self.most.0 || self.locations.len() >= self.most.1 {
             let known = self.known_place(frame);
@@ -124,7 +123,7 @@ impl TrackedProfile {
         self.new_place(frame)
     }
 
-    /// The place that stands for frames that found no room; so many more.
+    /// Returns the place that replaces frames beyond the limits, and counts `frames` more of them.
     pub fn left_out_place(&mut self, frames: u64) -> Place {
         self.left_out = self.left_out.saturating_add(frames);
         self.new_place(&TrackedFrame {
@@ -180,8 +179,8 @@ impl TrackedProfile {
         Place(location)
     }
 
-    /// Adds all allocations of one class by one thread in one place: the class, then the frames,
-    /// innermost first. `thread` is its id in the kernel, the lower 16 bits.
+    /// Adds all allocations of one class by one thread at one place: the class, then the frames,
+    /// innermost first. `thread` is the lower 16 bits of the kernel's thread ID.
     pub fn add(
         &mut self,
         stack: impl IntoIterator<Item = Place>,
@@ -200,12 +199,12 @@ impl TrackedProfile {
         });
     }
 
-    /// Frames that found no room.
+    /// Returns the number of frames beyond the limits.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// The profile, uncompressed, with `comments`.
+    /// Returns the uncompressed profile with `comments`.
     pub fn finish(mut self, comments: &[String]) -> Vec<u8> {
         let comments = comments.iter().map(|comment| self.string(comment));
         let comments: Vec<i64> = comments.collect();
@@ -281,7 +280,7 @@ mod tests {
             let third = tracked.place(&frame("c.C.c", 3));
             assert_eq!(tracked.place(&frame("d.D.d", 4)), third);
             assert_eq!(tracked.left_out(), 2);
-            // What is known has its place all the same.
+            // A known frame keeps its place.
             assert_eq!(tracked.place(&frame("a.A.a", 1)), first);
             tracked.add([first, second, third], 7, 1, 16);
             let profile = Profile::decode(tracked.finish(&[]).as_slice()).unwrap();

@@ -1,25 +1,25 @@
-//! A profile's tree with callsites of one name under one parent made one, as folded stacks and
-//! flamegraphs show it: lines, addresses and inlining told apart no more.
+//! Tree of a profile in which callsites with the same name and parent are merged, as in folded
+//! stacks and flame graphs. Lines, addresses and inlining are not distinguished.
 
 use super::chosen::ChosenDump;
 use heaptap_model::profile::index::FastHash;
 use heaptap_model::stacks::{NodeId, StackTable, TextId};
 use std::collections::HashMap;
 
-/// A node of the merged tree.
+/// Node of the merged tree.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Merged {
-    /// The function's name.
+    /// Function name.
     pub name: TextId,
-    /// The path of the library it is in.
+    /// Path of its library.
     pub library: TextId,
-    /// The node before it under the same parent; 0 is none.
+    /// Previous node below the same parent; 0 if there is none.
     pub previous: u32,
-    /// The last node under it; 0 is none.
+    /// Last child; 0 if there is none.
     pub last: u32,
-    /// What was allocated by stacks that end here.
+    /// Value of stacks that end here.
     pub own: i64,
-    /// And by those that pass through.
+    /// Value of stacks that pass through, including `own`.
     pub total: i64,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct ByName {
 }
 
 impl ByName {
-    /// The tree of one column of a dump; what is zero in it is left out.
+    /// Builds the tree of one column of a dump, without zero values.
     pub(super) fn of(table: &StackTable, dump: &ChosenDump<'_>, column: usize) -> ByName {
         let values = &dump.dump.values;
         let numbers = &values.columns[column];
@@ -45,7 +45,7 @@ impl ByName {
         let mut nodes = vec![root];
         let mut parents = vec![0u32];
         let mut known: HashMap<u64, u32, FastHash> = HashMap::default();
-        // Of each callsite its merged node; 0 is not there yet.
+        // Merged node of each callsite; 0 if it does not exist yet.
         let mut merged = vec![0u32; table.node_count()];
         let mut way: Vec<NodeId> = Vec::new();
         for (&node, &value) in values.nodes.iter().zip(numbers) {
@@ -57,7 +57,7 @@ impl ByName {
             way.extend(table.stack(node).take_while(unknown));
             for &node in way.iter().rev() {
                 let parent = merged[table.parent(node).0 as usize];
-                // All but the root have a function.
+                // All callsites except the root have a function.
                 let Some(function) = table.function_of(node) else {
                     continue;
                 };
@@ -91,7 +91,7 @@ impl ByName {
         ByName { nodes }
     }
 
-    /// The nodes under one, last first.
+    /// Returns the children of a node, last first.
     pub(super) fn children(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let first = Some(self.nodes[node as usize].last);
         let there = |id: &u32| *id != 0;

@@ -1,30 +1,29 @@
-//! What of a profile is exported: which dumps, which of their columns, and so which rows, frames
-//! and callsites are needed for it. Knows no format.
+//! Selection of dumps and columns to export, and of the rows, frames and callsites that they need.
+//! Independent of formats.
 
 use heaptap_model::stacks::{
     Dump, FrameId, FunctionId, LibraryId, Measure, NodeId, StackProfile, StackTable, Unit, View,
 };
 
-/// A part of a profile.
+/// Part of a profile.
 #[derive(Debug, Clone)]
 pub struct Chosen<'a> {
     /// Names, frames, callsites.
     pub table: &'a StackTable,
-    /// The dumps, in order.
+    /// Dumps in order.
     pub dumps: Vec<ChosenDump<'a>>,
 }
 
-/// A dump, and which of its columns.
+/// Dump with selected columns.
 #[derive(Debug, Clone)]
 pub struct ChosenDump<'a> {
-    /// All of it.
     pub dump: &'a Dump,
-    /// Indices of its measures, in their order.
+    /// Indexes of its measures, in their order.
     pub columns: Vec<usize>,
 }
 
 impl<'a> Chosen<'a> {
-    /// Every dump with every column.
+    /// Selects every dump with every column.
     pub fn all(profile: &'a StackProfile) -> Chosen<'a> {
         let dumps = profile.dumps.iter().map(|dump| ChosenDump {
             dump,
@@ -36,7 +35,7 @@ impl<'a> Chosen<'a> {
         }
     }
 
-    /// Names of all columns, each once, in order of appearance.
+    /// Returns the distinct measures of all columns in order of appearance.
     pub fn measures(&self) -> Vec<&'a Measure> {
         let mut all: Vec<&Measure> = Vec::new();
         for dump in &self.dumps {
@@ -51,26 +50,26 @@ impl<'a> Chosen<'a> {
 }
 
 impl<'a> ChosenDump<'a> {
-    /// Its chosen columns.
+    /// Returns the selected columns.
     pub fn measures(&self) -> impl Iterator<Item = &'a Measure> {
         let dump = self.dump;
         self.columns.iter().map(move |&at| &dump.measures[at])
     }
 
-    /// The index in the dump's measures of a column that is like `measure`.
+    /// Returns the index in the dump's measures of a column like `measure`.
     pub fn column_of(&self, measure: &Measure) -> Option<usize> {
         let mut columns = self.columns.iter().copied();
         columns.find(|&at| self.dump.measures[at] == *measure)
     }
 
-    /// Positions in the dump's values of the callsites with a number in one of the columns.
+    /// Returns the positions in the dump's values of callsites with a number in a selected column.
     pub fn rows(&self) -> impl Iterator<Item = usize> + '_ {
         let values = &self.dump.values;
         (0..values.nodes.len())
             .filter(move |&row| self.columns.iter().any(|&at| values.columns[at][row] != 0))
     }
 
-    /// What tells the dump from others, for people: process, heap, index, label.
+    /// Returns the display title of the dump: process, heap, index, label.
     pub fn title(&self) -> String {
         let facts = &self.dump.facts;
         let mut title = match (facts.process.as_str(), facts.pid) {
@@ -96,7 +95,7 @@ impl<'a> ChosenDump<'a> {
     }
 }
 
-/// A measure in words: `space`, and the unit where it is neither bytes nor a number of things.
+/// Returns a measure as text: `space`, with the unit if it is neither bytes nor a count.
 pub fn measure_title(measure: &Measure) -> String {
     match &measure.unit {
         Unit::Other(unit) if !unit.is_empty() => format!("{} ({unit})", measure.name),
@@ -104,8 +103,8 @@ pub fn measure_title(measure: &Measure) -> String {
     }
 }
 
-/// A name for each measure, as the heading of a column: its own, with the unit where two would
-/// be called the same, with a number where that does not help either.
+/// Returns a unique column heading for each measure: its name, with the unit if two names are
+/// equal, with a number if that is not enough.
 pub fn headings(measures: &[&Measure]) -> Vec<String> {
     let mut taken: Vec<String> = Vec::new();
     for measure in measures {
@@ -122,7 +121,7 @@ pub fn headings(measures: &[&Measure]) -> Vec<String> {
     taken
 }
 
-/// `bytes`, `count`, or another tool's own word.
+/// Returns `bytes`, `count`, or the unit of another tool.
 pub fn unit_name(unit: &Unit) -> &str {
     match unit {
         Unit::Bytes => "bytes",
@@ -131,21 +130,21 @@ pub fn unit_name(unit: &Unit) -> &str {
     }
 }
 
-/// `space`, `objects`, `alloc_space`, `alloc_objects`; `None` for another tool's.
+/// Returns `space`, `objects`, `alloc_space` or `alloc_objects`; `None` for another tool's measure.
 pub fn view_name(measure: &Measure) -> Option<&'static str> {
     measure.view.map(View::name)
 }
 
-/// What the rows of a choice need of its table, numbered anew and without gaps.
+/// Table entries that the rows of a selection need, renumbered without gaps.
 #[derive(Debug)]
 pub struct Needed {
-    /// Callsites, parents before children; the root stands first.
+    /// Callsites, parents before children; the root is first.
     pub nodes: Vec<NodeId>,
-    /// Frames of those.
+    /// Frames of the callsites.
     pub frames: Vec<FrameId>,
-    /// Functions of those.
+    /// Functions of the frames.
     pub functions: Vec<FunctionId>,
-    /// Libraries of those.
+    /// Libraries of the functions.
     pub libraries: Vec<LibraryId>,
     node_numbers: Vec<u32>,
     frame_numbers: Vec<u32>,
@@ -153,13 +152,13 @@ pub struct Needed {
     library_numbers: Vec<u32>,
 }
 
-/// No number: not needed.
+/// Not needed.
 const NONE: u32 = u32::MAX;
 /// Needed, not yet numbered.
 const WANTED: u32 = u32::MAX - 1;
 
 impl Needed {
-    /// Walks over all rows once.
+    /// Collects the entries in one pass over all rows.
     pub fn of(chosen: &Chosen<'_>) -> Needed {
         let table = chosen.table;
         let mut nodes = vec![NONE; table.node_count()];
@@ -199,22 +198,22 @@ impl Needed {
         }
     }
 
-    /// The number of a callsite that is needed.
+    /// Returns the number of a needed callsite.
     pub fn node(&self, id: NodeId) -> u32 {
         self.node_numbers[id.0 as usize]
     }
 
-    /// The number of a frame that is needed.
+    /// Returns the number of a needed frame.
     pub fn frame(&self, id: FrameId) -> u32 {
         self.frame_numbers[id.0 as usize]
     }
 
-    /// The number of a function that is needed.
+    /// Returns the number of a needed function.
     pub fn function(&self, id: FunctionId) -> u32 {
         self.function_numbers[id.0 as usize]
     }
 
-    /// The number of a library that is needed.
+    /// Returns the number of a needed library.
     pub fn library(&self, id: LibraryId) -> u32 {
         self.library_numbers[id.0 as usize]
     }
@@ -228,7 +227,7 @@ fn wanted<'a, T>(
     pairs.filter(|(_, number)| **number == WANTED)
 }
 
-/// Numbers what is wanted; gives its former numbers, in order.
+/// Numbers the wanted entries and returns their former numbers in order.
 fn number(numbers: &mut [u32]) -> impl Iterator<Item = u32> + use<> {
     let mut kept = Vec::new();
     for (at, number) in numbers.iter_mut().enumerate() {

@@ -1,9 +1,9 @@
 //! CSV for spreadsheets and scripts: a row for each callsite of each dump, a column for each
-//! measure; numbers are the callsite's own (self). RFC 4180: commas, quotes doubled, CRLF.
+//! measure. Values are the callsite's own (self). RFC 4180: commas, doubled quotes, CRLF.
 //!
-//! A spreadsheet takes a cell that begins with `=`, `+`, `-` or `@` for a formula, and names
-//! come from devices: such a cell gets a `'` in front. Excel cuts cells at 32,767 characters, so
-//! a longer stack loses the frames next to the root, and says so with `…`.
+//! A spreadsheet interprets a cell that begins with `=`, `+`, `-` or `@` as a formula, and names
+//! come from devices, so such a cell is prefixed with `'`. Excel cuts cells at 32,767 characters,
+//! so a longer stack loses the frames next to the root, which `…` indicates.
 
 use super::chosen::{Chosen, headings, unit_name};
 use super::text::{folded_name, named};
@@ -14,19 +14,20 @@ use std::io::{self, Write};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// The columns before those of the measures.
+/// Columns before those of the measures.
 const KEYS: [&str; 12] = [
     "dump", "label", "time_ns", "time", "pid", "process", "heap", "function", "library", "file",
     "line", "stack",
 ];
 
-/// UTF-8 bytes are at least as many as the UTF-16 units that Excel counts.
+/// Maximum length of a stack in UTF-8 bytes, which are at least as many as the UTF-16 units that
+/// Excel counts.
 const LONGEST_STACK: usize = 32_000;
 
-/// Writes all that is chosen.
+/// Writes the selection.
 ///
 /// # Errors
-/// Where `out` can't be written.
+/// Returns an error if `out` cannot be written.
 pub fn write(out: &mut impl Write, chosen: &Chosen<'_>) -> io::Result<()> {
     let measures = chosen.measures();
     let names = headings(&measures);
@@ -76,7 +77,7 @@ fn known(number: Option<u64>) -> String {
     number.map_or_else(String::new, |number| number.to_string())
 }
 
-/// The cells that say where a callsite is.
+/// Writes the cells with the location of a callsite.
 fn put_place(
     out: &mut impl Write,
     begin: &str,
@@ -84,7 +85,7 @@ fn put_place(
     leaf: NodeId,
 ) -> io::Result<()> {
     out.write_all(begin.as_bytes())?;
-    // Memory without a stack has no place.
+    // Memory without a stack has no location.
     let Some(frame) = table.frame_of(leaf) else {
         return out.write_all(b",,,");
     };
@@ -101,7 +102,7 @@ fn put_place(
     )
 }
 
-/// The stack of a callsite as a folded one, as far as a cell holds it.
+/// Appends the folded stack of a callsite, up to the limit of a cell.
 fn spell(stack: &mut String, table: &StackTable, leaf: NodeId) {
     stack.clear();
     let mut names: Vec<Cow<'_, str>> = Vec::new();
@@ -123,7 +124,7 @@ fn spell(stack: &mut String, table: &StackTable, leaf: NodeId) {
     }
 }
 
-/// A text as a cell: quoted where it has to be, no formula, no control character.
+/// Formats a text as a cell: quoted if necessary, not a formula, without control characters.
 pub fn cell(text: &str) -> Cow<'_, str> {
     let is_formula = text.trim_start().starts_with([
         '=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',

@@ -1,5 +1,5 @@
-//! `DeobfuscationMapping` packets: what a compiler renamed, as Perfetto's own `deobfuscate`
-//! writes it, to be appended to the trace it is for. Owns the encoding; `perfetto-heap` reads them back.
+//! `DeobfuscationMapping` packets: names that a compiler changed, as Perfetto's own `deobfuscate`
+//! writes them, to be appended to their trace. Contains the encoding; `perfetto-heap` decodes them.
 //!
 //! ```text
 //! Trace.packet = 1 ─► TracePacket.deobfuscation_mapping = 64
@@ -10,20 +10,20 @@
 //!       3 obfuscated_members  fields, repeated
 //!       4 obfuscated_methods  repeated, in order of the mapping file
 //!           1 obfuscated_name
-//!           2 deobfuscated_name      with a dot it is whole: from another class
+//!           2 deobfuscated_name      with a dot: qualified, from another class
 //!           3 obfuscated_line_start  4 obfuscated_line_end
 //!           5 source_line_start      6 source_line_end
 //! ```
 //!
-//! A reader adds the packets of a package up and applies them once it has read the whole trace,
-//! so a map may be cut anywhere but inside a method: none of ours grows much beyond
-//! `LARGEST`. A class that is cut stands in each with its names.
+//! A reader combines the packets of a package and applies them at the end of the trace, so a map
+//! can be split anywhere except inside a method. Packets written here do not exceed `LARGEST` by
+//! much. A split class is in each of its packets with its names.
 
 use super::wire::{put_bytes, put_varint};
 use heaptap_model::profile::PacketLines;
 use std::io::{self, Write};
 
-/// A packet is closed once it has this many bytes.
+/// Size in bytes at which a packet is closed.
 const LARGEST: usize = 256 << 10;
 
 mod field {
@@ -41,31 +41,27 @@ mod field {
     pub(super) const SOURCE_LINE_END: u32 = 6;
 }
 
-/// What was written of a map.
+/// Counts of a written map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WrittenMap {
-    /// Packets.
     pub packets: u64,
-    /// Classes.
     pub classes: u64,
-    /// Fields.
     pub fields: u64,
-    /// Entries of methods; one method may have many.
+    /// Entries of methods; one method can have many.
     pub methods: u64,
-    /// Bytes.
     pub bytes: u64,
 }
 
-/// Writes the map of one package, class by class. Holds one packet at most.
+/// Writer for the map of one package, class by class. Holds at most one packet.
 pub struct MapWriter<'w> {
     out: &'w mut dyn Write,
     package: String,
-    /// Classes of the packet in progress.
+    /// Classes of the current packet.
     classes: Vec<u8>,
-    /// The class in progress: its names alone, and with what follows.
+    /// The current class: its names only, and including its members.
     names: Vec<u8>,
     class: Vec<u8>,
-    /// The method whose entries come, which stay together.
+    /// Current method, whose entries stay together.
     method: String,
     member: Vec<u8>,
     written: WrittenMap,
@@ -86,10 +82,10 @@ impl<'w> MapWriter<'w> {
         }
     }
 
-    /// Begins a class; members that are added next are its.
+    /// Begins a class, to which the following members belong.
     ///
     /// # Errors
-    /// Where what came before cannot be written.
+    /// Returns an error if earlier data cannot be written.
     pub fn class(&mut self, obfuscated: &str, original: &str) -> io::Result<()> {
         self.end_class();
         if self.classes.len() >= LARGEST {
@@ -110,10 +106,10 @@ impl<'w> MapWriter<'w> {
         Ok(())
     }
 
-    /// Adds a field of the class in progress.
+    /// Adds a field to the current class.
     ///
     /// # Errors
-    /// Where what came before cannot be written.
+    /// Returns an error if earlier data cannot be written.
     pub fn field(&mut self, obfuscated: &str, original: &str) -> io::Result<()> {
         self.make_room()?;
         self.put_member(
@@ -127,11 +123,10 @@ impl<'w> MapWriter<'w> {
         Ok(())
     }
 
-    /// Adds an entry of a method of the class in progress; those of one method come one after
-    /// another.
+    /// Adds an entry of a method to the current class. Entries of one method must be consecutive.
     ///
     /// # Errors
-    /// Where what came before cannot be written.
+    /// Returns an error if earlier data cannot be written.
     pub fn method(
         &mut self,
         obfuscated: &str,
@@ -151,7 +146,7 @@ impl<'w> MapWriter<'w> {
     /// Ends the map.
     ///
     /// # Errors
-    /// Where what is left cannot be written.
+    /// Returns an error if the remaining data cannot be written.
     pub fn finish(mut self) -> io::Result<WrittenMap> {
         self.end_class();
         if !self.classes.is_empty() {
@@ -178,7 +173,7 @@ impl<'w> MapWriter<'w> {
             (field::SOURCE_LINE_START, lines.source_start),
             (field::SOURCE_LINE_END, lines.source_end),
         ] {
-            // Line 0 is one too, and not the same as none.
+            // Line 0 differs from a missing line.
             if let Some(line) = line {
                 put_varint(&mut self.member, u64::from(number) << 3);
                 put_varint(&mut self.member, u64::from(line));
@@ -187,7 +182,7 @@ impl<'w> MapWriter<'w> {
         put_bytes(&mut self.class, number, &self.member);
     }
 
-    /// Cuts the class in progress where the packet is full.
+    /// Splits the current class if the packet is full.
     fn make_room(&mut self) -> io::Result<()> {
         if self.classes.len() + self.class.len() < LARGEST || self.class.len() == self.names.len() {
             return Ok(());
@@ -281,7 +276,7 @@ mod tests {
                 .unwrap();
             writer.method("f", "run", PacketLines::default()).unwrap();
         }
-        // One class larger than a packet, and one method of it.
+        // A class larger than a packet, and one of its methods.
         writer.class("large", "com.example.Large").unwrap();
         for method in 0..20_000 {
             let name = format!("method{}", method / 10);

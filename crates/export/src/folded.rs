@@ -1,7 +1,7 @@
-//! Folded stacks: `root;caller;leaf 123`, a line a stack, as flamegraph.pl, inferno, speedscope
-//! and Firefox Profiler read them. One column of one dump.
+//! Folded stacks: `root;caller;leaf 123`, one line per stack, as read by flamegraph.pl, inferno,
+//! speedscope and Firefox Profiler. One column of one dump.
 //!
-//! Frames of one name are one frame. `;` in a name becomes `:`, a line end a blank.
+//! Frames with the same name are one frame. `;` in a name becomes `:`, a line end becomes a space.
 
 use super::by_name::ByName;
 use super::chosen::ChosenDump;
@@ -9,11 +9,11 @@ use super::text::folded_name;
 use heaptap_model::stacks::StackTable;
 use std::io::{self, Write};
 
-/// Writes a column of a dump. Stacks that come to 0 are left out; a negative number, which only
-/// profiles of differences have, stands as it is.
+/// Writes a column of a dump without stacks whose value is 0. Negative values, which only profiles
+/// of differences have, are written as they are.
 ///
 /// # Errors
-/// Where `out` can't be written.
+/// Returns an error if `out` cannot be written.
 pub fn write(
     out: &mut impl Write,
     table: &StackTable,
@@ -22,7 +22,7 @@ pub fn write(
 ) -> io::Result<()> {
     let tree = ByName::of(table, dump, column);
     let mut line = String::new();
-    // Nodes yet to be written, each with the length of the stack above it.
+    // Nodes to write, each with the length of the stack above it.
     let mut todo: Vec<(u32, usize)> = tree.children(0).map(|node| (node, 0)).collect();
     while let Some((node, length)) = todo.pop() {
         line.truncate(length);

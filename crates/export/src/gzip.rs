@@ -1,12 +1,12 @@
-//! gzip of whole buffers: one member, no name, no time, so that equal input gives equal bytes.
+//! gzip of whole buffers: one member without name and time, so that equal input gives equal bytes.
 
 use libdeflater::{CompressionLvl, Compressor};
 
-/// Of libdeflate's levels the fastest; on profiles it is about three times as fast as `gzip -1`
-/// and leaves fewer bytes.
+/// The fastest level of libdeflate. On profiles it is about three times as fast as `gzip -1` and
+/// produces fewer bytes.
 const LEVEL: i32 = 1;
 
-/// Compresses; keeps its working memory from call to call.
+/// Compressor that reuses its working memory.
 pub struct Gzip {
     compressor: Compressor,
 }
@@ -21,7 +21,7 @@ impl Default for Gzip {
 }
 
 impl Gzip {
-    /// The bytes as a gzip file.
+    /// Compresses the bytes to a gzip file.
     pub fn compress(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut out = vec![0; self.compressor.gzip_compress_bound(bytes.len())];
         let size = self

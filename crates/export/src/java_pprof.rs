@@ -1,13 +1,13 @@
-//! pprof of a Java heap: a class tree, one sample a node, its stack the way up to the root.
+//! pprof of a Java heap: a class tree with one sample per node. Its stack is the path to the root.
 //!
 //! | sample types | when |
 //! |---|---|
-//! | `objects/count`, `space/bytes`, `native_space/bytes`, default `space` | as a rule |
+//! | `objects/count`, `space/bytes`, `native_space/bytes`, default `space` | by default |
 //! | `Total allocation count/count`, `Total allocation size/bytes` | [`SampleNames::Perfetto`] |
 //!
-//! `space` of a node `[native] Class` is native bytes, as Perfetto's converter has it;
-//! `native_space` is those alone. All locations lie in a mapping `JAVA`, whose functions are
-//! known, so that no tool looks for a file of that name.
+//! `space` of a node `[native] Class` is native bytes, as in Perfetto's converter. `native_space`
+//! is native bytes only. All locations are in a mapping `JAVA` that is marked as having functions,
+//! so that tools do not look for a file of that name.
 
 use super::pprof::SampleNames;
 use super::pprof::field;
@@ -16,22 +16,22 @@ use heaptap_analyze::class_tree::{ClassTree, Merge, Node, Over};
 use heaptap_model::heap_graph::{HeapGraph, RootKind};
 use std::collections::HashMap;
 
-/// What a profile says beside its samples.
+/// Metadata of a profile.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JavaProfile {
     /// Names of sample types.
     pub sample_names: SampleNames,
-    /// When the heap was dumped, ns since 1970, where known.
+    /// Time of the dump in ns since 1970, if known.
     pub wall_time_ns: Option<u64>,
-    /// Written as they are.
+    /// Comments, written unchanged.
     pub comments: Vec<String>,
 }
 
-/// Location ids in all samples together: more, and a profile is no use to anyone.
+/// Maximum number of location IDs in all samples together. Larger profiles are not usable.
 const MAX_STEPS: u64 = 64 << 20;
 
-/// A tree of a heap's objects that fits into a profile, and what had to be done for that, where
-/// anything had.
+/// Returns a tree of a heap's objects that fits into a profile, and a description of the necessary
+/// reductions, if any.
 pub fn tree_for_profile(graph: &HeapGraph, over: Over<'_>) -> (ClassTree, Option<String>) {
     fitting(graph, over, MAX_STEPS)
 }
@@ -43,17 +43,16 @@ fn fitting(graph: &HeapGraph, over: Over<'_>, most: u64) -> (ClassTree, Option<S
     }
     drop(tree);
     let tree = ClassTree::of(graph, over, Merge::Folded);
-    let folded = "chains of objects of one class are folded into one frame: they are too long to \
-                  be written out";
+    let folded = "chains of objects of one class are folded into one frame because of their length";
     if tree.steps() <= most {
         return (tree, Some(folded.to_owned()));
     }
     let depth = tree.depth_within(most);
-    let why = format!("{folded}; what lies deeper than {depth} frames is counted at that depth");
+    let why = format!("{folded}; deeper objects are counted at a depth of {depth} frames");
     (tree.cut(depth), Some(why))
 }
 
-/// A class tree as an uncompressed profile.
+/// Encodes a class tree as an uncompressed profile.
 pub fn encode(tree: &ClassTree, about: &JavaProfile) -> Vec<u8> {
     let mut strings = Strings::default();
     let mut out = Vec::with_capacity(tree.nodes.len() * 48 + 4096);
@@ -117,13 +116,14 @@ pub fn encode(tree: &ClassTree, about: &JavaProfile) -> Vec<u8> {
 
 const MAPPING: u64 = 1;
 
-/// Writes a sample for each node; gives a node for each frame, in order of the frames' ids.
+/// Writes a sample for each node. Returns a node for each frame, in order of frame IDs.
 fn samples(tree: &ClassTree, columns: usize, out: &mut Vec<u8>) -> Vec<Node> {
     let mut frames: Vec<Node> = Vec::new();
-    // Ids of frames that are nothing but a class, by its name; 0 is none yet.
+    // IDs of frames that are only a class, by its name; 0 if there is none yet.
     let mut plain = vec![0u64; tree.names.len()];
     let mut others: HashMap<(u32, Option<RootKind>, bool), u64> = HashMap::new();
-    // Where the stack of each node stands in `out`: that of a child is its own frame before it.
+    // Range in `out` of the stack of each node: a child's stack is its own frame followed by that
+    // of its parent.
     let mut stacks: Vec<(usize, usize)> = Vec::with_capacity(tree.nodes.len());
     for node in &tree.nodes {
         let known = match (node.root, node.is_native) {
@@ -163,7 +163,7 @@ fn samples(tree: &ClassTree, columns: usize, out: &mut Vec<u8>) -> Vec<Node> {
     frames
 }
 
-/// The string table.
+/// String table.
 #[derive(Default)]
 struct Strings {
     table: Vec<String>,

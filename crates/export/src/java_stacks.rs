@@ -1,5 +1,6 @@
-//! Java heaps as stacks: a class tree becomes a dump of a profile, one node each, so that every
-//! format of native heaps takes Java heaps too. Columns and values are those of `java_pprof`.
+//! Java heaps as stacks: a class tree becomes a dump of a profile, one callsite per node, so that
+//! every format of native heaps supports Java heaps too. Columns and values are those of
+//! `java_pprof`.
 
 use heaptap_analyze::class_tree::ClassTree;
 use heaptap_model::stacks::{
@@ -31,7 +32,7 @@ pub fn add(profile: &mut StackProfile, tree: &ClassTree, facts: Facts) {
         rows.push((id, [node.count, node.bytes, native].map(signed)));
     }
     rows.sort_unstable_by_key(|row| row.0);
-    // Nodes that a class tree tells apart by heap are one here.
+    // Nodes that a class tree separates by heap are merged here.
     rows.dedup_by(|later, kept| {
         let same = later.0 == kept.0;
         if same {

@@ -1,5 +1,5 @@
-//! JSON with everything a profile knows; `docs/export.md` describes each field. Columns rather
-//! than a record for each row, so that large profiles stay small and quick to read.
+//! JSON with all data of a profile; `docs/export.md` describes each field. Columns instead of a
+//! record for each row keep large profiles small and fast to read.
 
 use super::chosen::{Chosen, ChosenDump, Needed, unit_name, view_name};
 use super::text::{put_json, put_list};
@@ -8,7 +8,7 @@ use heaptap_model::stacks::{Kind, NodeId};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// The version of the schema. A new field leaves it; a changed meaning raises it.
+/// Version of the schema. New fields do not change it; a changed meaning increments it.
 pub const VERSION: u32 = 1;
 
 #[derive(Serialize)]
@@ -60,7 +60,7 @@ struct Measure<'a> {
     view: Option<&'static str>,
 }
 
-/// `plain`, `allocator`, `runtime`, `java`, `class`.
+/// Returns `plain`, `allocator`, `runtime`, `java` or `class`.
 pub(super) fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Plain => "plain",
@@ -71,10 +71,10 @@ pub(super) fn kind_name(kind: Kind) -> &'static str {
     }
 }
 
-/// Writes all that is chosen: one document, one line.
+/// Writes the selection: one document on one line.
 ///
 /// # Errors
-/// Where `out` can't be written.
+/// Returns an error if `out` cannot be written.
 pub fn write(out: &mut impl Write, chosen: &Chosen<'_>) -> io::Result<()> {
     let table = chosen.table;
     let needed = Needed::of(chosen);
@@ -115,7 +115,7 @@ pub fn write(out: &mut impl Write, chosen: &Chosen<'_>) -> io::Result<()> {
         };
         put_json(out, &frame)
     })?;
-    // The root has neither parent nor frame.
+    // The root does not have a parent or a frame.
     out.write_all(b"],\"callsites\":{\"parent\":[")?;
     put_list(out, &needed.nodes, |out, &node| match node {
         NodeId::ROOT => out.write_all(b"null"),

@@ -1,5 +1,5 @@
-//! Profiles in the formats of other tools, from the model to bytes. The crate reads no traces and
-//! opens no files.
+//! Profiles in the formats of other tools, from the model to bytes. The crate does not read traces
+//! and does not open files.
 //!
 //! | module | format | read by |
 //! |---|---|---|
@@ -9,16 +9,16 @@
 //! | [`folded`] | folded stacks | flamegraph.pl, inferno, Firefox Profiler |
 //! | [`speedscope`] | speedscope's JSON | speedscope.app |
 //! | [`csv`], [`json`] | columns and rows of a profile | spreadsheets, scripts |
-//! | [`mod@parquet`] | a file a table | DuckDB, pandas |
-//! | [`svg`] | a flamegraph as a picture | browsers |
+//! | [`mod@parquet`] | one file per table | DuckDB, pandas |
+//! | [`svg`] | a flame graph as a picture | browsers |
 //! | [`packets`] | `ModuleSymbols` packets | Perfetto, appended to the trace |
 //! | [`deobfuscation_packets`] | `DeobfuscationMapping` packets | Perfetto, appended to the trace |
 //!
 //! [`chosen`] selects dumps and columns for the text formats; [`text`] escapes names for them;
-//! [`java_stacks`] makes a Java heap a profile that all of them take. Equal input gives equal bytes
-//! in every format.
+//! [`java_stacks`] converts a Java heap to a profile that all of them support. Equal input gives
+//! equal bytes in every format.
 //!
-//! # A worked example
+//! # Example
 //!
 //! ```
 //! use heaptap_export::{chosen::Chosen, folded};

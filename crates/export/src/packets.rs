@@ -1,5 +1,5 @@
 //! `ModuleSymbols` packets: symbols as Perfetto's own `symbolize` writes them, to be appended to
-//! the trace they are for. Owns the encoding; `perfetto-heap` reads them back.
+//! their trace. Contains the encoding; `perfetto-heap` decodes them.
 //!
 //! ```text
 //! Trace.packet = 1 ─► TracePacket.module_symbols = 61
@@ -14,19 +14,19 @@
 //! ```
 //!
 //! A reader attaches a packet's lines to every frame with that path, build ID and address, so
-//! a module may be cut into several packets: none of ours grows beyond `LARGEST`.
+//! a module can be split into several packets of about `LARGEST` bytes.
 
 use super::wire::{put_bytes, put_varint};
 use heaptap_model::profile::{FrameId, Line, Recording};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// A packet is closed once it has this many bytes; one address more may stand in it.
+/// Size in bytes at which a packet is closed; it can exceed this by one address.
 const LARGEST: usize = 256 << 10;
-/// What symbolizers write for a file they do not know.
+/// Placeholder that symbolizers write for an unknown file.
 const UNKNOWN_FILE: &[u8] = b"??";
 
-/// Fields on the way to a line.
+/// Field numbers on the path to a line.
 mod field {
     pub(super) const PACKET: u32 = 1;
     pub(super) const MODULE_SYMBOLS: u32 = 61;
@@ -40,19 +40,17 @@ mod field {
     pub(super) const LINE_NUMBER: u32 = 3;
 }
 
-/// What was written.
+/// Counts of written data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Written {
-    /// Packets.
     pub packets: u64,
-    /// Addresses with their lines.
+    /// Addresses with lines.
     pub addresses: u64,
-    /// Bytes.
     pub bytes: u64,
 }
 
 impl Written {
-    /// Adds what else was written.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: Written) {
         self.packets += other.packets;
         self.addresses += other.addresses;
@@ -60,10 +58,10 @@ impl Written {
     }
 }
 
-/// Writes the lines of all frames that `chosen` takes, in order of path, build ID and address.
+/// Writes the lines of all frames that `chosen` selects, in order of path, build ID and address.
 ///
 /// # Errors
-/// Where `out` fails.
+/// Returns an error if `out` cannot be written.
 pub fn write_symbols(
     recording: &Recording,
     chosen: impl Fn(FrameId) -> bool,
@@ -132,7 +130,7 @@ fn encoded(recording: &Recording, line: &Line) -> Vec<u8> {
     message
 }
 
-/// A number that is written even where it is 0: these messages are proto2.
+/// Appends a number even if it is 0, because these messages are proto2.
 fn put_field(out: &mut Vec<u8>, field: u32, number: u64) {
     put_varint(out, u64::from(field) << 3);
     put_varint(out, number);
@@ -145,7 +143,7 @@ mod tests {
     use heaptap_model::units::BuildId;
     use perfetto_heap::Trace;
 
-    /// A recording with one frame an address in two mappings of one file.
+    /// Creates a recording with one frame per address in two mappings of one file.
     fn recording(addresses: std::ops::Range<u64>) -> Recording {
         let mut recording = Recording::default();
         let tables = &mut recording.tables;
@@ -233,7 +231,7 @@ mod tests {
         assert!(written.packets > 2, "{written:?}");
         assert_eq!(written.addresses, 20_000);
         assert!(written.bytes / written.packets < 2 * LARGEST as u64);
-        // A reader finds nothing wrong with them.
+        // A reader accepts them without errors.
         let trace = Trace::open(Box::new(io::Cursor::new(bytes))).unwrap();
         assert_eq!(trace.health().damage_count, 0, "{:?}", trace.health());
     }

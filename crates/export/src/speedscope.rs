@@ -1,7 +1,7 @@
-//! speedscope's own JSON: one file with a profile for each column of each dump, all over one
-//! list of frames. <https://www.speedscope.app/file-format-schema.json>, facts from its reader:
-//! `startValue` and `endValue` must be there, weights must not be negative, and frames are told
-//! apart by their number in `shared.frames` alone.
+//! speedscope's JSON: one file with a profile for each column of each dump, over one list of
+//! frames. <https://www.speedscope.app/file-format-schema.json>. Facts from its reader:
+//! `startValue` and `endValue` are required, weights must not be negative, and frames are
+//! identified by their index in `shared.frames` only.
 
 use super::chosen::{Chosen, ChosenDump, measure_title};
 use super::text::{named, put_json, put_list};
@@ -10,11 +10,10 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// What came of it.
+/// Result of writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Written {
-    /// Numbers that were left out, since they are negative: only profiles of differences have
-    /// such.
+    /// Number of omitted negative values, which only profiles of differences have.
     pub negative: u64,
 }
 
@@ -31,11 +30,10 @@ fn is_unknown(line: &u32) -> bool {
     *line == 0
 }
 
-/// Writes all that is chosen. The profile that is shown first is the default column of the last
-/// dump.
+/// Writes the selection. The profile shown first is the default column of the last dump.
 ///
 /// # Errors
-/// Where `out` can't be written.
+/// Returns an error if `out` cannot be written.
 pub fn write(out: &mut impl Write, chosen: &Chosen<'_>, name: &str) -> io::Result<Written> {
     let table = chosen.table;
     let frames = Frames::of(chosen);
@@ -71,7 +69,7 @@ pub fn write(out: &mut impl Write, chosen: &Chosen<'_>, name: &str) -> io::Resul
     Ok(written)
 }
 
-/// Frames as speedscope tells them apart: by function, file and line.
+/// Distinct frames for speedscope: by function, file and line.
 struct Frames {
     /// One frame for each number.
     list: Vec<FrameId>,
@@ -116,7 +114,7 @@ impl Frames {
     }
 }
 
-/// The source file of a frame; its library where that is not known.
+/// Returns the source file of a frame; its library if the file is unknown.
 fn place(table: &StackTable, id: FrameId) -> TextId {
     let frame = &table.frames()[id.0 as usize];
     if frame.file != TextId::default() {
@@ -136,7 +134,7 @@ fn frame(table: &StackTable, id: FrameId) -> Frame<'_> {
     }
 }
 
-/// Units that speedscope knows; others are shown as plain numbers.
+/// Returns the unit name in speedscope; unknown units are shown as plain numbers.
 fn unit(measure: &Measure) -> &'static str {
     match &measure.unit {
         Unit::Bytes => "bytes",
@@ -151,7 +149,7 @@ fn unit(measure: &Measure) -> &'static str {
     }
 }
 
-/// Writes a profile; gives how many numbers were left out.
+/// Writes a profile. Returns the number of omitted values.
 fn put_profile(
     out: &mut impl Write,
     table: &StackTable,

@@ -1,9 +1,9 @@
-//! A flamegraph as a picture: one column of one dump as a static SVG that runs nothing, reads
-//! nothing and is read by every browser and word processor. Icicle: who called stands above,
-//! the largest first. Each box has a title (the tooltip) with name, library, bytes and share.
+//! Flame graph of one column of one dump as a static SVG, which does not run or load anything and
+//! opens in every browser and word processor. Icicle layout: callers on top, largest first. Each
+//! box has a title (the tooltip) with name, library, bytes and share.
 //!
-//! Colours tell libraries apart (Okabe-Ito hues, lightened so that black text stays readable);
-//! nothing is told by colour alone.
+//! Colors distinguish libraries (Okabe-Ito hues, lightened so that black text stays readable); no
+//! information depends on color alone.
 
 use super::by_name::ByName;
 use super::chosen::{ChosenDump, measure_title};
@@ -16,29 +16,29 @@ use std::io::{self, Write};
 
 /// Width of the picture in CSS pixels.
 const WIDTH: f64 = 1200.0;
-/// Around the boxes.
+/// Margin around the boxes.
 const MARGIN: f64 = 10.0;
 /// Height of a row.
 const ROW: f64 = 17.0;
-/// Above the first row: title, subtitle, legend.
+/// Height above the first row: title, subtitle, legend.
 const HEAD: f64 = 70.0;
-/// What is narrower is drawn as one grey box with its neighbours.
+/// Minimum width of a box; narrower ones are drawn as one gray box with their neighbors.
 const NARROWEST: f64 = 0.5;
 /// Width of a character of the monospaced font.
 const CHARACTER: f64 = 6.6;
-/// What is deeper is left out, and the picture says so: browsers refuse taller ones.
+/// Maximum depth, because browsers refuse taller pictures. The picture mentions omitted frames.
 const DEEPEST: usize = 1500;
 
-/// Hues of libraries, by how much they hold; the last is everybody else's.
+/// Colors of libraries, largest first; the last one is for all others.
 const COLOURS: [&str; 8] = [
     "#f2c166", "#8fd0f2", "#7fd1b5", "#f2e88a", "#8ab8dc", "#eba07a", "#e3b3cd", "#d0d0d0",
 ];
 
-/// Writes a column of a dump. `subtitle` says where it is from. Negative numbers, which only
-/// profiles of differences have, have no width and are left out.
+/// Writes a column of a dump. `subtitle` names its source. Negative values, which only profiles of
+/// differences have, have no width and are omitted.
 ///
 /// # Errors
-/// Where `out` can't be written.
+/// Returns an error if `out` cannot be written.
 pub fn write(
     out: &mut impl Write,
     table: &StackTable,
@@ -63,9 +63,11 @@ pub fn write(
          <text x=\"{MARGIN}\" y=\"22\" font-size=\"15\" font-weight=\"bold\">{}</text>\n\
          <text x=\"{MARGIN}\" y=\"40\" fill=\"#444444\">{}</text>\n",
         xml(&title),
-        xml(&format!("flamegraph of {whole}, callers above; {subtitle}")),
+        xml(&format!(
+            "flame graph of {whole}, callers on top; {subtitle}"
+        )),
         xml(&title),
-        xml(&format!("{whole} in all; {subtitle}")),
+        xml(&format!("{whole} in total; {subtitle}")),
     )?;
     let colours = Colours::of(table, &tree, &boxes);
     colours.put_legend(out)?;
@@ -76,25 +78,26 @@ pub fn write(
         let y = HEAD + (boxes.rows as f64) * ROW + MARGIN;
         writeln!(
             out,
-            "<text x=\"{MARGIN}\" y=\"{y}\" fill=\"#444444\">stacks go deeper than the \
-             {DEEPEST} frames drawn here</text>"
+            "<text x=\"{MARGIN}\" y=\"{y}\" fill=\"#444444\">frames deeper than \
+             {DEEPEST} are not drawn</text>"
         )?;
     }
     out.write_all(b"</svg>\n")
 }
 
-/// A box to draw.
+/// Box to draw.
 struct Drawn {
-    /// The node; 0 is the root.
+    /// Node; 0 is the root.
     node: u32,
     x: f64,
     width: f64,
     depth: usize,
-    /// Nodes too narrow to be drawn alone, this one the first of them, and what they come to.
+    /// For nodes too narrow to be drawn alone, of which this is the first: their number and total
+    /// value.
     merged: Option<(usize, i64)>,
 }
 
-/// All boxes, callers before those they call.
+/// All boxes, callers before callees.
 struct Boxes {
     list: Vec<Drawn>,
     total: i64,
@@ -104,7 +107,7 @@ struct Boxes {
 
 impl Boxes {
     fn of(tree: &ByName) -> Boxes {
-        // Of a difference, what shrank has no width.
+        // In a difference, shrunk nodes do not have a width.
         let weights = weights(tree);
         let total = weights[0];
         let mut boxes = Boxes {
@@ -174,7 +177,7 @@ impl Boxes {
     }
 }
 
-/// What each node and all below it come to, without what is negative.
+/// Returns the value of each node including descendants, without negative values.
 fn weights(tree: &ByName) -> Vec<i64> {
     let mut weights = vec![0i64; tree.nodes.len()];
     for at in (0..tree.nodes.len()).rev() {
@@ -186,7 +189,7 @@ fn weights(tree: &ByName) -> Vec<i64> {
     weights
 }
 
-/// A colour for each library that holds much.
+/// Colors of the largest libraries.
 struct Colours<'a> {
     by_library: HashMap<&'a str, &'static str>,
     legend: Vec<(&'a str, &'static str)>,
@@ -289,7 +292,7 @@ fn put_box(
     out.write_all(b"</g>\n")
 }
 
-/// A number with its unit.
+/// Formats a number with its unit.
 fn amount(measure: &Measure, value: i64) -> String {
     let sign = if value < 0 { "-" } else { "" };
     let size = value.unsigned_abs();
@@ -307,7 +310,7 @@ fn basename(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// A text cut to so many characters, `…` the last.
+/// Cuts a text to `most` characters, including a final `…`.
 fn shortened(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! One small profile with odd names through every text format, numbers compared.
+//! One small profile with unusual names in every text format, with values compared.
 
 use super::chosen::Chosen;
 use super::{csv, folded, json, speedscope, svg};
@@ -34,7 +34,7 @@ fn child(profile: &mut StackProfile, parent: NodeId, name: &str, line: u32) -> N
     table.child(parent, frame)
 }
 
-/// `main` calls `load` from two lines; its stacks hold 300 and 40 bytes, `main` itself 7.
+/// `main` calls `load` from two lines, whose stacks have 300 and 40 bytes; `main` itself has 7.
 fn profile() -> StackProfile {
     let mut profile = StackProfile::default();
     let main = child(&mut profile, NodeId::ROOT, "main", 1);
@@ -72,7 +72,7 @@ fn profile() -> StackProfile {
 
 fn text(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
     let mut out = Vec::new();
-    write(&mut out).expect("memory takes everything");
+    write(&mut out).expect("writing to memory cannot fail");
     String::from_utf8(out).expect("the formats are UTF-8")
 }
 
@@ -100,11 +100,7 @@ fn csv_has_a_row_a_callsite_and_no_formula() {
          \"'=load;\u{fffd}\"\"x\"\", y\",/data/app/lib/libapp.so,app.cpp,2,\
          \"main;=load: \"\"x\"\", y\",300,500,3,5"
     );
-    assert_eq!(
-        lines.len(),
-        5,
-        "three rows, the heading, and nothing behind"
-    );
+    assert_eq!(lines.len(), 5, "three rows and the heading");
 }
 
 #[test]
@@ -203,7 +199,7 @@ fn stacks_of_any_depth_are_written() {
     let written = text(|out| folded::write(out, chosen.table, &chosen.dumps[0], 0));
     assert_eq!(written.len(), 200_000 + " 1\n".len() - 1);
     let written = text(|out| svg::write(out, chosen.table, &chosen.dumps[0], 0, ""));
-    assert!(written.contains("deeper"), "what is left out is told");
+    assert!(written.contains("deeper"), "omitted frames are mentioned");
     let written = text(|out| csv::write(out, &chosen));
     let cell = written.split(',').find(|cell| cell.starts_with('…'));
     assert!(
@@ -236,7 +232,7 @@ fn an_empty_profile_is_written_as_one() {
         ""
     );
     let written = text(|out| svg::write(out, chosen.table, &chosen.dumps[0], 0, ""));
-    assert!(written.contains("0 B in all"), "{written}");
+    assert!(written.contains("0 B in total"), "{written}");
     #[cfg(feature = "parquet")]
     tables::assert_written_of_nothing(&chosen);
 }

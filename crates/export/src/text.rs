@@ -1,5 +1,5 @@
-//! Names in text formats: what separates frames is taken out of them, what a terminal would act
-//! on is escaped, and JSON is written piece by piece.
+//! Names in text formats: removes frame separators, escapes terminal control characters, and writes
+//! JSON piece by piece.
 
 use heaptap_model::untrusted::{is_unsafe, sanitize};
 use serde::Serialize;
@@ -7,10 +7,11 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// What stands for a frame without a name.
+/// Substitute for a missing name.
 pub(super) const UNNAMED: &str = "[unknown]";
 
-/// A name as a frame of a folded stack: `;` separates frames there, a line end ends the stack.
+/// Formats a name as a frame of a folded stack, in which `;` separates frames and a line end ends
+/// the stack.
 pub(super) fn folded_name(name: &str) -> Cow<'_, str> {
     let name = named(name);
     let odd = |c: char| c == ';' || is_unsafe(c);
@@ -29,7 +30,7 @@ pub(super) fn folded_name(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// A name, or [`UNNAMED`].
+/// Returns a name, or [`UNNAMED`] if it is empty.
 pub(super) fn named(name: &str) -> &str {
     match name.trim().is_empty() {
         true => UNNAMED,
@@ -37,7 +38,7 @@ pub(super) fn named(name: &str) -> &str {
     }
 }
 
-/// Text between tags or in an attribute of XML. What XML cannot hold becomes U+FFFD.
+/// Escapes text for XML elements and attributes. Characters that XML does not allow become U+FFFD.
 pub(super) fn xml(text: &str) -> String {
     let text = sanitize(text);
     let mut escaped = String::with_capacity(text.len());
@@ -55,17 +56,18 @@ pub(super) fn xml(text: &str) -> String {
     escaped
 }
 
-/// A value as JSON. Characters that act on a terminal or turn the direction of writing are
-/// escaped: what is read is the same, what is seen is what is there.
+/// Writes a value as JSON. Characters that control a terminal or change the writing direction are
+/// escaped, which does not change the parsed value.
 pub(super) fn put_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     out.write_all(escaped_json(serde_json::to_string(value)?).as_bytes())
 }
 
-/// JSON with those characters escaped. They stand in texts alone, where an escape means the same;
-/// line ends stand between values alone.
+/// Returns JSON with those characters escaped. They occur in strings only, where an escape is
+/// equivalent. Line ends occur between values only.
 pub fn escaped_json(text: String) -> String {
     let is_unsafe = |c: char| c != '\n' && is_unsafe(c);
-    // Bytes are looked at many times as fast as characters, and most documents are of these.
+    // Scanning bytes is many times as fast as scanning characters, and most documents contain only
+    // such bytes.
     let is_plain = |byte: u8| byte == b'\n' || (b' '..=b'~').contains(&byte);
     if text.bytes().all(is_plain) || !text.contains(is_unsafe) {
         return text;
@@ -85,7 +87,7 @@ pub fn escaped_json(text: String) -> String {
     safe
 }
 
-/// Writes items with commas between them.
+/// Writes items separated by commas.
 pub(super) fn put_list<W: Write, T>(
     out: &mut W,
     items: impl IntoIterator<Item = T>,

@@ -1,4 +1,4 @@
-//! Writing protocol buffers: tags, varints, messages of known and unknown length.
+//! Encoding of protocol buffers: tags, varints, messages of known and unknown length.
 
 /// Appends a varint.
 #[inline]
@@ -10,13 +10,13 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Bytes that a varint takes.
+/// Returns the number of bytes in a varint.
 #[inline]
 pub(super) fn varint_len(number: u64) -> usize {
     (70 - (number | 1).leading_zeros() as usize) / 7
 }
 
-/// Appends a number as a field, unless it is 0, which proto3 leaves out.
+/// Appends a number as a field, unless it is 0, which proto3 omits.
 #[inline]
 pub(super) fn put_number(out: &mut Vec<u8>, field: u32, number: u64) {
     if number != 0 {

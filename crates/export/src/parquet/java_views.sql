@@ -1,9 +1,9 @@
 
--- Java heaps. `class` and `object` hold one row for each class and object of each dump.
+-- Java heaps. `class` and `object` contain one row for each class and object of each dump.
 CREATE OR REPLACE VIEW class AS SELECT * FROM read_parquet('class.parquet');
 CREATE OR REPLACE VIEW object AS SELECT * FROM read_parquet('object.parquet');
 
--- Objects with the names of their classes, and how deep they lie in the dominator tree.
+-- Objects with their class names and their depth in the dominator tree.
 CREATE OR REPLACE VIEW dominator AS
 WITH RECURSIVE tree(dump_id, id, depth) AS (
   SELECT dump_id, id, 1 FROM object WHERE reachable AND dominator IS NULL

@@ -1,16 +1,16 @@
-//! Parquet for DuckDB, pandas and data warehouses: a file a table, joined by ids.
+//! Parquet for DuckDB, pandas and data warehouses: one file per table, joined by IDs.
 //!
 //! | file | a row for each | columns |
 //! |---|---|---|
 //! | `dump` | dump | `id`, `dump` (its number), `label`, `pid`, `process`, `heap`, `ts`, `wall_ns`, `start_ts`, `interval_bytes`, `kind`, `unfinished` |
 //! | `frame` | place in a function | `id`, `function`, `system_name`, `kind`, `library`, `build_id`, `file`, `line`, `inlined` |
 //! | `callsite` | node of the tree of stacks | `id`, `parent`, `depth`, `frame` |
-//! | `sample` | dump and callsite | `dump_id`, `ts`, `heap`, `callsite`, `alloc_bytes`, `alloc_n`, `free_bytes`, `free_n`, `live_bytes`, `live_n`, and what else there is |
+//! | `sample` | dump and callsite | `dump_id`, `ts`, `heap`, `callsite`, `alloc_bytes`, `alloc_n`, `free_bytes`, `free_n`, `live_bytes`, `live_n`, and other measures |
 //! | `class` | Java dump and class | `dump_id`, `id`, `name`, `objects`, `shallow_bytes`, `native_bytes`, `retained_bytes`, `retained_n` |
 //! | `object` | Java dump and object | `dump_id`, `id`, `class`, `heap`, `root`, `reachable`, `dominator`, `shallow_bytes`, `native_bytes`, `retained_bytes`, `retained_n` |
 //!
-//! `sample` is sorted by dump, then callsite. What is not known is null. `views.sql` beside them
-//! makes views of all in DuckDB, among them stacks as text and cumulative sizes.
+//! `sample` is sorted by dump, then callsite. Unknown values are null. `views.sql` in the same
+//! directory defines DuckDB views of all tables, including stacks as text and cumulative sizes.
 
 mod table;
 
@@ -22,38 +22,39 @@ use heaptap_model::stacks::{Measure, NodeId, View};
 use std::io::{self, Write};
 use table::{Cell, Column, Holds, Table, always, maybe, unless_empty, unless_zero};
 
-/// The version of the tables. A new column leaves it; a changed meaning raises it.
+/// Version of the tables. New columns do not change it; a changed meaning increments it.
 pub const VERSION: u32 = 1;
 
 /// Views for DuckDB over all tables.
 const VIEWS: &str = include_str!("views.sql");
-/// The same over the tables of Java heaps, where there are some.
+/// Views over the tables of Java heaps, added if there are any.
 const JAVA_VIEWS: &str = include_str!("java_views.sql");
-/// The file they go to.
+/// Name of the file with the views.
 pub const VIEWS_FILE: &str = "views.sql";
 
-/// Where tables go: gives a file for a name such as `frame.parquet`, and takes it back whole.
+/// Destination of tables: creates a file for a name such as `frame.parquet` and receives it when
+/// complete.
 pub trait Files {
-    /// A file that is being written.
+    /// File that is being written.
     type File: Write + Send;
 
-    /// Opens the file of that name.
+    /// Creates the file of that name.
     ///
     /// # Errors
-    /// Where it can't be written.
+    /// Returns an error if the file cannot be written.
     fn create(&mut self, name: &str) -> io::Result<Self::File>;
 
-    /// Closes one that is whole.
+    /// Closes a complete file.
     ///
     /// # Errors
-    /// Where what is left can't be written.
+    /// Returns an error if the remaining data cannot be written.
     fn finish(&mut self, file: Self::File) -> io::Result<()>;
 }
 
 /// Writes the tables of native heaps and class trees, and `views.sql`.
 ///
 /// # Errors
-/// Where a file can't be written.
+/// Returns an error if a file cannot be written.
 pub fn write<F: Files>(files: &mut F, chosen: &Chosen<'_>, java: bool) -> io::Result<()> {
     let needed = Needed::of(chosen);
     write_dumps(files, chosen)?;
@@ -158,7 +159,7 @@ fn write_callsites<F: Files>(
     let mut depths: Vec<u32> = Vec::with_capacity(needed.nodes.len());
     for &node in &needed.nodes {
         let parent = (node != NodeId::ROOT).then(|| needed.node(chosen.table.parent(node)));
-        // Parents stand before their children.
+        // Parents come before their children.
         let depth = parent.map_or(0, |parent| depths[parent as usize] + 1);
         depths.push(depth);
         let frame = chosen.table.frame_of(node).map(|frame| needed.frame(frame));
@@ -236,7 +237,7 @@ fn column_of_view(dump: &ChosenDump<'_>, view: View) -> Option<usize> {
     columns.find(|&at| dump.dump.measures[at].view == Some(view))
 }
 
-/// Another tool's word as the name of a column that is not there yet.
+/// Converts another tool's heading to an unused column name.
 fn column_name(heading: &str, columns: &[Column]) -> String {
     let mut name: String = heading
         .chars()
@@ -254,7 +255,7 @@ fn column_name(heading: &str, columns: &[Column]) -> String {
     name
 }
 
-/// The tables of Java heaps, a heap at a time.
+/// Tables of Java heaps, written heap by heap.
 pub struct JavaTables<F: Files> {
     classes: Table<F::File>,
     objects: Table<F::File>,
@@ -264,7 +265,7 @@ impl<F: Files> JavaTables<F> {
     /// Begins both tables.
     ///
     /// # Errors
-    /// Where a file can't be written.
+    /// Returns an error if a file cannot be written.
     pub fn begin(files: &mut F) -> io::Result<JavaTables<F>> {
         let sizes = [
             always("shallow_bytes", Holds::Int),
@@ -295,11 +296,11 @@ impl<F: Files> JavaTables<F> {
         })
     }
 
-    /// Adds a heap, all objects that were dumped; garbage retains nothing. Numbers of classes
-    /// are of reachable objects.
+    /// Adds all dumped objects of a heap; unreachable objects retain nothing. The counts of classes
+    /// are those of reachable objects.
     ///
     /// # Errors
-    /// Where a file can't be written.
+    /// Returns an error if a file cannot be written.
     pub fn add(
         &mut self,
         dump_id: u64,
@@ -366,7 +367,7 @@ impl<F: Files> JavaTables<F> {
     /// Ends both tables.
     ///
     /// # Errors
-    /// Where what is left can't be written.
+    /// Returns an error if the remaining data cannot be written.
     pub fn finish(self, files: &mut F) -> io::Result<()> {
         let classes = self.classes.finish()?;
         files.finish(classes)?;

@@ -1,5 +1,5 @@
-//! One Parquet file: rows go in, row groups of columns come out. Owns how the parquet crate is
-//! used; which tables there are is `mod.rs`'s.
+//! Writer for one Parquet file: rows go in, row groups of columns come out. Wraps the parquet
+//! crate; `mod.rs` defines the tables.
 
 use super::VERSION;
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
@@ -12,10 +12,10 @@ use parquet::schema::types::Type;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// Rows of a row group: DuckDB reads groups of this size in parallel.
+/// Rows in a row group: DuckDB reads groups of this size in parallel.
 const GROUP_ROWS: usize = 122_880;
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holds {
     Int,
@@ -23,7 +23,7 @@ pub(super) enum Holds {
     Bool,
 }
 
-/// A column of a table.
+/// Column of a table.
 #[derive(Debug, Clone)]
 pub(super) struct Column {
     pub name: String,
@@ -31,7 +31,7 @@ pub(super) struct Column {
     pub nullable: bool,
 }
 
-/// A column without nulls.
+/// Creates a column without nulls.
 pub(super) fn always(name: &str, holds: Holds) -> Column {
     let name = name.to_owned();
     Column {
@@ -41,7 +41,7 @@ pub(super) fn always(name: &str, holds: Holds) -> Column {
     }
 }
 
-/// A column that may hold nulls.
+/// Creates a column that can hold nulls.
 pub(super) fn maybe(name: &str, holds: Holds) -> Column {
     Column {
         nullable: true,
@@ -49,7 +49,7 @@ pub(super) fn maybe(name: &str, holds: Holds) -> Column {
     }
 }
 
-/// A value of a row.
+/// Value of a row.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Cell<'a> {
     Int(i64),
@@ -65,7 +65,7 @@ impl From<u32> for Cell<'_> {
 }
 
 impl From<u64> for Cell<'_> {
-    /// Ids of objects keep their 64 bits, whatever sign that gives.
+    /// Object IDs keep their 64 bits, regardless of the sign.
     fn from(number: u64) -> Self {
         Cell::Int(number as i64)
     }
@@ -83,7 +83,7 @@ impl<'a, T: Into<Cell<'a>>> From<Option<T>> for Cell<'a> {
     }
 }
 
-/// A text, or null where it is empty.
+/// Returns a text, or null if it is empty.
 pub(super) fn unless_empty(text: &str) -> Cell<'_> {
     match text {
         "" => Cell::Null,
@@ -91,7 +91,7 @@ pub(super) fn unless_empty(text: &str) -> Cell<'_> {
     }
 }
 
-/// A number, or null where it is 0.
+/// Returns a number, or null if it is 0.
 pub(super) fn unless_zero(number: u64) -> Cell<'static> {
     match number {
         0 => Cell::Null,
@@ -99,7 +99,7 @@ pub(super) fn unless_zero(number: u64) -> Cell<'static> {
     }
 }
 
-/// The rows of a column that are not written yet.
+/// Rows of a column that are not written yet.
 enum Values {
     Ints(Vec<i64>),
     Texts(Vec<ByteArray>),
@@ -108,12 +108,12 @@ enum Values {
 
 struct Buffer {
     values: Values,
-    /// For each row whether there is a value; only of columns that may hold nulls.
+    /// Whether each row has a value; used only for columns that can hold nulls.
     defined: Vec<i16>,
     column: Column,
 }
 
-/// A table that is being written.
+/// Table that is being written.
 pub(super) struct Table<W: Write + Send> {
     file: SerializedFileWriter<W>,
     buffers: Vec<Buffer>,
@@ -121,7 +121,7 @@ pub(super) struct Table<W: Write + Send> {
 }
 
 impl<W: Write + Send> Table<W> {
-    /// Begins a file. `name` is the table's, for readers that look at the schema alone.
+    /// Begins a file. `name` is the table name, for readers that show the schema only.
     pub(super) fn new(out: W, name: &str, columns: Vec<Column>) -> io::Result<Table<W>> {
         let fields: Result<Vec<_>, _> = columns.iter().map(|c| field(c).map(Arc::new)).collect();
         let schema = Type::group_type_builder(name)
@@ -141,7 +141,7 @@ impl<W: Write + Send> Table<W> {
             .set_created_by(concat!("heaptap ", env!("CARGO_PKG_VERSION")).to_owned())
             .set_key_value_metadata(Some(known.to_vec()));
         for column in columns.iter().filter(|c| is_dense(c)) {
-            // Ids that count upwards: a dictionary of them would be larger than they are.
+            // IDs that count upwards: a dictionary would be larger than the values.
             let path = parquet::schema::types::ColumnPath::from(column.name.as_str());
             properties = properties
                 .set_column_dictionary_enabled(path.clone(), false)
@@ -164,7 +164,7 @@ impl<W: Write + Send> Table<W> {
         })
     }
 
-    /// Adds a row: a cell for each column.
+    /// Adds a row with a cell for each column.
     pub(super) fn row(&mut self, cells: &[Cell<'_>]) -> io::Result<()> {
         debug_assert_eq!(cells.len(), self.buffers.len(), "a cell for each column");
         for (buffer, cell) in self.buffers.iter_mut().zip(cells) {
@@ -182,7 +182,7 @@ impl<W: Write + Send> Table<W> {
                 (_, cell) => {
                     let column = &buffer.column;
                     return Err(io::Error::other(format!(
-                        "{cell:?} is no value of {column:?}"
+                        "{cell:?} is not a value of {column:?}"
                     )));
                 }
             }
@@ -233,14 +233,14 @@ impl<W: Write + Send> Table<W> {
         Ok(())
     }
 
-    /// Writes what is left and the footer; gives back the file.
+    /// Writes the remaining rows and the footer, and returns the file.
     pub(super) fn finish(mut self) -> io::Result<W> {
         self.flush()?;
         self.file.into_inner().map_err(as_io)
     }
 }
 
-/// Whether nearly every value of a column is another one.
+/// Returns whether nearly every value of a column is distinct.
 fn is_dense(column: &Column) -> bool {
     column.holds == Holds::Int && matches!(column.name.as_str(), "id" | "callsite" | "parent")
 }
@@ -261,7 +261,7 @@ fn field(column: &Column) -> Result<Type, ParquetError> {
         .build()
 }
 
-/// What the system said, where it was the system that failed.
+/// Returns the underlying I/O error if there is one.
 fn as_io(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(source) => match source.downcast::<io::Error>() {

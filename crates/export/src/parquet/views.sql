@@ -1,6 +1,6 @@
 -- Views over the tables that `heaptap convert --format parquet` writes, for DuckDB:
 --
---     cd <folder> && duckdb -init views.sql
+--     cd DIR && duckdb -init views.sql
 --
 -- docs/export.md describes the tables.
 
@@ -22,7 +22,7 @@ WITH RECURSIVE path(id, depth, frame, stack) AS (
 )
 SELECT id, depth, frame, stack FROM path;
 
--- What callsites and all they call come to, by dump.
+-- Sums of callsites including their callees, by dump.
 CREATE OR REPLACE VIEW cumulative AS
 WITH RECURSIVE up(dump_id, node, callsite) AS (
   SELECT dump_id, callsite, callsite FROM sample
@@ -37,7 +37,7 @@ SELECT u.dump_id, u.node AS callsite,
 FROM up u JOIN sample s ON s.dump_id = u.dump_id AND s.callsite = u.callsite
 GROUP BY u.dump_id, u.node;
 
--- The last dump of each process and heap by callsite, with its place: what most questions are of.
+-- The last dump of each process and heap by callsite, with its location: the usual starting point.
 CREATE OR REPLACE VIEW last_dump AS
 SELECT s.*, d.dump, d.pid, d.process, f.function, f.library, f.file, f.line, t.stack
 FROM sample s

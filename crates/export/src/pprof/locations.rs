@@ -1,8 +1,8 @@
-//! What all profiles of a recording share: locations, functions, names, and each callsite's
-//! location ids as they stand on the wire, built once and copied into every dump.
+//! Shared part of all profiles of a recording: locations, functions, names, and each callsite's
+//! encoded location IDs, built once and copied into every dump.
 //!
-//! Without annotations a location is a frame, its id the frame's + 1, and a callsite's ids are
-//! what the tables hold already.
+//! Without annotations a location is a frame, its ID is the frame's + 1, and the tables already
+//! contain a callsite's IDs.
 
 use crate::wire::put_varint;
 use heaptap_model::profile::index::{Index, Seed};
@@ -10,19 +10,19 @@ use heaptap_model::profile::{CallsiteId, FrameId, MappingId, Recording, Tables};
 use heaptap_model::stacks::annotation::{Annotation, Classes, Walk};
 use heaptap_model::stacks::naming::{FrameNamer, NameSource};
 
-/// A name of a function or file in [`Locations::text`]; 0 is the empty one.
+/// Name of a function or file in [`Locations::text`]; 0 is the empty name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct NameId(pub(super) u32);
 
-/// A pprof location: a frame, and how it is annotated. Its id is its position + 1.
+/// pprof location: a frame with an annotation. Its ID is its position + 1.
 #[derive(Debug, Clone)]
 pub(super) struct Location {
     pub(super) mapping: Option<MappingId>,
-    /// In [start, end) of its mapping; 0 where there is none.
+    /// In [start, end) of its mapping; 0 without a mapping.
     pub(super) address: u64,
-    /// In [`Locations::lines`], innermost first.
+    /// Range in [`Locations::lines`], innermost first.
     pub(super) lines: std::ops::Range<u32>,
-    /// Some function of it has a name of its own.
+    /// Whether any of its functions has a name of its own.
     pub(super) named: bool,
     pub(super) symbolized: bool,
 }
@@ -41,20 +41,20 @@ pub(super) struct Function {
     pub(super) file: NameId,
 }
 
-/// The shared part of all profiles of a recording.
+/// Shared part of all profiles of a recording.
 #[derive(Debug)]
 pub(super) struct Locations {
     pub(super) locations: Vec<Location>,
     pub(super) lines: Vec<LocationLine>,
     pub(super) functions: Vec<Function>,
     names: Names,
-    /// Location ids of all callsites as varints; nothing where they are the frames'.
+    /// Location IDs of all callsites as varints; empty if they are the frames' IDs.
     encoded: Vec<u8>,
     ends: Vec<usize>,
 }
 
 impl Locations {
-    /// Builds the shared part; its cost follows the number of distinct callsites and frames.
+    /// Builds the shared part. The cost depends on the number of distinct callsites and frames.
     pub(super) fn build(recording: &Recording, annotations: bool) -> Locations {
         let classes = annotations.then(|| Classes::of(recording));
         let mut builder = Builder {
@@ -85,7 +85,7 @@ impl Locations {
         builder.made
     }
 
-    /// The location ids of a callsite as varints, leaf first.
+    /// Returns the location IDs of a callsite as varints, leaf first.
     #[inline]
     pub(super) fn encoded<'a>(&'a self, tables: &'a Tables, callsite: CallsiteId) -> &'a [u8] {
         if self.ends.is_empty() {
@@ -96,12 +96,12 @@ impl Locations {
         &self.encoded[start..self.ends[at]]
     }
 
-    /// A name's text.
+    /// Returns the text of a name.
     pub(super) fn text(&self, name: NameId) -> &str {
         self.names.get(name)
     }
 
-    /// Number of names.
+    /// Returns the number of names.
     pub(super) fn name_count(&self) -> usize {
         self.names.ends.len()
     }
@@ -112,7 +112,7 @@ const KINDS: usize = 6;
 struct Builder<'a> {
     recording: &'a Recording,
     namer: FrameNamer<'a>,
-    /// Location ids by frame and annotation; 0 is none yet.
+    /// Location IDs by frame and annotation; 0 if there is none yet.
     by_frame: Vec<[u32; KINDS]>,
     functions: Index,
     seed: Seed,
@@ -120,7 +120,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// One location for each frame and annotation that occurs together.
+    /// Creates one location for each combination of frame and annotation that occurs.
     fn annotated(&mut self, classes: &Classes) {
         let tables = &self.recording.tables;
         let mut frames = Vec::new();
@@ -196,7 +196,7 @@ impl Builder<'_> {
     }
 }
 
-/// Texts, each once.
+/// Unique texts.
 #[derive(Debug)]
 struct Names {
     seed: Seed,

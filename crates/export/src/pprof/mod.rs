@@ -1,14 +1,14 @@
 //! pprof (`perftools.profiles.Profile`, proto3) of a native heap dump.
 //!
-//! What all dumps of a recording share is built once ([`Pprof::new`]); [`Pprof::encode`] then
-//! writes one dump, from any thread. A profile holds only the locations, functions, mappings
-//! and strings it refers to; ids of locations, functions and mappings are the same in all
-//! profiles of a recording, so they need not be dense. Bytes are deterministic.
+//! Data shared by all dumps of a recording is built once ([`Pprof::new`]); [`Pprof::encode`] then
+//! writes one dump, from any thread. A profile contains only the locations, functions, mappings
+//! and strings it refers to. IDs of locations, functions and mappings are the same in all
+//! profiles of a recording, so they can have gaps. The output is deterministic.
 //!
 //! | sample types | when |
 //! |---|---|
-//! | `objects/count`, `space/bytes`, `alloc_objects/count`, `alloc_space/bytes`, default `space` | as a rule |
-//! | `alloc_objects/count`, `alloc_space/bytes`, default `alloc_space` | `com.android.art`: frees are not known |
+//! | `objects/count`, `space/bytes`, `alloc_objects/count`, `alloc_space/bytes`, default `space` | by default |
+//! | `alloc_objects/count`, `alloc_space/bytes`, default `alloc_space` | `com.android.art`: frees are unknown |
 //! | Perfetto's own, in its order | [`SampleNames::Perfetto`] |
 
 mod locations;
@@ -21,22 +21,22 @@ use locations::{Locations, NameId};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How sample types are called.
+/// Naming scheme of sample types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SampleNames {
-    /// `space`, `objects`, `alloc_space`, `alloc_objects`, as Go's heap profiles.
+    /// `space`, `objects`, `alloc_space`, `alloc_objects`, as in Go's heap profiles.
     #[default]
     Pprof,
-    /// `Unreleased malloc size` and so on, as Perfetto's converter.
+    /// `Unreleased malloc size` and so on, as in Perfetto's converter.
     Perfetto,
 }
 
-/// How profiles are written.
+/// Options for writing profiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PprofOptions {
     /// Names of sample types.
     pub sample_names: SampleNames,
-    /// Whether ` [jit]` and the like stand behind names.
+    /// Whether names include annotations such as ` [jit]`.
     pub annotations: bool,
 }
 
@@ -49,7 +49,7 @@ impl Default for PprofOptions {
     }
 }
 
-/// Writes the dumps of one recording.
+/// Writer for the dumps of one recording.
 #[derive(Debug)]
 pub struct Pprof {
     recording: Arc<Recording>,
@@ -57,7 +57,7 @@ pub struct Pprof {
     shared: Locations,
 }
 
-/// A column of values: its type, unit, and where its number comes from.
+/// Column of values: its type, unit, and source.
 struct Column {
     name: String,
     unit: &'static str,
@@ -82,7 +82,8 @@ pub(super) mod field {
 }
 
 impl Pprof {
-    /// Prepares what all dumps share. Time and memory follow the number of distinct callsites.
+    /// Prepares the data that all dumps share. Time and memory depend on the number of distinct
+    /// callsites.
     pub fn new(recording: Arc<Recording>, options: PprofOptions) -> Pprof {
         let shared = Locations::build(&recording, options.annotations);
         Pprof {
@@ -92,7 +93,7 @@ impl Pprof {
         }
     }
 
-    /// One dump as an uncompressed profile. `comments` are written as they are.
+    /// Encodes one dump as an uncompressed profile. `comments` are written unchanged.
     pub fn encode(&self, dump: &HeapDump, comments: &[String]) -> Vec<u8> {
         let mut strings = Strings::new(self.shared.name_count());
         let (columns, default) = columns(dump, self.options.sample_names);
@@ -108,7 +109,7 @@ impl Pprof {
         self.locations(&used, &mut out);
         self.functions(&used, &mut strings, &mut out);
         if self.options.sample_names == SampleNames::Pprof {
-            // Viewers then name who asked for memory, not malloc.
+            // Viewers then name the code that allocated the memory, not malloc.
             put_number(
                 &mut out,
                 field::DROP_FRAMES,
@@ -145,7 +146,7 @@ impl Pprof {
         out
     }
 
-    /// Writes samples; gives the locations they refer to.
+    /// Writes samples. Returns the locations that they refer to.
     fn samples(&self, dump: &HeapDump, columns: &[Column], out: &mut Vec<u8>) -> Used {
         let tables = &self.recording.tables;
         let mut used = Used::new(self.shared.locations.len());
@@ -340,7 +341,7 @@ impl Used {
         }
     }
 
-    /// Marks the locations of varint ids.
+    /// Marks the locations of varint IDs.
     #[inline]
     fn mark(&mut self, ids: &[u8]) {
         let mut id = 0usize;
@@ -373,12 +374,12 @@ impl Used {
     }
 }
 
-/// The string table of one profile: own strings, and names shared by all profiles.
+/// String table of one profile: own strings, and names shared by all profiles.
 struct Strings {
-    /// In order of the table, from 1.
+    /// In table order, from 1.
     table: Vec<Entry>,
     own: HashMap<String, u32>,
-    /// Index in the table of a shared name; 0 is not there (the empty name is 0 as well).
+    /// Table index of a shared name; 0 if it is not in the table (or is the empty name).
     by_name: Vec<u32>,
 }
 

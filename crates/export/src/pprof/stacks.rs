@@ -1,8 +1,8 @@
-//! pprof of named stacks, wherever they come from, and of the difference of two dumps as
-//! `go tool pprof -diff_base` makes it: the first dump negative, its samples labelled
-//! `pprof::base`, so that percentages are of what it held.
+//! pprof of named stacks from any source, and of the difference of two dumps as `go tool pprof
+//! -diff_base` makes it: the first dump is negative and its samples have the label `pprof::base`,
+//! so that percentages refer to it.
 //!
-//! A location is a frame: nothing is known of addresses here.
+//! A location is a frame, because addresses are unknown here.
 
 use super::field;
 use crate::wire::{put_bytes, put_number, put_varint};
@@ -13,28 +13,27 @@ use heaptap_model::stacks::{Measure, NodeId, StackTable, TextId, Unit, Values, a
 pub struct Part<'a> {
     /// Values by callsite.
     pub values: &'a Values,
-    /// For each measure of the profile the column that has it.
+    /// Column of each measure of the profile.
     pub columns: &'a [usize],
-    /// Whether it is what the rest is compared with.
+    /// Whether this is the base of a comparison.
     pub is_base: bool,
 }
 
-/// What a profile says beside its samples.
+/// Metadata of a profile.
 #[derive(Debug, Clone, Copy)]
 pub struct About<'a> {
-    /// Its columns.
+    /// Columns.
     pub measures: &'a [Measure],
-    /// The column that is shown first.
+    /// Index of the column shown first.
     pub default_measure: usize,
-    /// Sampling interval in bytes; 0 where not known.
+    /// Sampling interval in bytes; 0 if unknown.
     pub sampling_interval_bytes: u64,
     /// Time since 1970 in ns.
     pub wall_time_ns: Option<u64>,
-    /// Remarks.
     pub comments: &'a [String],
 }
 
-/// Strings of a profile: those of the table by their ids, and others.
+/// Strings of a profile: those of the table by their IDs, and others.
 struct Strings<'a> {
     table: &'a StackTable,
     of_table: Vec<u64>,
@@ -62,7 +61,7 @@ impl Strings<'_> {
     }
 }
 
-/// An uncompressed profile. Time and memory follow the frames of the callsites written.
+/// Encodes an uncompressed profile. Time and memory depend on the frames of the written callsites.
 pub fn encode(table: &StackTable, parts: &[Part<'_>], about: &About<'_>) -> Vec<u8> {
     let mut strings = Strings {
         table,
@@ -130,7 +129,7 @@ pub fn encode(table: &StackTable, parts: &[Part<'_>], about: &About<'_>) -> Vec<
         put_number(&mut message, 2, u64::from(library.0));
         put_bytes(&mut message, 4, &inner);
         put_bytes(&mut out, field::LOCATION, &message);
-        // Files are the functions' in a pprof: a function for each frame is the simplest way.
+        // In a pprof, files belong to functions, so the simplest way is a function for each frame.
         message.clear();
         put_number(&mut message, 1, at as u64 + 1);
         put_number(&mut message, 2, strings.shared(function.name));
@@ -138,7 +137,7 @@ pub fn encode(table: &StackTable, parts: &[Part<'_>], about: &About<'_>) -> Vec<
         put_number(&mut message, 4, strings.shared(frame.file));
         put_bytes(&mut out, field::FUNCTION, &message);
     }
-    // The library that is not known has the id 0: no mapping.
+    // The unknown library has ID 0, which means no mapping.
     for (at, library) in table.libraries().iter().enumerate().skip(1) {
         if !libraries[at] {
             continue;
@@ -147,7 +146,7 @@ pub fn encode(table: &StackTable, parts: &[Part<'_>], about: &About<'_>) -> Vec<
         put_number(&mut message, 1, at as u64);
         put_number(&mut message, 5, strings.shared(library.path));
         put_number(&mut message, 6, strings.shared(library.build_id));
-        // Names are what they are: nobody is to look for others.
+        // The names are final, so tools must not symbolize them.
         for has in [7, 8, 9, 10] {
             put_number(&mut message, has, 1);
         }
@@ -178,7 +177,7 @@ pub fn encode(table: &StackTable, parts: &[Part<'_>], about: &About<'_>) -> Vec<
     out
 }
 
-/// The ids of a stack's locations as varints, leaf first.
+/// Writes the location IDs of a stack as varints, leaf first.
 fn locations(table: &StackTable, leaf: NodeId, used: &mut [bool], out: &mut Vec<u8>) {
     for node in table.stack(leaf) {
         if let Some(frame) = table.frame_of(node) {

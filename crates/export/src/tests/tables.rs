@@ -6,7 +6,7 @@ use std::io::Write as _;
 
 pub(super) fn assert_written_of_nothing(chosen: &Chosen<'_>) {
     let mut files = InMemory::default();
-    parquet::write(&mut files, chosen, false).expect("memory takes everything");
+    parquet::write(&mut files, chosen, false).expect("writing to memory cannot fail");
     assert_eq!(files.0.len(), 5);
 }
 
@@ -54,7 +54,8 @@ fn parquet_reads_back_row_for_row() {
     };
     profile.dumps.push(other);
     let mut files = InMemory::default();
-    parquet::write(&mut files, &Chosen::all(&profile), true).expect("memory takes everything");
+    parquet::write(&mut files, &Chosen::all(&profile), true)
+        .expect("writing to memory cannot fail");
     let rows = |name: &str| -> Vec<String> {
         let (_, bytes) = files
             .0
